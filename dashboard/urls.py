@@ -11,6 +11,7 @@ from dashboard.clusters import charts as cluster_charts
 from dashboard.clusters import incidents, node_rows
 from dashboard.clusters import parts as cluster_parts
 from dashboard.clusters import scenarios as cluster_scenarios
+from dashboard.clusters import tour
 from dashboard.clusters import views as clusters
 from dashboard.explain import views as explain
 from dashboard.fleet import alerts, creation, imports
@@ -61,6 +62,9 @@ _cluster: list[URLPattern] = [
     path("master/", clusters.set_master, name="cluster-master"),
     path("nodes/", clusters.set_nodes, name="cluster-nodes"),
     path("limits/", clusters.set_limits, name="cluster-limits"),
+    path("tour/", tour.show, name="tour"),
+    path("tour/start/", tour.start, name="tour-start"),
+    path("tour/dismiss/", tour.dismiss, name="tour-dismiss"),
     path("scenarios/start/", cluster_scenarios.start, name="scenario-start"),
     path("scenarios/<int:pk>/end/", cluster_scenarios.end, name="scenario-end"),
     path("nodes/<int:index>/capacity/", clusters.set_capacity, name="node-capacity"),

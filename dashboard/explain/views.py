@@ -8,6 +8,7 @@ from controlplane.errors import Conflict, Forbidden, WeirError
 from controlplane.explain import explain, parse_subject
 from controlplane.models import Cluster
 from controlplane.proposals import requests
+from controlplane.tour import PageKind, note_page
 from dashboard.explain.rows import explain_url, explanation_row
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import require_known
@@ -19,6 +20,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the explanation of the subject in the query string: a panel for htmx, else a page."""
     require_known(request, {"subject"})
     subject = parse_subject(request.GET.get("subject", ""))
+    note_page(request.actor, cluster, PageKind.EXPLANATION)
     context = {"row": explanation_row(cluster, explain(cluster, subject))}
     return render_list(request, "explain.html", "_explain.html", context)
 

@@ -6,13 +6,14 @@ from typing import Final
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
-from controlplane.models import Cluster, Execution, LedgerEntry, Step
+from controlplane.models import Cluster, Execution, LedgerEntry, Proposal, Step
 from controlplane.policies.gains import measure_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import counterfactual
 from controlplane.proposals.ledger import applied_actions
 from controlplane.proposals.listing import proposal_by_id, proposal_of_page
 from controlplane.proposals.outcome import summary_of
+from controlplane.tour import PageKind, note_page
 from dashboard.figures.proof import Proof, proof_figures
 from dashboard.figures.proposal import StepShown, balance_of_steps, imbalance_by_action
 from dashboard.guards import PageRequest, cluster_page
@@ -32,6 +33,8 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render a proposal; a live update has all parts except the actions and the comments."""
     require_known(request, {"page", "steps", "filter"})
     proposal = proposal_of_page(cluster, pk)
+    is_executed = proposal.state == Proposal.State.DONE
+    note_page(request.actor, cluster, PageKind.PROOF if is_executed else PageKind.PROPOSAL)
     context = page_context(request.actor, cluster, proposal)
     context |= execution_context(request, proposal, context["execution"])
     if request.htmx and not request.htmx.boosted:

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Proposal, Task
+from controlplane.models import Cluster, Decision, Proposal, Task
 from tests.dashboard.conftest import browser_of
 from tests.support.cluster import placed, small_cluster, stream_id
 from tests.support.explaining import record_past, steps
@@ -98,6 +98,21 @@ def test_lists_of_a_cluster_open_with_an_explanation(
         url = reverse(name, args=["sf"])
         assert operating.get(f"{url}?explain=node:{risen[1]}").status_code == 200
         assert operating.get(f"{url}?explained=node:{risen[1]}").status_code == 422
+
+
+def test_rates_and_decisions_open_their_explanation(
+    operating: Client, risen: tuple[Cluster, int]
+) -> None:
+    cluster, now = risen[0], timezone.now()
+    row = Decision.objects.create(
+        cluster=cluster, loop="imbalance", code="within", text="within the limit", number=0.1,
+        limit=0.2, first_at=now, last_at=now, count=1,
+    )  # fmt: skip
+    for name, subject in (("streams", "stream:s0"), ("decisions", f"decision:{row.pk}")):
+        page = operating.get(reverse(name, args=["sf"])).content.decode()
+        assert f'data-explain="{subject}"' in page
+        panel = operating.get(f"{reverse('explain', args=['sf'])}?subject={subject}", headers=HTMX)
+        assert panel.status_code == 200
 
 
 def test_a_node_without_data_has_a_page(operating: Client, operator: Actor) -> None:

@@ -1,6 +1,7 @@
 """What rush hours and hot keys add to the records of a demonstration."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -28,7 +29,8 @@ def test_a_rush_hour_has_each_record_three_times_in_order_of_time() -> None:
 def test_a_hot_key_has_as_many_records_as_all_others_until_its_end() -> None:
     disturbed = DisturbedRecords("meter")
     hot = disturbed.of(RECORDS, frozenset({"hot_key"}))
-    keys, times = (hot["busy"].column(name).to_pylist() for name in ("meter", "t"))
+    keys: list[Any] = hot["busy"].column("meter").to_pylist()
+    times: list[Any] = hot["busy"].column("t").to_pylist()
     assert len(keys) == 4 + 5
     assert keys.count("a") == 2 + 5
     assert times == sorted(times)

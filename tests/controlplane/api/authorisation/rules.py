@@ -119,7 +119,7 @@ PAGES: Final = _rules(
         cluster bulk-action cluster-list-file cluster-charts cluster-summary cluster-cards
         cluster-strip cluster-flow
         cluster-node-list cluster-nodes-csv
-        cluster-actions alert explain query-live node node-live node-charts node-tasks-csv
+        cluster-actions alert tour explain query-live node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
         stream-what-if split-nodes stream-live stream-map query-map stream-charts
         stream-drops queries query-check
@@ -135,7 +135,7 @@ PAGES: Final = _rules(
         """,
         "operator": """
         alert-acknowledge alert-silence alert-withdraw alert-silence-form alert-note-form
-        scenario-start scenario-end
+        scenario-start scenario-end tour-start tour-dismiss
         explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
         stream-characteristics stream-redirect drop-set drop-lift query-new

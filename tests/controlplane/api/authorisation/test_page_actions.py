@@ -9,7 +9,9 @@ from tests.controlplane.api.authorisation.addresses import accepts_get, pages
 
 pytestmark = pytest.mark.django_db
 # Sessions and passwords belong to browsers; the other pages only have a form of an action below.
-BROWSER_ONLY: Final = {"logout", "password-change", "session-end", "sessions-end"}
+BROWSER_ONLY: Final = {
+    "logout", "password-change", "session-end", "sessions-end", "tour-start", "tour-dismiss",
+}  # fmt: skip
 OPERATION_OF: Final = {
     "demo-add": "clusters_lifecycle_add_demo",
     "cluster-create": "clusters_lifecycle_add_cluster",
