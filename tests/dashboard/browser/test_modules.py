@@ -108,3 +108,41 @@ def test_numbers_are_written_as_the_server_writes_them(module: Page, value: floa
         numbers.compact(value), numbers.percent(value), numbers.ratio(value),
         numbers.milliseconds(value),
     ]  # fmt: skip
+
+
+FILTER = imported("completions, applied", "filter-completion")
+FIELDS = (
+    "const fields = [{name: 'state', title: 'state', operators: [':', '='], unit: '',"
+    " values: ['live', 'running', 'ended']}, {name: 'rate', title: 'rate', operators: ['>', '<'],"
+    " unit: 'records/s', values: []}, {name: 'at', title: 'time', operators: ['>'], unit: '',"
+    " values: [], is_time: true}];"
+    "const texts = (text, caret = text.length) =>"
+    " completions(fields, text, caret).map((item) => item.text);"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("", ["state:", "rate>", "at>"]),
+        ("-ra", ["-rate>"]),
+        ("rate>10 st", ["state:"]),
+        ("state:", ["state:live", "state:running", "state:ended"]),
+        ("state:live,r", ["state:live,running"]),
+        ("state:running", []),
+        ("at>2", ["at>24h"]),
+        ("rate>1", []),
+        ("lost:", []),
+        ('"two st', []),
+    ],
+)
+def test_a_filter_is_completed_from_its_fields(module: Page, text: str, offered: list[str]) -> None:
+    assert run(module, f"{FILTER}{FIELDS} return texts({text!r});") == offered
+
+
+def test_a_completion_replaces_the_term_before_the_caret(module: Page) -> None:
+    script = (
+        "const text = 'state:r rate>1'; const [item] = completions(fields, text, 7);"
+        "return applied(text, item);"
+    )
+    assert run(module, FILTER + FIELDS + script) == {"text": "state:running rate>1", "caret": 13}
