@@ -34,5 +34,5 @@ def test_laws_with_few_examples_keep_them() -> None:
 
 
 def test_slow_tests_run_on_one_database_by_day() -> None:
-    assert databases_tried(daily=None) == DATABASES
+    assert databases_tried() == DATABASES
     assert databases_tried(daily="sqlite") == (DATABASES if NIGHTLY else ("sqlite",))

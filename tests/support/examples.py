@@ -17,7 +17,7 @@ _changed: Final = WeakSet[Any]()
 DATABASES: Final = ("sqlite", "postgresql")
 
 
-def databases_tried(daily: str | None) -> tuple[str, ...]:
+def databases_tried(daily: str | None = None) -> tuple[str, ...]:
     """Return the databases of a test that is marked `both_databases`.
 
     `daily`: the only one by day, of tests that take seconds; None: both by day, too.
