@@ -78,9 +78,10 @@ def _add_costs(cluster: Any) -> None:
 
     draw = np.random.default_rng(2)
     ids = Query.objects.filter(cluster=cluster, state="running").values_list("pk", flat=True)
+    figures = draw.integers(1, 90_000, (len(ids), 4)).tolist()
     costs = {
-        pk: QueryCost(*(float(value) for value in draw.integers(1, 5_000, 2)), *map(int, sizes))
-        for pk, sizes in zip(ids, draw.integers(0, 90_000, (len(ids), 2)), strict=True)
+        pk: QueryCost(float(records), float(latency), size, shared)
+        for pk, (records, latency, size, shared) in zip(ids, figures, strict=True)
     }
     write_costs(costs, cluster.created_at)
 
