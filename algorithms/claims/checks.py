@@ -248,7 +248,7 @@ class GapGrows:
 
 @dataclass(frozen=True)
 class Each:
-    """Check that several checks hold together; evidence of those that fail comes first."""
+    """Check that several checks hold together; the evidence is that of the checks that fail."""
 
     checks: tuple[Check, ...]
 

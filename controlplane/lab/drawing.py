@@ -210,4 +210,4 @@ def _round_values(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(step))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step)
     first = math.ceil(low / step)
-    return [step * turn for turn in range(first, math.floor(high / step) + 1)]
+    return [step * number for number in range(first, math.floor(high / step) + 1)]

@@ -16,6 +16,7 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.access.user_lock import lock_user
 from controlplane.errors import Busy, Conflict, Fields, Invalid
+from controlplane.lab.engines import Sweep
 from controlplane.lab.sharing import checked_visibility, require_owner
 from controlplane.lab.time_estimates import TimeEstimate, estimate_time
 from controlplane.models import LabRun
@@ -75,22 +76,17 @@ def request(
     """
     require_operator(actor)
     options = options or RunOptions()
-    chosen = _experiment(planner, name)
-    swept = sorted(set(chosen.values if values is None else values))
-    compared = chosen.series if series is None else tuple(series)
-    checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
-    _check_options(options)
-    kept = {key: value for key, value in checked.to_mapping().items() if key != chosen.x.name}
-    bound = estimate_run(chosen, checked, swept, compared)
-    need = Need(bound, estimate_time(planner, name, options.master, bound))
+    sweep = _checked_sweep(planner, name, parameters, values, series, options)
+    kept = sweep.parameters.to_mapping()
     wanted = {
         "planner": planner,
         "experiment": name,
-        "parameters": kept,
-        "values": swept,
-        "series": list(compared),
+        "parameters": {key: kept[key] for key in kept if key != sweep.experiment.x.name},
+        "values": list(sweep.values),
+        "series": list(sweep.series),
         "master": options.master,
     }
+    need = _need_of(sweep)
     lock_user(actor)
     if equal := _equal_run(actor, wanted):
         return equal
@@ -99,11 +95,34 @@ def request(
         **wanted, name=options.name, visibility=options.visibility,
         estimate=need.to_json(), requested_by=actor.name, requested_at=timezone.now(),
     )  # fmt: skip
-    audit.record(
-        actor, "lab.request", str(run), after=requested_values(run) | {"visibility": run.visibility}
-    )
+    after = requested_values(run) | {"visibility": run.visibility}
+    audit.record(actor, "lab.request", str(run), after=after)
     send_on_commit(RUN_LAB, run.pk)
     return run
+
+
+def _checked_sweep(
+    planner: str,
+    name: str,
+    parameters: Mapping[str, Any] | None,
+    values: Sequence[float] | None,
+    series: Sequence[str] | None,
+    options: RunOptions,
+) -> Sweep:
+    """Return the points of a request with the defaults of the experiment. Raises `Invalid`."""
+    chosen = _experiment(planner, name)
+    swept = sorted(set(chosen.values if values is None else values))
+    compared = chosen.series if series is None else tuple(series)
+    checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
+    _check_options(options)
+    return Sweep(chosen, checked, tuple(swept), compared, options.master)
+
+
+def _need_of(sweep: Sweep) -> Need:
+    """Return the estimate of a sweep. Raises `TooExpensive` beyond the limits."""
+    chosen = sweep.experiment
+    bound = estimate_run(chosen, sweep.parameters, sweep.values, sweep.series)
+    return Need(bound, estimate_time(chosen.planner, chosen.name, sweep.master, bound))
 
 
 def _equal_run(actor: Actor, wanted: Mapping[str, Any]) -> LabRun | None:
@@ -134,13 +153,8 @@ def estimate(
     master: str = "",
 ) -> Need:
     """Return the estimate of a run without requesting it. Raises as `request`."""
-    chosen = _experiment(planner, name)
-    swept = sorted(set(chosen.values if values is None else values))
-    compared = chosen.series if series is None else tuple(series)
-    checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
-    _check_options(RunOptions(master=master))
-    bound = estimate_run(chosen, checked, swept, compared)
-    return Need(bound, estimate_time(planner, name, master, bound))
+    options = RunOptions(master=master)
+    return _need_of(_checked_sweep(planner, name, parameters, values, series, options))
 
 
 def repeat(actor: Actor, run: LabRun) -> LabRun:

@@ -19,8 +19,8 @@ def visible_runs(actor: Actor) -> QuerySet[LabRun]:
     """Return the runs that an actor sees."""
     if actor.may(ADMIN):
         return LabRun.objects.all()
-    mine = Q(visibility=LabRun.Visibility.EVERYONE) | Q(requested_by=actor.name)
-    return LabRun.objects.filter(mine)
+    shared = Q(visibility=LabRun.Visibility.EVERYONE)
+    return LabRun.objects.filter(shared | Q(requested_by=actor.name))
 
 
 def require_owner(actor: Actor, run: LabRun) -> None:
