@@ -141,7 +141,8 @@ def _best(rows: "QuerySet[Any]", words: list[str]) -> "QuerySet[Any]":
         default=Value(2),
         output_field=IntegerField(),
     )
-    return rows.annotate(rank=rank).order_by("rank", Length("name"), "name", "pk")[:_PER_KIND]
+    ranked: QuerySet[Any] = rows.annotate(rank=rank)
+    return ranked.order_by("rank", Length("name"), "name", "pk")[:_PER_KIND]
 
 
 _Search = Callable[[Actor, list[str]], Iterator[Hit]]

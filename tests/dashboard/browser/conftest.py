@@ -24,7 +24,7 @@ PATIENCE_S = 60
 expect.set_options(timeout=PATIENCE_S * 1000)
 
 
-def apart(work: Callable[[], T]) -> T:
+def apart(work: Callable[[], T], patience_s: float = 30) -> T:
     """Return what the work returns, done in a thread without Playwright's event loop."""
 
     def done() -> T:
@@ -34,7 +34,7 @@ def apart(work: Callable[[], T]) -> T:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(done).result(timeout=30)
+        return threads.submit(done).result(timeout=patience_s)
 
 
 def log_in(page: Page, web: str, name: str) -> None:

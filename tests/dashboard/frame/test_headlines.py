@@ -14,7 +14,9 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def token(name: str, days: float | None) -> ApiToken:
-    return ApiToken(name=name, expires_at=None if days is None else NOW + timedelta(days=days))
+    row = ApiToken(name=name)
+    row.expires_at = None if days is None else NOW + timedelta(days=days)
+    return row
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""Every page of the URL table: accessible in both themes, and kept by the content policy."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Response
+
+from controlplane.middleware import POLICY
+from tests.dashboard.browser.conftest import apart, log_in
+from tests.support import cluster as made
+from tests.support.axe import COLOURS, axe_source, violations
+from tests.support.pages import PageAddress, page_world
+
+pytestmark = pytest.mark.browser
+
+# Swagger UI draws the reference of the API; only what Weir puts around it is judged.
+_FOREIGN = "#swagger-ui"
+
+
+@pytest.fixture
+def pages(web: str) -> list[PageAddress]:
+    """The pages of a cluster with rows of every kind."""
+    return apart(lambda: page_world(made.actor("admin")), patience_s=120)
+
+
+@pytest.fixture
+def opened(chromium: Browser, web: str, pages: list[PageAddress]) -> Iterator[Page]:
+    """An admin's browser; without motion, so that no colour is measured on its way."""
+    context = chromium.new_context(
+        base_url=web, viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+    )
+    context.add_init_script(axe_source())
+    page = context.new_page()
+    log_in(page, web, "a-admin")
+    yield page
+    context.close()
+
+
+def test_pages_are_accessible_and_keep_the_content_policy(
+    opened: Page, pages: list[PageAddress]
+) -> None:
+    """WCAG 2.2 AA by axe-core: nothing serious or critical; no inline style or script."""
+    faults: list[str] = []
+    opened.on("pageerror", lambda error: faults.append(f"{opened.url}: {error}"))
+    opened.on(
+        "console",
+        lambda message: (
+            faults.append(f"{opened.url}: {message.text[:300]}")
+            if "Content Security Policy" in message.text
+            else None
+        ),
+    )
+    for address in pages:
+        answer = opened.goto(address.path)
+        assert answer is not None
+        faults += policy_faults(address, answer)
+        faults += [f"{address.name}: {fault}" for fault in accessibility_faults(opened)]
+    assert faults == [], "\n".join(faults)
+
+
+def policy_faults(address: PageAddress, answer: Response) -> list[str]:
+    """Return what a page has against the content policy, "" for nothing."""
+    if answer.status != 200:
+        return [f"{address.name}: status {answer.status}"]
+    if answer.headers.get("content-security-policy") != POLICY:
+        return [f"{address.name}: another policy"]
+    return []
+
+
+def accessibility_faults(page: Page) -> list[str]:
+    """Return what is serious in both themes, and what scrolls sideways."""
+    faults = []
+    for theme, rules in (("light", None), ("dark", COLOURS)):
+        page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+        faults += [
+            f"{theme}, {fault.rule}: {', '.join(fault.elements[:4])}"
+            for fault in violations(page, rules, without=_FOREIGN)
+            if fault.is_serious
+        ]
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        faults.append("scrolls sideways")
+    return faults
