@@ -18,7 +18,7 @@ from dashboard.responses import notify, notify_refusal, render_list
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the explanation of the subject in the query string: a panel for htmx, else a page."""
-    require_known(request, {"subject"})
+    require_known(request, {"subject", "refresh", "page"})
     subject = parse_subject(request.GET.get("subject", ""))
     note_page(request.actor, cluster, PageKind.EXPLANATION)
     context = {"row": explanation_row(cluster, explain(cluster, subject))}

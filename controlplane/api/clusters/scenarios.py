@@ -74,5 +74,5 @@ def end_scenario(request: HttpRequest, slug: str, pk: int) -> Any:
 
     409 (scenario_ended) if it has ended. A node that was added and has queries by now stays.
     """
-    row = scenarios.scenario_by_id(cluster_of(request), pk)
-    return scenarios.end_scenario(caller(request), row)
+    actor = caller(request)
+    return scenarios.end_scenario(actor, scenarios.scenario_by_id(cluster_of(request), pk))

@@ -65,13 +65,14 @@ def test_an_added_node_is_removed_at_the_end(cluster: Cluster) -> None:
     assert cluster.slots == before
     # The row of the removed node stays: a repetition activates it again.
     again = scenarios.start_scenario(by, cluster, "node_added")
-    assert cluster.nodes.get(index=again.node).active
+    assert cluster.nodes.filter(index=again.node, active=True).exists()
 
 
 def test_an_added_node_with_queries_stays_inactive(cluster: Cluster) -> None:
     by = made.actor()
     row = scenarios.start_scenario(by, cluster, "node_added")
     (query,) = made.placed(by, cluster, {"a": ["s0"]})
+    assert row.node is not None
     node = cluster.nodes.get(index=row.node)
     query.tasks.update(node=node)
     ended = scenarios.end_scenario(by, row)
@@ -106,7 +107,7 @@ def test_what_cannot_start_is_refused(
     with pytest.raises((Conflict, Invalid)) as refusal:
         scenarios.start_scenario(made.actor(), cluster, kind, minutes=minutes, node=node)
     error = refusal.value
-    assert code in (error.code, *getattr(error, "fields", {}))
+    assert code in (getattr(error, "code", ""), *getattr(error, "fields", {}))
     assert not Scenario.objects.exists()
 
 

@@ -111,8 +111,10 @@ def test_rates_and_decisions_open_their_explanation(
     for name, subject in (("streams", "stream:s0"), ("decisions", f"decision:{row.pk}")):
         page = operating.get(reverse(name, args=["sf"])).content.decode()
         assert f'data-explain="{subject}"' in page
-        panel = operating.get(f"{reverse('explain', args=['sf'])}?subject={subject}", headers=HTMX)
-        assert panel.status_code == 200
+        url = f"{reverse('explain', args=['sf'])}?subject={subject}"
+        assert operating.get(url, headers=HTMX).status_code == 200
+        # As an open panel requests it again.
+        assert operating.get(f"{url}&refresh=1", headers=HTMX).status_code == 200
 
 
 def test_a_node_without_data_has_a_page(operating: Client, operator: Actor) -> None:
