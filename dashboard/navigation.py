@@ -38,6 +38,7 @@ class ClusterLink:
 
     slug: str
     name: str
+    url: str
     grade: str
     status: str
     pages: tuple[NavigationLink, ...] = ()
@@ -127,7 +128,8 @@ def _cluster_link(row: ClusterStatus, request: PageRequest, current: str) -> Clu
         grade, words = "info", str(row.status)
     elif row.status is FleetStatus.STOPPED:
         words = str(row.status)
-    return ClusterLink(cluster.slug, cluster.name, grade, words, pages)
+    url = reverse("cluster", args=[cluster.slug])
+    return ClusterLink(cluster.slug, cluster.name, url, grade, words, pages)
 
 
 def _link(

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from django.urls import reverse
+
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import Reading
@@ -59,9 +61,13 @@ class MeasureCell:
 
 @dataclass(frozen=True)
 class FleetRow:
-    """A row of the table; `explain`: the subject of the worst measure, "" for none."""
+    """A row of the table; `explain`: the subject of the worst measure, "" for none.
+
+    `url`: of the cluster's page.
+    """
 
     fleet: FleetCluster
+    url: str
     chip: Chip
     cells: Sequence[MeasureCell]
     explain: str
@@ -91,6 +97,7 @@ def fleet_row(row: FleetCluster, now: datetime) -> FleetRow:
     """Return the row of a cluster."""
     return FleetRow(
         fleet=row,
+        url=reverse("cluster", args=[row.assessed.cluster.slug]),
         chip=chip_of(row.assessed),
         cells=[_cell(row, measure) for measure in SHOWN],
         explain=_explained(row.assessed, now),

@@ -4,6 +4,7 @@ Widths are attributes of SVG elements, because the Content Security Policy forbi
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from django import template
@@ -137,15 +138,22 @@ def spark(
 
 
 def _path(values: Sequence[float | None], top: float) -> str:
-    step = SPARK_WIDTH / max(1, len(values) - 1)
-    parts, pen_is_up = [], True
-    for i, value in enumerate(values):
+    scale = (SPARK_HEIGHT - 2) / top
+    parts, command = [], "M"
+    for x, value in zip(_places(len(values)), values, strict=True):
         if value is None:
-            pen_is_up = True
+            command = "M"
             continue
-        parts.append(f"{'M' if pen_is_up else 'L'}{i * step:.1f} {_height(value, top)}")
-        pen_is_up = False
+        parts.append(f"{command}{x} {SPARK_HEIGHT - 1 - scale * max(value, 0.0):.1f}")
+        command = "L"
     return "".join(parts)
+
+
+@cache
+def _places(count: int) -> tuple[str, ...]:
+    """Return the horizontal places of so many values; lines have few different lengths."""
+    step = SPARK_WIDTH / max(1, count - 1)
+    return tuple(f"{i * step:.1f}" for i in range(count))
 
 
 def _height(value: float, top: float) -> str:

@@ -257,7 +257,7 @@ def test_the_fleet_and_the_cluster_show_what_is_carried_out(
 ) -> None:
     start(approving, proposal)
     step_through(proposal)
-    assert f"executing {proposal.pk}</a>" in approving.get("/").content.decode()
+    assert f"proposal {proposal.pk}</a> executing" in approving.get("/").content.decode()
     aside = approving.get("/clusters/sf/cards/").content.decode()
     assert f"Proposal {proposal.pk}" in aside
     assert f"1 of {len(proposal.actions)} actions" in aside
