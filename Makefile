@@ -107,8 +107,9 @@ bench: $(INSTALLED) ## run the benchmarks and print their tables
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m benchmarks
 
-screenshots: $(INSTALLED) ## draw docs/images anew from a running Weir
-	@chromium="$$(.ci/chromium)" && exec env CHROMIUM="$$chromium" $(PY) docs/screenshots.py
+screenshots: $(INSTALLED) ## draw docs/images from a running Weir; D=FOLDER: every page, both themes, two widths
+	@chromium="$$(.ci/chromium)" && exec env CHROMIUM="$$chromium" DJANGO_SETTINGS_MODULE=controlplane.settings \
+	$(PY) -m docs.screenshots $(if $(D),--all $(D))
 
 clean: ## remove .venv and caches; the data directory stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

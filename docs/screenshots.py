@@ -1,14 +1,19 @@
 """Take pictures of a running Weir: `make run` in one terminal, `make screenshots` in another.
 
-Without arguments it creates docs/images again. `--all DIRECTORY` takes every page, light and dark,
-wide and narrow, to look at.
+Without arguments it creates docs/images again. `--all DIRECTORY` takes every page of the URL table,
+light and dark, 1440 and 400 pixels wide, and reports the pages that it did not reach.
 """
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Literal
+from urllib.parse import urljoin, urlsplit
 
+import django
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from controlplane import env
@@ -18,29 +23,21 @@ from tests.support.chromium import running_chromium
 Scheme = Literal["light", "dark"]
 
 IMAGES: Final = Path(__file__).parent / "images"
-WIDE: Final = (1280, 900)
+SCHEMES: Final[tuple[Scheme, ...]] = ("light", "dark")
+WIDE: Final = (1440, 900)
 NARROW: Final = (400, 860)
-# High enough for the first four charts.
-README: Final = (1280, 1130)
+# High enough for the first charts.
+README: Final = (1440, 1130)
 # Enough samples for the charts to have a shape.
 WATCH_MS: Final = 45_000
-PAGES: Final = {
-    "fleet": "/",
-    "cluster": "/clusters/sf/",
-    "streams": "/clusters/sf/streams/",
-    "queries": "/clusters/sf/queries/",
-    "query-new": "/clusters/sf/queries/new/",
-    "proposals": "/clusters/sf/proposals/",
-    "audit": "/audit/",
-    "webhooks": "/webhooks/",
-    "help": "/help/",
-}
-# Pages of one row, reached by the first link of their list.
-FIRST_OF: Final = {
-    "stream": ("/clusters/sf/streams/", "td a[href*='/streams/']"),
-    "query": ("/clusters/sf/queries/?sort=submitted", "td a[href*='/queries/']"),
-    "proposal": ("/clusters/sf/proposals/", "td a[href*='/proposals/']"),
-}
+# Until figures are drawn.
+SETTLE_MS: Final = 1_500
+# Pages of the documentation: the name of the image, the URL name, the scheme.
+BEST: Final[tuple[tuple[str, str, Scheme], ...]] = (
+    ("cluster", "cluster", "light"),
+    ("fleet", "fleet", "dark"),
+    ("proposal", "proposal", "light"),
+)
 
 
 def main() -> None:
@@ -48,48 +45,102 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", type=Path, metavar="DIRECTORY")
     options = parser.parse_args()
+    django.setup(set_prefix=False)
     with running_chromium() as browser:
+        addresses = reachable_pages(browser)
         if options.all is None:
-            take_readme_picture(browser)
+            take_best(browser, addresses)
         else:
             options.all.mkdir(parents=True, exist_ok=True)
-            take_all(browser, options.all)
+            take_all(browser, addresses, options.all)
 
 
-def take_readme_picture(browser: Browser) -> None:
-    """Watch the cluster page for a while and save it."""
-    IMAGES.mkdir(exist_ok=True)
-    context = logged_in(browser, "light", README)
-    page = context.new_page()
-    page.goto("/clusters/sf/?range=5m")
-    page.wait_for_timeout(WATCH_MS)
-    page.screenshot(path=IMAGES / "cluster.png")
+def reachable_pages(browser: Browser) -> dict[str, str]:
+    """Return an address of each page by its URL name: those without parameters, then by links."""
+    from tests.support.pages import page_names  # noqa: PLC0415 - reads the settings
+
+    wanted = page_names() - {"login"}
+    known = plain_pages(wanted)
+    context = logged_in(browser, "light", WIDE)
+    page, seen = context.new_page(), set[str]()
+    while rest := [path for path in known.values() if path not in seen]:
+        seen.add(rest[0])
+        answer = page.goto(rest[0])
+        if answer is None or answer.status != HTTPStatus.OK:
+            # A form that shows its page only after a POST.
+            known = {name: path for name, path in known.items() if path != rest[0]}
+            continue
+        for path in links(page):
+            known |= dict.fromkeys({page_name(path)} & wanted - known.keys(), path)
     context.close()
+    for name in sorted(wanted - known.keys()):
+        print(f"weir: no picture of {name}: a form, or no link to it", file=sys.stderr)  # noqa: T201
+    return {"login": "/login/"} | known
 
 
-def take_all(browser: Browser, directory: Path) -> None:
+def plain_pages(names: Iterable[str]) -> dict[str, str]:
+    """Return the addresses of the pages without parameters."""
+    from django.urls import NoReverseMatch, reverse  # noqa: PLC0415 - needs the settings
+
+    known = {}
+    for name in sorted(names):
+        with suppress(NoReverseMatch):
+            known[name] = reverse(name)
+    return known
+
+
+def page_name(path: str) -> str:
+    """Return the URL name of a path, "" for none."""
+    from django.urls import Resolver404, resolve  # noqa: PLC0415 - needs the settings
+
+    try:
+        return resolve(urlsplit(path).path).view_name
+    except Resolver404:
+        return ""
+
+
+def links(page: Page) -> list[str]:
+    """Return the paths of Weir's own links on a page."""
+    hrefs = page.eval_on_selector_all("a[href]", "all => all.map((a) => a.getAttribute('href'))")
+    paths = [urlsplit(urljoin(page.url, href)) for href in hrefs if not href.startswith("#")]
+    here = urlsplit(page.url).netloc
+    return [f"{url.path}?{url.query}".rstrip("?") for url in paths if url.netloc == here]
+
+
+def take_best(browser: Browser, addresses: dict[str, str]) -> None:
+    """Save the pages that the documentation shows, the live one after a while."""
+    IMAGES.mkdir(exist_ok=True)
+    for image, name, scheme in BEST:
+        if name not in addresses:
+            continue
+        context = logged_in(browser, scheme, README)
+        page = context.new_page()
+        page.goto(addresses[name])
+        page.wait_for_timeout(WATCH_MS if name == "cluster" else SETTLE_MS)
+        page.screenshot(path=IMAGES / f"{image}.png")
+        context.close()
+
+
+def take_all(browser: Browser, addresses: dict[str, str], directory: Path) -> None:
     """Save every page in both schemes and both widths."""
-    schemes: tuple[Scheme, Scheme] = ("light", "dark")
-    for scheme in schemes:
+    for scheme in SCHEMES:
         for size in (WIDE, NARROW):
             context = logged_in(browser, scheme, size)
-            for name, page in visited(context):
-                page.wait_for_timeout(1500)
-                page.screenshot(path=directory / f"{name}-{scheme}-{size[0]}.png", full_page=True)
+            for name, page in visited(context, addresses):
+                file = directory / f"{name.replace(':', '-')}-{scheme}-{size[0]}.png"
+                page.screenshot(path=file, full_page=True)
             context.close()
 
 
-def visited(context: BrowserContext) -> Iterator[tuple[str, Page]]:
-    """Yield each page's name once it is open."""
+def visited(context: BrowserContext, addresses: dict[str, str]) -> Iterator[tuple[str, Page]]:
+    """Yield the name of each page once it is open; the login page without a session."""
     page = context.new_page()
-    for name, path in PAGES.items():
+    for name, path in sorted(addresses.items(), key=lambda item: item[0] == "login"):
+        if name == "login":
+            context.clear_cookies()
         page.goto(path)
+        page.wait_for_timeout(SETTLE_MS)
         yield name, page
-    for name, (path, link) in FIRST_OF.items():
-        page.goto(path)
-        if page.locator(link).count():
-            page.goto(page.locator(link).first.get_attribute("href") or path)
-            yield name, page
 
 
 def logged_in(browser: Browser, scheme: Scheme, size: tuple[int, int]) -> BrowserContext:

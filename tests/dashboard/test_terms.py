@@ -22,7 +22,7 @@ def test_measures_of_clusters_have_a_definition() -> None:
 def test_tiles_of_pages_have_a_definition(operating: Client, sf: Cluster, path: str) -> None:
     query = Query.objects.filter(cluster=sf)[0]
     html = operating.get(f"/clusters/sf/{path.format(query.pk)}").content.decode()
-    titles = re.findall(r'<span class="name">([^<]+)', html)
+    titles = re.findall(r'class="tile[^>]*><span class="name">([^<]+)', html)
     assert set(titles) <= _WITHOUT, titles
     assert html.count("data-term=") >= 4
 

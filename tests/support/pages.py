@@ -19,7 +19,7 @@ from tests.support.execution import ready, scattered
 # Django Ninja has its view outside the URL table of the pages.
 _API: Final = "/api/v1/docs"
 # Pages that no section of the navigation has.
-_OTHERS: Final = ("fleet", "login", "account", "stuck-batch")
+_OTHERS: Final = ("fleet", "cluster-import", "login", "account", "stuck-batch")
 # A part of a page that belongs to a section.
 _PARTS: Final = ("proposal-form",)
 _DOCUMENT: Final = re.compile(rb"\s*<!doctype html", re.IGNORECASE)
