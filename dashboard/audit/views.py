@@ -18,7 +18,7 @@ from dashboard.lists.page import RANGE_NAMES, ListPage, list_page, render_list_p
 from dashboard.responses import notify
 from dashboard.time_range import TimeRange, time_range_of
 
-DEFAULT_RANGE: Final = "7d"
+DEFAULT_RANGE: Final = "24h"
 
 
 @anyone_page
