@@ -189,9 +189,9 @@ class ClusterConsumer(LiveConsumer):
         return [] if self.cluster is None else since(self.cluster, moment)
 
     async def cluster_sample(self, message: Message) -> None:
-        """Forward a sample."""
+        """Forward a sample, which is JSON already (`publish.sample_message`)."""
         if self.access is not None:
-            await self.send_json({"type": "sample", "sample": message["sample"]})
+            await self.send(text_data=message["text"])
 
     async def cluster_event(self, message: Message) -> None:
         """Forward an event."""

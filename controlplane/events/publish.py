@@ -3,7 +3,9 @@
 Pages of a cluster are in the group of the cluster, pages of all clusters in the group `FLEET`.
 """
 
+import json
 import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, TypedDict
 
@@ -67,10 +69,27 @@ def announce(cluster_id: int, event: Event, *, passing: bool = False) -> None:
     after_commit("notify the browsers", partial(_send_event, cluster_id, event))
 
 
+def sample_message(sample: Mapping[str, Any]) -> dict[str, str]:
+    """Return the message that sends a sample to the browsers of a cluster.
+
+    `text`: its JSON, encoded once for all sockets; numbers have six significant digits, which is
+    more than a chart shows.
+    """
+    rounded = {name: _rounded(value) for name, value in sample.items()}
+    text = json.dumps({"type": "sample", "sample": rounded}, separators=(",", ":"))
+    return {"type": "cluster.sample", "text": text}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    return [_rounded(part) for part in value] if isinstance(value, list) else value
+
+
 def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:
     """Send samples to the browsers immediately; pages of all clusters receive the newest time."""
     for sample in samples:
-        _send(group(cluster_id), {"type": "cluster.sample", "sample": sample})
+        _send(group(cluster_id), sample_message(sample))
     if samples:
         newest = max(sample["t"] for sample in samples)
         _send(FLEET, {"type": "fleet.sample", "cluster": cluster_id, "t": newest})

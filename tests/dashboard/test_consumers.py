@@ -1,5 +1,6 @@
 """The socket of a cluster, behind the real composition root and a real Redis."""
 
+import json
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pytest_django import Settings
 
 from controlplane.access.roles import Actor
 from controlplane.asgi import application
-from controlplane.events.publish import event, group
+from controlplane.events.publish import event, group, sample_message
 from controlplane.models import Cluster, Grant
 from tests.dashboard.conftest import add_samples, browser_of, sample
 from tests.dashboard.sockets import Socket
@@ -106,9 +107,10 @@ async def test_samples_and_events_are_forwarded(cluster: Cluster) -> None:
     layer = get_channel_layer()
     assert layer is not None
     told, measured = event("routing", "Placed 1", version=4), sample(1000)
-    await layer.group_send(group(cluster.pk), {"type": "cluster.sample", "sample": measured})
+    message = sample_message(measured)
+    await layer.group_send(group(cluster.pk), message)
     await layer.group_send(group(cluster.pk), {"type": "cluster.event", "event": told})
-    assert await communicator.receive() == {"type": "sample", "sample": measured}
+    assert await communicator.receive() == json.loads(message["text"])
     assert await communicator.receive() == {"type": "event", "event": told}
     await communicator.disconnect()
 

@@ -1,6 +1,7 @@
 """Sockets of quiet clusters stay open, and end in order when Redis is lost."""
 
 import asyncio
+import json
 import logging
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from controlplane.asgi import application
-from controlplane.events.publish import group
+from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
 from controlplane.serving.socket_errors import TRY_AGAIN_LATER
 from controlplane.wire.redis_clients import CHANNEL_BLOCK_S, channel_host
@@ -56,10 +57,10 @@ async def test_idle_sockets_stay_open(redis_url: str, cluster: Cluster) -> None:
     assert pool.make_connection().socket_timeout > layer.brpop_timeout
     ended, _ = await asyncio.wait([socket.peer.future for socket in opened], timeout=IDLE_S)
     assert not ended
-    measured = sample(1000)
-    await layer.group_send(group(cluster.pk), {"type": "cluster.sample", "sample": measured})
+    message = sample_message(sample(1000))
+    await layer.group_send(group(cluster.pk), message)
     for socket in opened:
-        assert await socket.receive() == {"type": "sample", "sample": measured}
+        assert await socket.receive() == json.loads(message["text"])
         await socket.disconnect()
 
 

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError, ResponseError
 from controlplane.arrivals import Interval
 from controlplane.background import ingestion
 from controlplane.background.ingestion import Positions
-from controlplane.events.publish import group
+from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
 from controlplane.runtime.beats import BEATS, beat_field, now_ms
 from controlplane.runtime.process_kinds import RELAY
@@ -211,8 +211,7 @@ class Relay:
         for sample in samples:
             if sample["t"] <= self._sent_ms.get(cluster.slug, 0):
                 continue
-            message = {"type": "cluster.sample", "sample": sample}
-            await layer.group_send(group(cluster.pk), message)
+            await layer.group_send(group(cluster.pk), sample_message(sample))
             self._sent_ms[cluster.slug] = sample["t"]
 
 

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.asgi import application
-from controlplane.events.publish import group
+from controlplane.events.publish import group, sample_message
 from controlplane.logins.connection_access import ConnectionAccess, while_authorized
 from controlplane.models import ApiToken, Cluster, Grant, LoginSession
 from dashboard.consumers import ACCESS_ENDED
@@ -101,7 +101,7 @@ async def test_a_change_of_access_ends_the_socket(
     await database_sync_to_async(change)(user, client)
     assert await end_code(socket) == ACCESS_ENDED
     layer: Any = get_channel_layer()
-    await layer.group_send(group(cluster.pk), {"type": "cluster.sample", "sample": sample(1)})
+    await layer.group_send(group(cluster.pk), sample_message(sample(1)))
     assert await socket.peer.receive_nothing(timeout=0.2)
     await socket.disconnect()
     assert not await socket_of(client).connect()
@@ -118,7 +118,7 @@ async def test_a_changed_role_that_still_suffices_keeps_the_socket(cluster: Clus
 
     await database_sync_to_async(add_role)()
     layer: Any = get_channel_layer()
-    await layer.group_send(group(cluster.pk), {"type": "cluster.sample", "sample": sample(1)})
+    await layer.group_send(group(cluster.pk), sample_message(sample(1)))
     assert (await socket.receive())["type"] == "sample"
     await socket.disconnect()
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from controlplane.access.roles import ROLES
 from controlplane.asgi import application
-from controlplane.events.publish import FLEET, event, group
+from controlplane.events.publish import FLEET, event, group, sample_message
 from controlplane.logins.changes import access_group
 from controlplane.models import Cluster
 from tests.controlplane.api.authorisation import rules
@@ -81,7 +81,7 @@ def messages(
             ),
         }
     return common | {
-        "cluster_sample": lambda: send_to(group(pk), {"type": "cluster.sample", "sample": {}}),
+        "cluster_sample": lambda: send_to(group(pk), sample_message({})),
         "cluster_event": lambda: send_to(group(pk), {"type": "cluster.event", "event": news}),
     }
 
