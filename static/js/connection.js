@@ -97,6 +97,7 @@ class Badge {
     const newest = this.heard ?? this.known;
     const silence = now - (newest ?? this.started);
     if (silence > this.quietMs) return [newest === null ? "no data" : `no data for ${duration(silence)}`, "warn"];
-    return [newest === null ? "live" : `live · ${duration(Math.max(0, silence))} old`, "good"];
+    // A sample per second: a number that changes with each of them would paint the page twice.
+    return [newest === null ? "live" : `live · ${duration(Math.max(1000, silence))} old`, "good"];
   }
 }

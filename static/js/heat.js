@@ -8,6 +8,7 @@ const BLUE = [[0, "--heat-0"], [0.5, "--heat-1"], [0.8, "--heat-2"]];
 const GAP = 1;
 const ROW_PX = 26;
 const LEAST_ROW_PX = 11;
+const ALL = Symbol("all columns");
 
 export class HeatMap {
   constructor(card) {
@@ -19,7 +20,12 @@ export class HeatMap {
     this.link.addEventListener("keydown", (event) => this.#key(event));
     addEventListener("weir:theme", () => { this.color = null; this.#draw(); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.color = null; this.#draw(); });
-    new ResizeObserver(() => this.#draw()).observe(this.area);
+    // The size is remembered: reading it would lay out the page once per second.
+    this.size = [0, 0];
+    new ResizeObserver(([{ contentRect }]) => {
+      this.size = [contentRect.width, contentRect.height];
+      this.#draw();
+    }).observe(this.area);
   }
 
   /** Take the cells of a range; `live`: samples are added. */
@@ -41,21 +47,26 @@ export class HeatMap {
   /** Add a live sample to the cells of its bucket. */
   add(samples) {
     if (!this.live || !this.count) return;
-    for (const sample of samples) this.#addOne(sample);
-    if (!document.hidden) this.#draw();
+    const columns = new Set(samples.map((sample) => this.#addOne(sample)));
+    this.isStale ||= document.hidden || columns.has(ALL);
+    if (document.hidden) return;
+    this.#draw(this.isStale ? null : columns);
+    this.isStale = false;
   }
 
+  // Returns the column that changed, ALL if they moved.
   #addOne({ t, loads }) {
     const bucket = Math.floor(t / this.step);
     let column = bucket - this.start / this.step;
-    if (column < 0 || !loads) return;
+    if (column < 0 || !loads) return null;
+    const isMoved = column >= this.count;
     while (column >= this.count) {
       for (const row of this.shares) { row.shift(); row.push(null); }
       this.start += this.step;
       column -= 1;
       if (this.at) this.at[1] = Math.max(0, this.at[1] - 1);
       this.bucket = null;
-      if (column >= 2 * this.count) return;
+      if (column >= 2 * this.count) return ALL;
     }
     if (this.bucket !== bucket) {
       this.bucket = bucket;
@@ -68,6 +79,7 @@ export class HeatMap {
       const n = this.counts[row]++;
       this.shares[row][column] = ((this.shares[row][column] ?? 0) * n + load / capacity) / (n + 1);
     });
+    return isMoved ? ALL : column;
   }
 
   #nodeLink(index, name) {
@@ -89,25 +101,32 @@ export class HeatMap {
     this.times.replaceChildren(...marks);
   }
 
-  #draw() {
-    const [width, height] = [this.area.clientWidth, this.area.clientHeight];
+  // Draws the given columns, null for all.
+  #draw(columns = null) {
+    const [width, height] = this.size;
     if (!this.count || !width) return;
     const ratio = devicePixelRatio || 1;
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
+      columns = null;
     }
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
     const [w, h] = [width / this.count, height / this.nodes.length];
     const color = (this.color ??= colorer(tokenReader(), this.near, this.limit));
-    this.shares.forEach((row, y) => row.forEach((share, x) => {
-      if (share === null) return;
-      context.fillStyle = color(share);
-      context.fillRect(x * w, y * h, Math.max(1, w - GAP), Math.max(1, h - GAP));
-    }));
-    this.canvas.setAttribute("aria-label", this.#finding());
+    for (const x of columns ?? Array(this.count).keys()) {
+      if (x === null) continue;
+      context.clearRect(x * w, 0, w, height);
+      this.shares.forEach((row, y) => {
+        const share = row[x];
+        if (share === null) return;
+        context.fillStyle = color(share);
+        context.fillRect(x * w, y * h, Math.max(1, w - GAP), Math.max(1, h - GAP));
+      });
+    }
+    const finding = this.#finding();
+    if (this.canvas.getAttribute("aria-label") !== finding) this.canvas.setAttribute("aria-label", finding);
     this.#place();
   }
 
@@ -145,17 +164,25 @@ export class HeatMap {
     const [index, name] = this.nodes[row];
     const [t, share] = [this.start + column * this.step, this.shares[row][column]];
     const [w, h] = [100 / this.count, 100 / this.nodes.length];
-    Object.assign(this.link.style, { left: `${column * w}%`, top: `${row * h}%`, width: `${w}%`, height: `${h}%` });
-    this.link.hidden = false;
-    const moment = Math.round(t + this.step / 2);
-    const subject = `node:${index}@${Math.min(moment, Date.now())}`;
-    this.link.dataset.explain = subject;
-    const url = new URL(location.href);
-    url.searchParams.set("explain", subject);
-    this.link.href = url;
+    const middle = Math.round(t + this.step / 2);
+    const subject = `node:${index}@${middle <= Date.now() ? middle : t}`;
+    const place = `${row} ${column} ${this.count} ${this.nodes.length}`;
+    if (place !== this.placed) {
+      this.placed = place;
+      Object.assign(this.link.style, { left: `${column * w}%`, top: `${row * h}%`, width: `${w}%`, height: `${h}%` });
+      this.link.hidden = false;
+    }
+    if (subject !== this.link.dataset.explain) {
+      this.link.dataset.explain = subject;
+      const url = new URL(location.href);
+      url.searchParams.set("explain", subject);
+      this.link.href = url;
+    }
     const text = `${name} · ${new Date(t).toISOString().slice(11, this.step < 60e3 ? 19 : 16)} · ${share === null ? "no data" : format.percent(share)}`;
-    this.link.firstElementChild.textContent = text;
-    this.link.setAttribute("aria-label", `Explain ${text}`);
+    if (text !== this.link.firstElementChild.textContent) {
+      this.link.firstElementChild.textContent = text;
+      this.link.setAttribute("aria-label", `Explain ${text}`);
+    }
     this.link.classList.toggle("selected", this.at !== null);
     this.link.classList.toggle("left", column < this.count / 3);
     this.link.classList.toggle("below", row === 0);

@@ -8,6 +8,8 @@ import { startTerms } from "./terms.js";
 import { chooseTheme, markTheme } from "./theme.js";
 
 const TICK_MS = 1000;
+// Parts that were rendered with the page are not refreshed at once.
+const FIRST_REFRESH_MS = 5000;
 
 function startAges() {
   setInterval(() => {
@@ -21,15 +23,19 @@ function startAges() {
         limits.dataset.grade = grade((now - Date.parse(element.dateTime)) / 1000, +limits.dataset.warn, +limits.dataset.bad);
       }
     }
-    document.body.dispatchEvent(new CustomEvent("weir:tick"));
+    if (performance.now() > FIRST_REFRESH_MS) document.body.dispatchEvent(new CustomEvent("weir:tick"));
   }, TICK_MS);
 }
 
 // An open dialog inside a part that is refreshed would vanish under the reader: wait with it.
 function startRefreshGuard() {
+  const open = (target) => target.querySelector("dialog[open], :checked:not(option), details[open]");
+  document.body.addEventListener("htmx:oobBeforeSwap", (event) => {
+    if (open(event.detail.target)) event.detail.shouldSwap = false;
+  });
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const target = event.detail.target;
-    const busy = target.querySelector("dialog[open], :checked:not(option), details[open]") || (target.id === "body" && target.contains(document.activeElement) && /INPUT|TEXTAREA/.test(document.activeElement.tagName));
+    const busy = open(target) || (target.id === "body" && target.contains(document.activeElement) && /INPUT|TEXTAREA/.test(document.activeElement.tagName));
     const asked = event.detail.requestConfig.triggeringEvent?.type ?? "";
     if (busy && asked.startsWith("weir:")) event.detail.shouldSwap = false;
     // Faults of a form come with status 422 and are shown as well.
