@@ -2,11 +2,13 @@
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -17,6 +19,7 @@ from benchmarks.control_plane import running_services
 from benchmarks.pages.report import Figure, announce
 from benchmarks.pages.sockets import oldest_message_s
 from benchmarks.pages.world import Telemetry, live_cluster
+from tests.controlplane.api.callers import user_of
 from tests.support.chromium import running_chromium
 from tests.support.cluster import actor
 
@@ -24,6 +27,8 @@ PAGE: Final = "/clusters/sf/"
 CHARTS: Final = 4
 # After a load: what is fetched later belongs to it, too.
 SETTLED_MS: Final = 3000
+# Answers whose sizes are printed.
+LARGEST: Final = 5
 # What makes the window of samples and the browser's caches full, before memory is compared.
 WARM_SAMPLES: Final = 300
 # Samples per second at which an hour is played.
@@ -63,7 +68,7 @@ _PLAY: Final = """async ([count, pace]) => {
 def measure_live(data: Path, options: argparse.Namespace) -> list[Figure]:
     """Return the figures of the page of a large cluster, and of many sockets."""
     cluster = live_cluster(actor("operator"))
-    cookies = [_session(actor("viewer", f"reader-{i}").user) for i in range(4)]
+    cookies = [_session(user_of(actor("viewer", f"reader-{i}"))) for i in range(4)]
     figures: list[Figure] = []
     with running_services(data, ["web", "relay"]) as url:
         telemetry = Telemetry(cluster)
@@ -107,25 +112,40 @@ def _load_figures(browser: Browser, url: str, cookie: str) -> list[Figure]:
         cold, _ = _loaded(page)
         warm, paints = min((_loaded(page) for _ in range(3)), key=lambda load: load[1][1])
     return [
-        Figure("bytes over the wire, cold", cold / 1000, 700, "kB"),
-        Figure("bytes over the wire, warm", warm / 1000, 60, "kB"),
+        Figure("bytes over the wire, cold", sum(cold.values()) / 1000, 700, "kB", _largest(cold)),
+        Figure("bytes over the wire, warm", sum(warm.values()) / 1000, 60, "kB", _largest(warm)),
         Figure("first contentful paint, warm", paints[0] / 1000, 0.5, "s", "best of 3"),
         Figure("largest contentful paint, warm", paints[1] / 1000, 1.0, "s", "best of 3"),
     ]
 
 
-def _loaded(page: Page) -> tuple[float, list[float]]:
-    """Load the page; return the bytes over the wire without frames of the socket, and paints."""
+def _loaded(page: Page) -> tuple[dict[str, float], list[float]]:
+    """Load the page; return the bytes of each answer by path, without the socket, and paints."""
     session = page.context.new_cdp_session(page)
-    sizes: list[float] = []
-    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    paths: dict[str, str] = {}
+    sizes: Counter[str] = Counter()
+
+    def name(event: dict[str, Any]) -> None:
+        paths[event["requestId"]] = urlsplit(event["response"]["url"]).path
+
+    def count(event: dict[str, Any]) -> None:
+        sizes[paths.get(event["requestId"], "")] += event["encodedDataLength"]
+
+    session.on("Network.responseReceived", name)
+    session.on("Network.loadingFinished", count)
     session.send("Network.enable")
     page.goto(PAGE)
     _wait(page, _LOADED)
     page.wait_for_timeout(SETTLED_MS)
     paints: list[float] = page.evaluate(_PAINTS)
     session.detach()
-    return sum(sizes), paints
+    return dict(sizes), paints
+
+
+def _largest(sizes: dict[str, float]) -> str:
+    """Return the largest answers with their kB."""
+    ordered = sorted(sizes.items(), key=lambda item: -item[1])[:LARGEST]
+    return ", ".join(f"{path} {size / 1000:.1f}" for path, size in ordered)
 
 
 def _wait(page: Page, condition: str) -> None:
