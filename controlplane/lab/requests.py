@@ -77,11 +77,10 @@ def request(
     require_operator(actor)
     options = options or RunOptions()
     sweep = _checked_sweep(planner, name, parameters, values, series, options)
-    kept = sweep.parameters.to_mapping()
     wanted = {
         "planner": planner,
         "experiment": name,
-        "parameters": {key: kept[key] for key in kept if key != sweep.experiment.x.name},
+        "parameters": _fixed_parameters(sweep),
         "values": list(sweep.values),
         "series": list(sweep.series),
         "master": options.master,
@@ -116,6 +115,12 @@ def _checked_sweep(
     checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
     _check_options(options)
     return Sweep(chosen, checked, tuple(swept), compared, options.master)
+
+
+def _fixed_parameters(sweep: Sweep) -> dict[str, Any]:
+    """Return the parameters without the swept one."""
+    kept = sweep.parameters.to_mapping()
+    return {name: value for name, value in kept.items() if name != sweep.experiment.x.name}
 
 
 def _need_of(sweep: Sweep) -> Need:
