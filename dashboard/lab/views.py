@@ -178,11 +178,14 @@ def _form(
 
 def _estimate(chosen: Experiment, origin: LabRun | None) -> dict[str, Any]:
     """Return the estimate of the default parameters, or of those of a run."""
-    given: Any = (origin.parameters, origin.values, origin.series) if origin else ({}, None, None)
     try:
-        need = lab.estimate(
-            chosen.planner, chosen.name, *given, master=origin.master if origin else ""
-        )
+        if origin is None:
+            need = lab.estimate(chosen.planner, chosen.name)
+        else:
+            need = lab.estimate(
+                chosen.planner, chosen.name, origin.parameters, origin.values, origin.series,
+                origin.master,
+            )  # fmt: skip
     except Invalid:
         return {}
     return _shown(need)
