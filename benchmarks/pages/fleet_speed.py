@@ -10,6 +10,7 @@ of the process, which other load on the machine does not change.
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.control_plane import figures, fresh_weir
@@ -31,7 +32,8 @@ def main() -> None:
             ("live parts", {"HTTP_HX_REQUEST": "true"}, "/"),
             ("navigation", {"HTTP_HX_REQUEST": "true"}, "/navigation/"),
         ):
-            wall, used = _measured(lambda h=headers, p=path: client.get(p, **h), options.repeats)
+            call = partial(client.get, path, **headers)
+            wall, used = _measured(call, options.repeats)
             print(f"{title:<12} server time    {figures(wall)}")
             print(f"{title:<12} processor time {figures(used)}")
 
