@@ -8,10 +8,9 @@ from dashboard.account import login
 from dashboard.account import views as account
 from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
-from dashboard.clusters import incidents, node_rows
+from dashboard.clusters import incidents, node_rows, tour
 from dashboard.clusters import parts as cluster_parts
 from dashboard.clusters import scenarios as cluster_scenarios
-from dashboard.clusters import tour
 from dashboard.clusters import views as clusters
 from dashboard.explain import views as explain
 from dashboard.fleet import alerts, creation, imports

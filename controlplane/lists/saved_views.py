@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access.roles import Actor, require_member
-from controlplane.errors import Conflict, Invalid
+from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.lists.kinds import KINDS, ListKind
 from controlplane.models import SavedView
 from controlplane.pagination.filter_text import MAX_LENGTH, require_readable
@@ -39,8 +39,10 @@ def saved_view(actor: Actor, pk: int) -> SavedView:
 def save_view(
     actor: Actor, list_name: str, name: str, filter_text: str, order: str, *, is_default: bool
 ) -> SavedView:
-    """Save a view. Raises `Invalid`, `Conflict` (too_many, taken)."""
+    """Save a view. Raises `Invalid`, `Forbidden`, `Conflict` (too_many, taken)."""
     require_member(actor)
+    if not isinstance(actor.user, User):
+        raise Forbidden("login")
     if list_name not in KINDS:
         raise Invalid({"list": [f"Must be one of {', '.join(KINDS)}"]})
     kind = KINDS[list_name]
@@ -49,7 +51,7 @@ def save_view(
         text = f"A list has at most {MAX_VIEWS} saved views: delete one first"
         raise Conflict("too_many", text, {"limit": MAX_VIEWS})
     return _stored(
-        SavedView(user_id=_user_id(actor), list=list_name, created_at=timezone.now(), **values),
+        SavedView(user=actor.user, list=list_name, created_at=timezone.now(), **values),
         is_default=is_default,
     )
 
@@ -81,13 +83,10 @@ def delete_view(actor: Actor, pk: int) -> None:
     saved_view(actor, pk).delete()
 
 
-def _user_id(actor: Actor) -> int | None:
-    return actor.user.pk if isinstance(actor.user, User) else None
-
-
 def _views(actor: Actor) -> QuerySet[SavedView]:
     # A view of a kind that is no longer offered stays stored, but is not listed.
-    return SavedView.objects.filter(user=_user_id(actor), list__in=KINDS)
+    user = actor.user.pk if isinstance(actor.user, User) else None
+    return SavedView.objects.filter(user=user, list__in=KINDS)
 
 
 def _checked(kind: ListKind, name: str, filter_text: str, order: str) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Saved views: per user and list, bounded, at most one default."""
 
+from collections.abc import Callable
+
 import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.lists import saved_views
 from controlplane.lists.saved_views import change_view, default_view, delete_view, save_view
+from controlplane.models import SavedView
 from tests.support import cluster as made
 
 
@@ -64,10 +67,11 @@ def test_a_view_is_checked(ann: Actor, values: tuple[str, ...], field: str) -> N
 def test_names_are_unique_and_views_bounded(ann: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     save_view(ann, "queries", "a", "", "", is_default=False)
     view = save_view(ann, "queries", "b", "", "", is_default=False)
-    for change in (
+    changes: tuple[Callable[[], SavedView], ...] = (
         lambda: save_view(ann, "queries", "a", "", "", is_default=False),
         lambda: change_view(ann, view.pk, name="a"),
-    ):
+    )
+    for change in changes:
         with pytest.raises(Conflict) as taken:
             change()
         assert taken.value.code == "taken"

@@ -14,7 +14,8 @@ from tests.support import cluster as made
 def cluster(operator: Actor) -> Cluster:
     cluster = made.small_cluster(operator)
     for pk, state, algorithm, by, actions in (
-        (1, "ready", "mms", "ann", 3), (2, "failed", "mms", "bob", None), (3, "done", "lp", "ann", 9),
+        (1, "ready", "mms", "ann", 3), (2, "failed", "mms", "bob", None),
+        (3, "done", "lp", "ann", 9),
     ):  # fmt: skip
         Proposal.objects.create(
             pk=pk, cluster=cluster, planner="placement", algorithm=algorithm, state=state,

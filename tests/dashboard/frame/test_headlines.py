@@ -15,7 +15,8 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 def token(name: str, days: float | None) -> ApiToken:
     row = ApiToken(name=name)
-    row.expires_at = None if days is None else NOW + timedelta(days=days)
+    if days is not None:
+        row.expires_at = NOW + timedelta(days=days)
     return row
 
 
