@@ -29,14 +29,10 @@ def main() -> None:
         _fill(options.clusters)
         for title, headers, path in (
             ("page", {}, "/"),
-            ("live parts", {"HX-Request": "true"}, "/"),
-            ("navigation", {"HX-Request": "true"}, "/navigation/"),
+            ("live parts", {"HTTP_HX_REQUEST": "true"}, "/"),
+            ("navigation", {"HTTP_HX_REQUEST": "true"}, "/navigation/"),
         ):
-<<<<<<< benchmarks/pages/fleet_speed.py
-            call = partial(client.get, path, headers=headers)
-=======
             call = partial(client.get, path, **headers)
->>>>>>> /tmp/w21/A/n
             wall, used = _measured(call, options.repeats)
             print(f"{title:<12} server time    {figures(wall)}")
             print(f"{title:<12} processor time {figures(used)}")
