@@ -31,8 +31,11 @@ _AFTER: Final = timedelta(minutes=45)
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render a proposal; a live update has all parts except the actions and the comments."""
-    require_known(request, {"page", "steps", "filter"})
+    require_known(request, {"page", "steps", "filter", "plan"})
     proposal = proposal_of_page(cluster, pk)
+    if request.htmx and request.GET.get("plan") == "none" and proposal.after:
+        # The page was rendered before there was a plan, and has no place for it.
+        return HttpResponse(headers={"HX-Refresh": "true"})
     is_executed = proposal.state == Proposal.State.DONE
     note_page(request.actor, cluster, PageKind.PROOF if is_executed else PageKind.PROPOSAL)
     context = page_context(request.actor, cluster, proposal)

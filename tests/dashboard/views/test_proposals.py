@@ -102,6 +102,18 @@ def test_a_live_update_leaves_diff_and_comments_alone(viewing: Client, proposal:
     assert "<textarea" not in fragment
 
 
+def test_a_page_without_the_plan_is_loaded_again_once_there_is_one(
+    viewing: Client, proposal: Proposal
+) -> None:
+    """It has no place for the parts of the plan."""
+    path, without = path_to(proposal), f"{path_to(proposal)}?plan=none"
+    assert viewing.get(without, headers=LIVE)["HX-Refresh"] == "true"
+    assert "hx-vals" not in viewing.get(path).content.decode()
+    Proposal.objects.filter(pk=proposal.pk).update(state="computing", after={})
+    assert """hx-vals='{"plan": "none"}'""" in viewing.get(path).content.decode()
+    assert "HX-Refresh" not in viewing.get(without, headers=LIVE)
+
+
 def test_comments_are_read_by_viewers_and_written_by_operators(
     operating: Client, viewing: Client, proposal: Proposal
 ) -> None:
