@@ -48,7 +48,7 @@ def test_a_run_is_cancelled_and_deleted(operating: Page, cluster: Cluster) -> No
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.get_by_text("There is no table")).to_be_visible()
     page.get_by_role("button", name="Name and share…").click()
-    page.get_by_label("Name").fill("Never run")
+    page.get_by_role("textbox", name="Name").fill("Never run")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Never run").first).to_be_visible()
     page.get_by_role("button", name="Delete…").click()
