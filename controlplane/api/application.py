@@ -63,9 +63,9 @@ api.add_router("/alerts", alerts.router)
 api.add_router("/clusters", alerts.of_cluster)
 api.add_router("/fleet", fleet.router)
 for _module in (
-    # `streams` after the routers with fixed names in the place of a stream's name.
+    # `streams` and `queries` after the routers with fixed names in the place of their rows' names.
     clusters, health, shedding, admission, stream_schemas, maps, streams, dead_letters, records,
-    bulk, queries, drafts, feed, keys, edges, proposal_comments, proposals, comparisons, executions,
+    bulk, drafts, queries, feed, keys, edges, proposal_comments, proposals, comparisons, executions,
     policies, explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)

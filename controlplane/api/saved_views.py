@@ -64,7 +64,10 @@ def save_view(request: HttpRequest, body: ViewIn) -> Any:
     return Status(201, view)
 
 
-@router.patch("/{int:pk}", response=ViewOut)
+@router.patch(
+    "/{int:pk}", response=ViewOut,
+    openapi_extra=with_examples({"The default": {"name": "busy", "is_default": True}}),
+)  # fmt: skip
 def change_view(request: HttpRequest, pk: int, body: ViewChangeIn) -> Any:
     """Change a view of the caller: its name, filter, order, or whether it is the default."""
     return saved_views.change_view(

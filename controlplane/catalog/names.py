@@ -4,7 +4,9 @@ import re
 
 MAX_LENGTH = 100
 # The API has words of its own beside the names of queries.
-RESERVED = frozenset({"bulk", "check", "end", "new"})
+RESERVED = frozenset(
+    {"bulk", "check", "end", "end-matching", "explain", "new", "preview", "restore"}
+)
 _ALLOWED = re.compile(r"[^\W_][\w.:@+-]*")
 
 
