@@ -50,7 +50,7 @@ def operating(page: Page, by: Actor) -> Page:
 
 
 def test_a_job_appears_by_itself_and_its_query_is_drawn(operating: Page, by: Actor) -> None:
-    expect(operating.get_by_text("No job is attached yet")).to_be_visible()
+    expect(operating.get_by_text("No job is attached yet.", exact=True)).to_be_visible()
     apart(lambda: told(by, 0, 20))
     operating.get_by_role("link", name="counts").click(timeout=15_000)
     charts = operating.locator("[data-figure]")
@@ -67,6 +67,6 @@ def test_a_job_appears_by_itself_and_its_query_is_drawn(operating: Page, by: Act
 def test_a_job_is_removed_after_being_asked_twice(operating: Page, by: Actor) -> None:
     apart(lambda: told(by, 0, 2))
     operating.get_by_role("button", name="Remove…").click(timeout=15_000)
-    operating.get_by_role("button", name="Remove it").click()
+    operating.get_by_role("button", name="Remove job").click()
     expect(operating.get_by_text("If it still reports, it appears again")).to_be_visible()
-    expect(operating.get_by_text("No job is attached yet")).to_be_visible()
+    expect(operating.get_by_text("No job is attached yet.", exact=True)).to_be_visible()

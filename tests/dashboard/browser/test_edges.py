@@ -29,7 +29,7 @@ def operating(page: Page, web: str, split: Query) -> Page:
     """An operator's browser."""
     log_in(page, web, "a-operator")
     page.goto("/")
-    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    expect(page.locator("#fleet-title")).to_be_visible()
     return page
 
 

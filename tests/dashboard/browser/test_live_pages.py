@@ -36,7 +36,7 @@ def operating(page: Page, web: str, cluster: Cluster) -> Page:
     """An operator's browser, on the fleet."""
     log_in(page, web, "a-operator")
     page.goto("/")
-    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    expect(page.locator("#fleet-title")).to_be_visible()
     return page
 
 

@@ -20,7 +20,7 @@ def ruling(page: Page) -> Page:
     page.get_by_label("User name").fill("a-admin")
     page.get_by_label("Password").fill(PHRASE)
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    expect(page.locator("#fleet-title")).to_be_visible()
     return page
 
 
