@@ -4,16 +4,14 @@ Each scenario really happens in the pipeline of the Weir that the files of this 
 """
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.end_to_end.mixed_plan import post, read
+from tests.end_to_end.policy_changes import change_policy
 from tests.support.running_weir import RunningWeir
 
 pytestmark = [
@@ -22,7 +20,6 @@ pytestmark = [
     pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="minutes: make nightly"),
 ]
 
-ROOT = Path(__file__).parents[2]
 PATIENCE_S = 180
 # Every latency is above it: which limit is exceeded is not what these tests are about.
 LATENCY_MS = 100
@@ -31,24 +28,6 @@ CASES = [
     pytest.param("node_lost", {"node": 1}, ["node_stalled"], "processes no records", id="lost"),
     pytest.param("rush_hour", {}, ["streams_rose", "all_full"], "", id="rush-hour"),
 ]
-
-
-# Policies are changed by admins; the demo's user is none.
-_CHANGE = """
-from controlplane.models import Policy
-row = Policy.objects.get(cluster__slug="sf")
-row.settings = {{**row.settings, **{changed!r}}}
-row.save()
-"""
-
-
-def change_policy(weir: RunningWeir, **changed: float) -> None:
-    """Change settings of the policy of the demo cluster."""
-    code = _CHANGE.format(changed=changed)
-    subprocess.run(
-        [sys.executable, "manage.py", "shell", "-v", "0", "-c", code],
-        cwd=ROOT, env=weir.environment, check=True,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

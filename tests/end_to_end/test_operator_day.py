@@ -23,6 +23,7 @@ from tests.end_to_end.mixed_plan import (
     weir_prints,
 )
 from tests.end_to_end.mixed_plan import read as read_api
+from tests.end_to_end.policy_changes import change_policy
 from tests.support.running_weir import RunningWeir
 
 logger = logging.getLogger(__name__)
@@ -175,9 +176,16 @@ def test_wrong_query_is_told_while_one_types(page: Page) -> None:
     expect(page.locator("#faults-streams")).to_contain_text("no-such-tile")
 
 
-def test_proposal_is_approved_carried_out_and_seen_on_the_chart(page: Page) -> None:
-    """The whole life of a proposal; its routing versions reach the chart."""
+def test_proposal_is_approved_carried_out_and_seen_on_the_chart(
+    weir: RunningWeir, page: Page
+) -> None:
+    """The whole life of a proposal; its routing versions reach the chart.
+
+    In few steps: each waits for a micro-batch of the real pipeline.
+    """
     page.goto("/clusters/sf/proposals/")
+    usual = read_api(page, "policy")
+    change_policy(weir, node_moves=500, cluster_moves=500)
     page.locator("label.goal", has_text="Own choice").click()
     page.select_option("#algorithm", "mms")
     page.click("button:has-text('Compute a proposal')")
@@ -186,6 +194,7 @@ def test_proposal_is_approved_carried_out_and_seen_on_the_chart(page: Page) -> N
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     expect(page.locator("#state")).to_have_attribute("data-state", "done", timeout=240_000)
     expect(page.locator("#steps tr[data-step='1']")).to_be_visible()
+    change_policy(weir, node_moves=usual["node_moves"], cluster_moves=usual["cluster_moves"])
     shown = page.evaluate("fetch('/api/v1/clusters/sf').then((r) => r.json())")
     open_cluster(page)
     wait_until(page, ROUTING_VERSION, lambda version: version >= shown["applied_version"])
