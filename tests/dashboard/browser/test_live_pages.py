@@ -107,10 +107,8 @@ def test_new_points_extend_the_drawn_lines(operating: Page, cluster: Cluster) ->
         f"window.drawn = {lines}.map((line) => line.getAttribute('d'))"
     )
     measured(cluster, sample(now()))
-    eventually(page, "(window.weirChartDelays ?? []).length > 0")
-    assert page.evaluate(
-        f"{lines}.every((line, i) => line.getAttribute('d').length > window.drawn[i].length)"
-    )
+    longer = "line.getAttribute('d').length > window.drawn[i].length"
+    eventually(page, f"{lines}.every((line, i) => {longer})")
     assert page.evaluate("window.counts") == 0
 
 
@@ -176,8 +174,8 @@ def test_selected_queries_end_after_a_second_click(operating: Page) -> None:
     operating.get_by_label("Select a", exact=True).check()
     operating.get_by_role("button", name="End…").click()
     dialog = operating.get_by_role("dialog")
-    dialog.get_by_label("Why").fill("over")
-    dialog.get_by_role("button", name="End them").click()
+    dialog.get_by_label("Reason").fill("over")
+    dialog.get_by_role("button", name="End queries").click()
     expect(operating.get_by_text("The query is ending.")).to_be_visible()
 
 
