@@ -39,20 +39,20 @@ def test_a_policy_is_set_and_a_blackout_added(ruling: Page) -> None:
     ruling.locator("body[data-ready]").wait_for(state="attached")
     ruling.get_by_label("migration: moves of tasks").check()
     ruling.get_by_label("Gain, at least").fill("7.5")
-    ruling.get_by_role("button", name="Save the policy").click()
+    ruling.get_by_role("button", name="Save policy").click()
     expect(ruling.locator(".message")).to_have_text("The policy of SF is as you set it.")
-    expect(ruling.locator(".head")).to_contain_text(
+    expect(ruling.locator(".headline")).to_contain_text(
         "Moves of tasks, redirections of streams and ladders of drop rules apply automatically"
     )
     assert apart(lambda: Policy.objects.get().settings["auto_gain"]) == 0.075
     ruling.locator("body[data-ready]").wait_for(state="attached")
-    ruling.locator("#blackouts").get_by_role("button", name="Add…").click()
+    ruling.locator("#blackouts").get_by_role("button", name="Add blackout…").click()
     dialog = ruling.locator("#blackout-new")
     expect(dialog.get_by_label("From")).to_be_hidden()
-    dialog.get_by_label("Cron line").fill("30 6 * * 1-5")
-    dialog.get_by_label("For").fill("180")
-    dialog.get_by_label("Why").fill("rush")
+    dialog.get_by_label("Cron expression").fill("30 6 * * 1-5")
+    dialog.get_by_label("For minutes").fill("180")
+    dialog.get_by_label("Reason").fill("rush")
     assert ruling.evaluate("document.documentElement.scrollWidth") <= 400
-    dialog.get_by_role("button", name="Keep it free").click()
+    dialog.get_by_role("button", name="Add blackout").click()
     expect(ruling.locator("#blackouts")).to_contain_text("At 06:30 on Monday through Friday")
     assert apart(Blackout.objects.count) == 1
