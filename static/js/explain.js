@@ -42,7 +42,9 @@ export function closeExplain({ push = true } = {}) {
     url.searchParams.delete(PARAMETER);
     history.pushState(null, "", url);
   }
-  if (opener?.isConnected) opener.focus();
+  // A refresh of the page may have replaced what opened the panel.
+  const same = () => document.querySelector(`main [data-explain="${CSS.escape(opener.dataset.explain)}"]`);
+  if (opener) (opener.isConnected ? opener : same())?.focus();
   opener = null;
 }
 

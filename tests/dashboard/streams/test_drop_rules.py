@@ -137,7 +137,7 @@ def test_the_row_counts_what_is_lost(
     content = operating.get(f"{path}drops/").content.decode()
     assert "150 k" in content
     assert 'data-label="Now /s">2,4' in content
-    assert ">drops</a>" in operating.get("/clusters/sf/streams/").content.decode()
+    assert '#drops">1 rule</a>' in operating.get("/clusters/sf/streams/").content.decode()
 
 
 def test_a_query_shows_its_key_grouping_aggregator_and_drops(

@@ -45,7 +45,15 @@ def _operations() -> Iterator[Address]:
             if content is not None:
                 example = next(iter(content["examples"].values()))["value"]
             name = operation["operationId"].rpartition("_api_")[2]
-            yield Address(name, method, path, None if example is None else json.dumps(example))
+            body = None if example is None else json.dumps(example)
+            yield Address(name, method, path + _required_query(operation), body)
+
+
+def _required_query(operation: dict[str, Any]) -> str:
+    """Return the query of an address whose operation cannot be called without one."""
+    parameters = operation.get("parameters", [])
+    names = [row["name"] for row in parameters if row["in"] == "query" and row["required"]]
+    return f"?{'&'.join(f'{name}=1' for name in names)}" if names else ""
 
 
 def pages(patterns: Any = None, prefix: str = "") -> Iterator[Address]:
