@@ -18,9 +18,8 @@ PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 pyt
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
-# Processes that share the tests: two of them wait for a whole Weir most of the time, the third uses
-# the processor meanwhile. With more, tests reach their time limits.
-N ?= 3
+# Processes that share the tests; with more than cores, tests reach their time limits (0055).
+N ?= 2
 # The sample of make mutants.
 SEED ?= 1
 
@@ -39,8 +38,6 @@ test: $(INSTALLED) ## install what is missing and run all tests
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadscope --no-loadscope-reorder $(T)
 
-# Nearly all of it starts Spark: a process per core.
-nightly: N := 2
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else takes many starts of Spark, all examples of laws
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
