@@ -69,7 +69,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("policy show", "odd"), ("compare show", "sf 99"), ("webhooks show", "99"),
     ("clusters delete", "sf --confirm sf"), ("clusters versions", "sf --limit 9999999"),
     ("policy set", "sf node_moves=-1 reason=x"), ("policy set", "sf odd=1 reason=x"),
-    ("nodes change", "sf 99 --capacity 3"), ("lab show", "99"),
+    ("nodes change", "sf 99 --capacity 3"), ("lab show", "99"), ("lab export", "99"),
 
     ("explain", "sf node:0"), ("clusters list", ""), ("clusters show", "sf"),
     ("clusters health", "sf"), ("clusters decide", f"sf {PK} restart --reason r"),
