@@ -278,7 +278,7 @@ class Cable:
     def __init__(self, page: Page) -> None:
         self.plugged = True
         self.sockets: list[WebSocketRoute] = []
-        page.route_web_socket("**/ws/**", self._connect)
+        page.route_web_socket("**/ws/clusters/**", self._connect)
 
     def _connect(self, socket: WebSocketRoute) -> None:
         if self.plugged:
