@@ -69,7 +69,7 @@ def test_a_worker_that_is_asked_to_end_gives_its_run_back(
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(spec.command, env=environment, stdout=log, stderr=log)
     try:
-        until(lambda: LabRun.objects.filter(pk=long.pk, progress__gt=0).exists(), seconds=60)
+        until(lambda: LabRun.objects.filter(pk=long.pk, progress__gt=0).exists(), seconds=180)
         assert psutil.Process(process.pid).nice() > psutil.Process().nice()
         process.terminate()
         assert process.wait(timeout=spec.patience_s) == 0, (tmp_path / "log").read_text()
