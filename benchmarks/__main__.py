@@ -39,6 +39,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "api_speed": "--queries 300 --streams 40 --proposals 10 --pages 3 --bulk 100 --clients 4 "
     "--seconds 1",
     "pages.fleet_speed": "--clusters 3 --repeats 2",
+    "pages.lists": "--queries 300 --streams 40 --entries 300 --decisions 100",
     "result_store_speed": "--windows 2000",
     "pipeline_speed": "--queries 20 --seconds 5 --appends 6",
     "data_plane": "--appends 12 --seconds 5 --tours 2 --kills 1",

@@ -9,7 +9,7 @@ of the process, which other load on the machine does not change.
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -76,13 +76,13 @@ def _fill(clusters: int) -> None:
                 firing(cluster)
 
 
-def parse_options() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--postgres", action="store_true")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

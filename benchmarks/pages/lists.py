@@ -9,6 +9,7 @@ some requests, and the number of SQL statements.
 
 import argparse
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -34,13 +35,17 @@ ADDRESSES: Final = (
 )  # fmt: skip
 
 
-def main() -> None:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=100_000)
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--decisions", type=int, default=30_000)
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    options = parse_options()
     with fresh_weir():
         from django.conf import settings  # noqa: PLC0415
         from django.test import Client  # noqa: PLC0415

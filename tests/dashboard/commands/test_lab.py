@@ -63,7 +63,7 @@ def test_it_writes_what_the_suffix_says(tmp_path: Path) -> None:
         (["placement", "fig4a", "--values", "-1"], "values: must be at least 0"),
         (["placement", "fig4a", "--series", "magic"], "series: magic: not among"),
         (["placement", "fig4a", "--seeds", "0"], "seeds: must be at least 1"),
-        (["placement", "fig4a", "--out", "x.png"], "must end in .csv, .json, .html"),
+        (["placement", "fig4a", "--out", "x.png"], "must end in .csv, .json, .svg, .html"),
         (["placement", "fig4a", "--out", "nowhere/x.csv"], "there is no folder nowhere"),
     ],
 )
