@@ -198,7 +198,24 @@ def _message(compute: Callable[[Reporter], Any], sender: Any) -> tuple[str, Any]
         return "memory", peak_bytes() - before
     except BaseException as error:  # noqa: BLE001 - the parent raises it
         error.add_note("".join(traceback.format_exception(error)))
-        return "error", error
+        return "error", _sendable(error)
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """Return the error, or a `RuntimeError` with its text if the parent could not read it.
+
+    The constructors of some libraries, such as PySpark, do not accept what pickle gives them.
+    """
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - written in this process
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - any error of the class
+        plain = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            plain.add_note(note)
+        return plain
+    return error
 
 
 def _pickled(message: tuple[str, Any]) -> bytes:

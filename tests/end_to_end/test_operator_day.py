@@ -296,7 +296,9 @@ class Cable:
 def test_dropped_socket_comes_back_and_fills_the_gap(page: Page) -> None:
     """Samples that were missed are drawn from the stored ones."""
     cable = Cable(page)
-    open_cluster(page)
+    # Of a longer range a point per ten seconds is stored.
+    page.goto("/clusters/sf/?range=5m")
+    wait_until(page, NEWEST_RATE, lambda newest: newest > 0)
     expect(page.locator("#connection")).to_contain_text("live")
     before = page.evaluate(NEWEST_RATE)
     cable.pull()

@@ -74,6 +74,21 @@ def abort(_: object) -> None:
     del kept
 
 
+class Unreadable(Exception):
+    """Its constructor does not accept what pickle gives it."""
+
+    def __init__(self, *, code: str) -> None:
+        super().__init__(f"code {code}")
+
+
+def test_an_error_that_cannot_be_read_returns_with_its_text() -> None:
+    def compute(_: object) -> None:
+        raise Unreadable(code="SPARK_JOB_CANCELLED")
+
+    with pytest.raises(RuntimeError, match="Unreadable: code SPARK_JOB_CANCELLED"):
+        run_in_child(compute, LIMITS)
+
+
 @pytest.mark.parametrize(
     "compute",
     [lambda _: np.ones(2**32).sum(), grow_list, lambda _: fill(2**32), abort],
