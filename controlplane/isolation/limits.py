@@ -8,7 +8,7 @@ from django.conf import settings
 MB = 1 << 20
 # The longest time that a page, or one cycle of the watch loops, waits for a ladder.
 LADDER_S: Final = 30.0
-# A person waits for a preview, which takes a fraction of a second on a quiet machine.
+# A person waits for a preview.
 PREVIEW_S: Final = 5.0
 PREVIEW_MB: Final = 256
 
