@@ -8,31 +8,7 @@ from controlplane.explain.units import ValueUnit, quantity
 from controlplane.models import Query
 from controlplane.policies.grades import Grade
 from dashboard import numbers
-
-
-@dataclass(frozen=True)
-class Headline:
-    """One sentence about a query, its cause, and its level."""
-
-    text: str
-    why: str
-    grade: str
-    chip: str
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A tile; `limit`: of `value`, None without one; `part`: of 1, for a bar without a limit."""
-
-    title: str
-    number: str
-    unit: str
-    note: str
-    below: str = ""
-    value: float | None = None
-    limit: float | None = None
-    part: float | None = None
-    grade: str = ""
+from dashboard.frame.object_page import ObjectHeadline, ObjectTile
 
 
 @dataclass(frozen=True)
@@ -45,22 +21,27 @@ class HistoryRow:
     grade: str = ""
 
 
-def headline(report: QueryReport) -> Headline:
+def headline(report: QueryReport) -> ObjectHeadline:
     """Return the headline of a query: by its state, then by its latency."""
     query = report.query
     if query.state == Query.State.FAILED:
-        return Headline(
+        return ObjectHeadline(
             f"The query failed: {query.detail or 'see its fault'}.", "", "bad", "failed"
         )
     if query.state in (Query.State.ENDED, Query.State.ENDING):
-        return Headline("The query has ended; its results stay readable for its retention.", "",
-                        "", str(query.state))  # fmt: skip
+        return ObjectHeadline(
+            "The query has ended; its results stay readable for its retention.",
+            "",
+            "",
+            str(query.state),
+        )
     if query.state == Query.State.PENDING:
         why = query.detail or "Online placement chooses its nodes within a second."
-        return Headline("The query waits for a node.", why, "warn", "pending")
+        return ObjectHeadline("The query waits for a node.", why, "warn", "pending")
     if report.latency_ms is None:
-        return Headline("The query runs; no latency was measured in the last minute.", "", "",
-                        "running")  # fmt: skip
+        return ObjectHeadline(
+            "The query runs; no latency was measured in the last minute.", "", "", "running"
+        )
     latency = quantity(report.latency_ms, ValueUnit.MS)
     limit = quantity(report.limit_ms, ValueUnit.MS)
     text = f"Results arrive {latency} after their records (p95), limit {limit}"
@@ -70,7 +51,7 @@ def headline(report: QueryReport) -> Headline:
     grade, chip = str(report.grade), chips.get(report.grade, "running")
     if report.slowest_is_full and report.grade == Grade.GOOD:
         grade, chip = "warn", "node above limit"
-    return Headline(f"{text}.", _part(report), grade, chip)
+    return ObjectHeadline(f"{text}.", _part(report), grade, chip)
 
 
 def _part(report: QueryReport) -> str:
@@ -87,7 +68,7 @@ def _part(report: QueryReport) -> str:
     return " ".join(texts)
 
 
-def tiles(report: QueryReport) -> list[Tile]:
+def tiles(report: QueryReport) -> list[ObjectTile]:
     """Return the tiles of a query."""
     latency, unit = _apart(report.latency_ms, ValueUnit.MS)
     size, size_unit = _apart(report.state_bytes, ValueUnit.BYTES)
@@ -96,15 +77,33 @@ def tiles(report: QueryReport) -> list[Tile]:
     streams = "1 stream" if report.stream_count == 1 else f"{report.stream_count:,} streams"
     shared = "same computation, stream and node" if report.shared_count else "no other query"
     return [
-        Tile("Latency p95", latency, unit, report.slowest, f"limit {report.limit_ms / 1000:g} s",
-             report.latency_ms, report.limit_ms, grade=grade),
-        Tile("Records processed", numbers.compact(rate), "/s",
-             f"of {numbers.compact(report.source_per_s)}/s in {streams}"),
-        Tile("Share of node", numbers.percent(report.node_share), "",
-             report.node_share_name, "of its processed records", part=report.node_share),
-        Tile("State", size, size_unit, "of all tasks"),
-        Tile("Shared with", f"{report.shared_count:,}", "queries", shared),
-    ]  # fmt: skip
+        ObjectTile(
+            "Latency p95",
+            latency,
+            unit,
+            report.slowest,
+            f"limit {report.limit_ms / 1000:g} s",
+            report.latency_ms,
+            report.limit_ms,
+            grade=grade,
+        ),
+        ObjectTile(
+            "Records processed",
+            numbers.compact(rate),
+            "/s",
+            f"of {numbers.compact(report.source_per_s)}/s in {streams}",
+        ),
+        ObjectTile(
+            "Share of node",
+            numbers.percent(report.node_share),
+            "",
+            report.node_share_name,
+            "of its processed records",
+            part=report.node_share,
+        ),
+        ObjectTile("State", size, size_unit, "of all tasks"),
+        ObjectTile("Shared with", f"{report.shared_count:,}", "queries", shared),
+    ]
 
 
 def _apart(value: float | None, unit: ValueUnit) -> tuple[str, str]:
@@ -133,12 +132,14 @@ def history(report: QueryReport) -> list[HistoryRow]:
         rows.append(HistoryRow(query.placed_at, f"Placed on a node after {took:.1f} s."))
     rows += [
         HistoryRow(
-            placement.time, f"{tasks_of(placement, query.task_count)} moved to"
-            f" {placement.node_name}.", placement.proposal, "plan",
+            placement.time,
+            f"{tasks_of(placement, query.task_count)} moved to {placement.node_name}.",
+            placement.proposal,
+            "plan",
         )
         for placement in report.placements
         if placement.time is not None and placement.proposal is not None
-    ]  # fmt: skip
+    ]
     if query.ended_at is not None:
         failed = query.state == Query.State.FAILED
         text = f"Failed: {query.detail}." if failed else "Ended."

@@ -1,11 +1,11 @@
 """Texts and numbers of a stream's page: headline and tiles."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from controlplane.admission.stream_report import StreamReport
 from dashboard import numbers
+from dashboard.frame.object_page import ObjectHeadline, ObjectTile
 from dashboard.thresholds import LOAD
 
 _SOON: Final = 0.8
@@ -16,55 +16,38 @@ _MODES: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Headline:
-    """One sentence about a stream, its cause, and its level."""
-
-    text: str
-    why: str
-    grade: str
-    chip: str
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A tile; `limit`: of `value`, None without one."""
-
-    title: str
-    number: str
-    unit: str
-    note: str
-    below: str = ""
-    value: float | None = None
-    limit: float | None = None
-    grade: str = ""
-
-
-def headline(report: StreamReport) -> Headline:
+def headline(report: StreamReport) -> ObjectHeadline:
     """Return the headline of a stream: when the forecast exceeds its split node, and the plan."""
     outlook, own, split = report.outlook, report.own, report.stream.split
     if outlook is None:
-        return Headline("No record has arrived yet.", "The forecast begins with the first records.",
-                        "", "no records")  # fmt: skip
+        return ObjectHeadline(
+            "No record has arrived yet.",
+            "The forecast begins with the first records.",
+            "",
+            "no records",
+        )
     if outlook.left is None:
-        return Headline(
+        return ObjectHeadline(
             f"The capacity of split node {split} is not known.",
             "Declare it under Split nodes, or wait until busy split nodes show it.",
-            "", "no capacity",
-        )  # fmt: skip
+            "",
+            "no capacity",
+        )
     expected = f"{numbers.compact(own.expected)} of {numbers.compact(own.capacity)} records/s"
     why = f"{expected} are expected there in the next periods. {_MODES[report.policy.redirects]}"
     if outlook.overload_at is not None:
         text = f"The forecast exceeds split node {split} at {_clock(outlook.overload_at)} UTC"
-        return Headline(f"{text}; {_plan(report)}.", why, "bad", "above capacity")
+        return ObjectHeadline(f"{text}; {_plan(report)}.", why, "bad", "above capacity")
     later = report.long_outlook.overload_at if report.long_outlook else None
     if later is not None:
         text = f"The forecast exceeds split node {split} about {_clock(later)} UTC"
-        return Headline(f"{text}; {_plan(report)}.", why, "warn", "near a limit")
+        return ObjectHeadline(f"{text}; {_plan(report)}.", why, "warn", "near a limit")
     if (own.share or 0.0) >= _SOON:
         text = f"Split node {split} is {numbers.percent(own.share)} full; {_plan(report)}."
-        return Headline(text, why, "warn", "near a limit")
-    return Headline(f"Split node {split} has room for what is expected.", why, "good", "has room")
+        return ObjectHeadline(text, why, "warn", "near a limit")
+    return ObjectHeadline(
+        f"Split node {split} has room for what is expected.", why, "good", "has room"
+    )
 
 
 def _plan(report: StreamReport) -> str:
@@ -82,7 +65,7 @@ def _clock(moment: datetime) -> str:
     return f"{moment:%H:%M}"
 
 
-def tiles(report: StreamReport) -> list[Tile]:
+def tiles(report: StreamReport) -> list[ObjectTile]:
     """Return the tiles of a stream."""
     stream, own, outlook = report.stream, report.own, report.outlook
     left = None if outlook is None or outlook.left is None else min(outlook.left)
@@ -91,22 +74,22 @@ def tiles(report: StreamReport) -> list[Tile]:
     shown_grade = grade if grade in ("warn", "bad") else ""
     part = rate / own.capacity if rate is not None and own.capacity else None
     return [
-        Tile("Rate", numbers.compact(rate), "/s", "moving average of 10 s",
-             "" if left is None else f"left for it: {numbers.compact(left)}/s",
-             rate, left if left and left > 0 else None,
-             "bad" if left is not None and rate is not None and rate > left else ""),
-        Tile(f"Share of split node {own.index}", numbers.percent(part), "",
-             f"node at {numbers.percent(own.share)} with {_counted(own.streams, 'stream')}",
-             f"limit 100 % of {numbers.compact(own.capacity)}/s" if own.capacity else "",
-             own.share, 1.0 if own.share is not None else None, shown_grade),
-        Tile("Above what is left", _exceeded(report), "", "by the forecast of the next hour",
-             grade="warn" if _first(report) else ""),
-        Tile("Wait at its split node", numbers.milliseconds(own.latency_ms), "",
-             f"{numbers.compact(own.waiting)} records in its queue",
-             f"limit {report.policy.redirect_latency_s:g} s", own.latency_ms,
-             1000 * report.policy.redirect_latency_s),
-        Tile("Read by", f"{report.reader_count:,}", "queries",
-             f"on {_counted(report.node_count, 'node')}"),
+        ObjectTile("Rate", numbers.compact(rate), "/s", "moving average of 10 s",
+                   "" if left is None else f"left for it: {numbers.compact(left)}/s",
+                   rate, left if left and left > 0 else None,
+                   "bad" if left is not None and rate is not None and rate > left else ""),
+        ObjectTile(f"Share of split node {own.index}", numbers.percent(part), "",
+                   f"node at {numbers.percent(own.share)} with {_counted(own.streams, 'stream')}",
+                   f"limit 100 % of {numbers.compact(own.capacity)}/s" if own.capacity else "",
+                   own.share, 1.0 if own.share is not None else None, shown_grade),
+        ObjectTile("Above what is left", _exceeded(report), "", "by the forecast of the next hour",
+                   grade="warn" if _first(report) else ""),
+        ObjectTile("Wait at its split node", numbers.milliseconds(own.latency_ms), "",
+                   f"{numbers.compact(own.waiting)} records in its queue",
+                   f"limit {report.policy.redirect_latency_s:g} s", own.latency_ms,
+                   1000 * report.policy.redirect_latency_s),
+        ObjectTile("Read by", f"{report.reader_count:,}", "queries",
+                   f"on {_counted(report.node_count, 'node')}"),
     ]  # fmt: skip
 
 
