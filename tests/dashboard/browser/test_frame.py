@@ -44,6 +44,7 @@ def test_the_palette_opens_what_is_typed_by_keyboard_alone(operating: Page) -> N
     assert field.get_attribute("aria-activedescendant") == selected.get_attribute("id")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="taxi-by-hour", exact=True)).to_be_visible()
+    expect(page.locator("body")).to_have_attribute("data-ready", "yes")
     page.keyboard.press("Control+k")
     recent = palette.get_by_role("group", name="Recent")
     expect(recent.get_by_role("option")).to_contain_text(["taxi-by-hour"])
