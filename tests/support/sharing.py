@@ -73,6 +73,17 @@ class Sharing(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
 
+    def schedule(self) -> None:
+        """Give each process two tests or the order to end: it runs a test when the next is known.
+
+        xdist gives a process that replaces a crashed one a single scope. If that has one test, the
+        process waits for ever, and the run with it.
+        """
+        super().schedule()
+        for node in self.nodes:
+            if self._pending_of(self.assigned_work[node]) < 2:
+                self._reschedule(node)
+
     def mark_test_complete(
         self, node: WorkerController, item_index: int, duration: float = 0
     ) -> None:

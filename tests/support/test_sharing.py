@@ -4,6 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+import pytest
+
 from tests.support.sharing import Sharing, next_scope, scope_of
 
 WEIR = scope_of("tests/end_to_end/test_secrets.py::test_a")
@@ -43,10 +45,39 @@ class Process:
         self.shutting_down = True
 
 
-def test_every_test_is_run_once_and_finished_ones_are_forgotten() -> None:
+def sharing_among(processes: list[Process], tests: list[str]) -> Sharing:
+    """Return a scheduler that has shared out the first tests among these processes."""
     options = SimpleNamespace(loadscopereorder=False)
-    config = SimpleNamespace(getvalue=lambda _: ["popen"] * 3, option=options)
-    sharing, processes = Sharing(config), [Process() for _ in range(3)]
+    config = SimpleNamespace(getvalue=lambda _: ["popen"] * len(processes), option=options)
+    sharing = Sharing(config)
+    for process in processes:
+        sharing.add_node(process)
+        sharing.add_node_collection(process, tests)
+    sharing.schedule()
+    return sharing
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_process_that_replaces_a_crashed_one_runs_what_is_left(left: int) -> None:
+    """As many tests are left as given; the other process has none to run any more."""
+    tests = [f"tests/test_examples.py::test_{number}" for number in range(3)]
+    crashed, other = Process(), Process()
+    sharing = sharing_among([crashed], tests)
+    for _ in range(len(tests) - left):
+        sharing.mark_test_complete(crashed, crashed.tests.popleft())
+    crashed.shutdown()
+    sharing.remove_node(crashed)
+    sharing.add_node(other)
+    sharing.add_node_collection(other, tests)
+    sharing.schedule()
+    while len(other.tests) > 1 or (other.tests and other.shutting_down):
+        sharing.mark_test_complete(other, other.tests.popleft())
+    assert not other.tests
+    assert sharing.tests_finished
+
+
+def test_every_test_is_run_once_and_finished_ones_are_forgotten() -> None:
+    processes = [Process() for _ in range(3)]
     files = (
         "end_to_end/test_operator_day",
         "end_to_end/test_restart",
@@ -54,10 +85,7 @@ def test_every_test_is_run_once_and_finished_ones_are_forgotten() -> None:
         "test_examples",
     )
     tests = [f"tests/{name}.py::test_{number}" for name in files for number in range(20)]
-    for process in processes:
-        sharing.add_node(process)
-        sharing.add_node_collection(process, tests)
-    sharing.schedule()
+    sharing = sharing_among(processes, tests)
     run: list[str] = []
     while busy := [process for process in processes if process.tests]:
         for process in busy:
