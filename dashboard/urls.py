@@ -122,6 +122,7 @@ _queries: list[URLPattern] = [
     path("queries/preview/cancel/", drafts.cancel_preview, name="query-preview-cancel"),
     path("queries/explain/", drafts.explain, name="query-explain"),
     path("queries/end/", bulk.end, name="query-end"),
+    path("queries/move/", bulk.move, name="query-move"),
     path("queries/restore/", bulk.restore_named, name="query-restore"),
     path("bulk-actions/<int:pk>/", bulk.show, name="bulk-action"),
     path("bulk-actions/<int:pk>/restore/", bulk.restore, name="bulk-restore"),

@@ -8,6 +8,7 @@ from controlplane.api import (
     explanations,
     grants,
     lab,
+    manual_plans,
     policies,
     proposal_comments,
     proposals,
@@ -65,8 +66,8 @@ api.add_router("/fleet", fleet.router)
 for _module in (
     # `streams` and `queries` after the routers with fixed names in the place of their rows' names.
     clusters, health, shedding, admission, stream_schemas, maps, streams, dead_letters, records,
-    bulk, drafts, queries, feed, keys, edges, proposal_comments, proposals, comparisons, executions,
-    policies, explanations,
+    bulk, drafts, queries, feed, keys, edges, proposal_comments, proposals, manual_plans,
+    comparisons, executions, policies, explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/demos", lifecycle.demos)

@@ -40,7 +40,7 @@ class Computed:
 
 def compute_plan(
     row: Snapshot,
-    adapter: PlannerAdapter,
+    adapter: PlannerAdapter | None,
     plan: Sequence[PlannedAction],
     limits: StepLimits,
     step_s: float,
@@ -50,8 +50,9 @@ def compute_plan(
 ) -> Computed:
     """Return an ordered, measured and sealed plan with its cost, without excluded objects.
 
-    Under a `budget`, only with the best moves within it.
+    Under a `budget`, only with the best moves within it. `adapter`: None for a manual plan.
     """
+    more = () if adapter is None else adapter.measures
     snapshot, summary = row.value(), dict[str, Any]()
     allowed = execution_plan.allowed(snapshot, plan)
     excluded = len(plan) - len(allowed)
@@ -60,8 +61,8 @@ def compute_plan(
         allowed, summary = chosen.plan, {"budget": chosen.summary}
     ordered = execution_plan.in_order(snapshot, allowed)
     model = LoadModel.of(snapshot)
-    before = measures(snapshot, (), adapter.measures, model)
-    after = measures(snapshot, ordered.plan, adapter.measures, model)
+    before = measures(snapshot, (), more, model)
+    after = measures(snapshot, ordered.plan, more, model)
     cost = execution_plan.estimate_cost(ordered.plan, limits, step_s)
     rollback = execution_plan.rollback(ordered.plan)
     return Computed(

@@ -13,6 +13,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.planning.adapters import adapter_of
 from controlplane.planning.computation import compute_plan
+from controlplane.planning.manual import MANUAL
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
@@ -79,7 +80,8 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
     assert proposal.snapshot_row is not None
     policy = policy_of(proposal.cluster)
     plan = [planned for place, planned in enumerate(proposal.plan) if place not in dropped]
-    adapter, step_s = adapter_of(proposal.planner), step_seconds(proposal.cluster)
+    adapter = None if proposal.planner == MANUAL else adapter_of(proposal.planner)
+    step_s = step_seconds(proposal.cluster)
     computed = compute_plan(proposal.snapshot_row, adapter, plan, limits_of(policy), step_s)
     if "computed_s" in proposal.predicted:
         computed.predicted["computed_s"] = proposal.predicted["computed_s"]

@@ -1,8 +1,8 @@
-"""Requests of plans, and the planners that compute them."""
+"""Requests of plans, of a planner or of moves that a person chose, and the connected planners."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -13,17 +13,22 @@ from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Invalid
-from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.models import Cluster, Comparison, Proposal, Query
 from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters, measures_of
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.estimates import require_affordable_plan
 from controlplane.planning.goals import Goal, goal_plan
+from controlplane.planning.manual import MANUAL, MOVES, estimate_moves
 from controlplane.planning.measures import Measure
 from controlplane.policies.store import policy_of
 from controlplane.proposals.queue import equal_request, lock_requests, require_room
 from controlplane.proposals.transitions import notify
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
+
+# The queries of one manual plan, and the faults that a refusal names.
+MOST_MOVED: Final = 1_000
+_NAMED: Final = 10
 
 
 def default_planner() -> str:
@@ -56,6 +61,20 @@ def request(
     checked = checked_parameters(adapter, chosen, parameters or {}, cluster)
     plan = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
     need = require_affordable_plan(chosen, checked, cluster)
+    return _submitted(actor, cluster, plan, need, base=base, comparison=comparison)
+
+
+def _submitted(
+    actor: Actor,
+    cluster: Cluster,
+    plan: Mapping[str, Any],
+    need: Estimate,
+    *,
+    base: Proposal | None = None,
+    comparison: Comparison | None = None,
+    reason: str = "",
+) -> Proposal:
+    """Create the proposal of a checked plan: planner, algorithm, parameters. Raises `Busy`."""
     if comparison is None and not isinstance(actor, Automatic):
         lock_requests(actor, cluster)
         # A request that changes nothing has no entry in the audit log.
@@ -65,10 +84,51 @@ def request(
     proposal = _created(
         actor, cluster, **plan, base=base, comparison=comparison, estimate=need.to_json()
     )
-    audit.record(actor, "proposal.request", str(proposal), cluster=cluster, after=plan)
+    audit.record(
+        actor, "proposal.request", str(proposal), cluster=cluster, reason=reason, after=dict(plan)
+    )
     notify(proposal, f"requested by {actor.name}")
     send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
     return proposal
+
+
+@transaction.atomic
+def request_moves(
+    actor: Actor, cluster: Cluster, names: Sequence[str], node: int, reason: str = ""
+) -> Proposal:
+    """Create a proposal that moves the running queries with these names to a node.
+
+    `node`: its index. A worker computes cost, measures and seal, and a person approves it as any
+    other. Raises `Forbidden`, `Invalid` for a node or queries that cannot have such a move, `Busy`.
+    """
+    require_operator(actor, cluster)
+    if not cluster.nodes.filter(index=node, active=True).exists():
+        raise Invalid({"node": [f"The cluster has no active node {node}"]})
+    queries = sorted(_movable(cluster, names))
+    plan = {
+        "planner": MANUAL, "algorithm": MOVES, "parameters": {"queries": queries, "node": node}
+    }  # fmt: skip
+    return _submitted(actor, cluster, plan, estimate_moves(cluster), reason=reason)
+
+
+def _movable(cluster: Cluster, names: Sequence[str]) -> list[int]:
+    """Return the ids of running queries of one task. Raises `Invalid` with the other names."""
+    wanted = dict.fromkeys(names)
+    if not 1 <= len(wanted) <= MOST_MOVED:
+        raise Invalid({"queries": [f"Choose 1 to {MOST_MOVED:,} queries, not {len(wanted):,}"]})
+    running = Query.objects.filter(
+        cluster=cluster, name__in=wanted, state=Query.State.RUNNING
+    ).values_list("name", "id", "task_count")
+    ids, faults = {}, {}
+    for name, pk, tasks in running:
+        ids[name] = pk
+        if tasks > 1:
+            faults[name] = f"{name} has {tasks} tasks: request a plan of the planner migration"
+    faults |= {name: f"{name} does not run" for name in wanted if name not in ids}
+    if faults:
+        more = [f"{len(faults) - _NAMED:,} further queries"] * (len(faults) > _NAMED)
+        raise Invalid({"queries": [*list(faults.values())[:_NAMED], *more]})
+    return list(ids.values())
 
 
 def request_for_goal(actor: Actor, cluster: Cluster, name: str) -> Proposal:
@@ -103,6 +163,12 @@ def estimate(
 
 def request_again(actor: Actor, proposal: Proposal) -> Proposal:
     """Request the same plan for the cluster as it is now. Raises `Forbidden`."""
+    if proposal.planner == MANUAL:
+        require_operator(actor, proposal.cluster)
+        plan = {name: getattr(proposal, name) for name in ("planner", "algorithm", "parameters")}
+        with transaction.atomic():
+            need = estimate_moves(proposal.cluster)
+            return _submitted(actor, proposal.cluster, plan, need, base=proposal)
     return request(
         actor,
         proposal.cluster,

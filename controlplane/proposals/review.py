@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from controlplane.models import Proposal
 from controlplane.planning.adapters import adapters
+from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import measures
 from controlplane.planning.plan_summary import queries_of
 from controlplane.planning.snapshots import take_snapshot
@@ -92,8 +93,11 @@ def gain_lost(
 ) -> float | None:
     """Return the share of a plan's gain that is lost with these measures, from 0 to 1.
 
-    The gain is the absolute change of the measure that the plan improves most.
+    The gain is the absolute change of the measure that the plan improves most. None for a manual
+    plan, whose purpose is not known.
     """
+    if proposal.planner == MANUAL:
+        return None
     promised = gain_between(proposal.planner, proposal.before, proposal.after)
     was = abs(promised.after - promised.before)
     if promised.share <= 0 or not was:

@@ -46,7 +46,10 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
         "proposal": proposal,
         "title": algorithm_title(proposal.planner, proposal.algorithm),
         "parameters": {
-            name: value for name, value in proposal.parameters.items() if name != "budget"
+            # Of a list, as the queries of a manual plan, the page shows the length.
+            name: len(value) if isinstance(value, list) else value
+            for name, value in proposal.parameters.items()
+            if name != "budget"
         },
         "chip_grade": grade,
         "chip_icon": icon,

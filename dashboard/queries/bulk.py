@@ -1,9 +1,10 @@
-"""Bulk actions of the list of queries: end, restore, cancel, and their progress."""
+"""Bulk actions of the list of queries: end, restore, cancel, move, and their progress."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -11,6 +12,7 @@ from django.utils.http import urlencode
 from controlplane.errors import Invalid
 from controlplane.models import BulkAction, Cluster
 from controlplane.pagination.pages import whole
+from controlplane.proposals import requests
 from controlplane.topology import bulk_actions
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists.headline import counted
@@ -77,6 +79,20 @@ def restore_named(request: PageRequest, cluster: Cluster) -> HttpResponseRedirec
     with notify_refusals(request):
         action = bulk_actions.restore_named(request.actor, cluster, sent.getlist("names"))
     return _back(cluster, sent.get("filter"), action)
+
+
+@cluster_action
+def move(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+    """Request a plan that moves the selected queries to a node, and show it."""
+    sent, proposal = request.POST, None
+    with notify_refusals(request):
+        node = whole(sent, "node", 0, 10**6)
+        proposal = requests.request_moves(
+            request.actor, cluster, sent.getlist("names"), node, sent.get("move_reason", "")
+        )
+    if proposal is None:
+        return _back(cluster, sent.get("filter"), None)
+    return redirect("proposal", cluster.slug, proposal.pk)
 
 
 @cluster_action

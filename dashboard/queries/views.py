@@ -47,6 +47,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     shown = list_page(request, KINDS["queries"], others={"action"})
     context: dict[str, Any] = {"headline": list_headline(cluster)}
     context["restore_since"] = timezone.now() - RESTORE_PERIOD
+    context["targets"] = cluster.nodes.filter(active=True).order_by("index")
     if not request.htmx:
         context |= toast_context(cluster, request.GET.get("action", ""))
     return render_list_page(request, "queries.html", "_queries_table.html", shown, context)

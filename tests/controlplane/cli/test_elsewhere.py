@@ -61,6 +61,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("clusters incident", f"sf {PK}"), ("streams drops", "sf s0"),
     ("queries results", "sf q0"), ("proposals planners", "sf"),
     ("proposals estimate", "sf --planner placement nu=0.5"),
+    ("proposals move", "sf --query q0 --node 1"), ("proposals move", "sf --query odd --node 99"),
     ("proposals allowed", f"sf {PK}"), ("proposals actions", f"sf {PK}"),
     ("proposals running", "sf"), ("compare list", "sf"), ("compare show", f"sf {PK}"),
     ("ledger list", "sf"), ("ledger calibration", "sf"), ("lab runs", ""), ("lab queue", ""),

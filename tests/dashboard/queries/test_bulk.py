@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from controlplane.access.roles import Actor
-from controlplane.models import BulkAction, Cluster, Query
+from controlplane.models import BulkAction, Cluster, Proposal, Query
 from controlplane.topology import placement, queries
 from tests.dashboard.conftest import browser_of
 
@@ -73,3 +73,25 @@ def test_lately_ended_queries_can_be_selected_and_restored(client: Client, sf: C
 @pytest.mark.parametrize("number", ["x", "1" * 13])
 def test_a_wrong_number_of_an_action_is_refused(client: Client, number: str) -> None:
     assert client.get(f"/clusters/sf/queries/?action={number}").status_code == 422
+
+
+def test_selected_queries_become_a_proposal_of_moves(client: Client, sf: Cluster) -> None:
+    content = client.get("/clusters/sf/queries/").content.decode()
+    assert 'popovertarget="move-many"' in content
+    assert content.count("<option value=") >= sf.nodes.count()
+    sent = {"names": ["a", "b"], "node": "2", "move_reason": "node 2 is idle", "filter": ""}
+    answer = client.post("/clusters/sf/queries/move/", sent)
+    proposal = Proposal.objects.get()
+    assert answer["Location"] == f"/clusters/sf/proposals/{proposal.pk}/"
+    assert (proposal.planner, proposal.parameters["node"]) == ("manual", 2)
+    page = client.get(answer["Location"])
+    assert page.context["parameters"]["queries"] == 2
+    assert "Manual: moves" in page.content.decode()
+
+
+def test_moves_that_are_impossible_lead_back_to_the_list(client: Client, sf: Cluster) -> None:
+    sent = {"names": ["a"], "node": "99", "filter": "state:live"}
+    answer = client.post("/clusters/sf/queries/move/", sent, follow=True)
+    assert answer.redirect_chain[0][0].endswith("/queries/?filter=state%3Alive")
+    assert "no active node 99" in answer.content.decode()
+    assert not Proposal.objects.exists()

@@ -79,6 +79,7 @@ OPERATIONS: Final = _rules(
         queries_edges_set_task_count queries_edges_set_aggregator
         queries_edges_set_aggregator_count queries_edges_set_retention
         queries_edges_set_shedding proposals_request_proposal proposals_request_again
+        manual_plans_request_moves
         proposals_cancel_proposal proposals_begin_proposal proposals_pause_proposal
         proposals_resume_proposal proposals_finish_step_proposal proposals_stop_proposal
         proposals_roll_back_proposal proposal_comments_add_comment
@@ -140,7 +141,7 @@ PAGES: Final = _rules(
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
         stream-characteristics stream-redirect drop-set drop-lift query-new
         stream-coordinates query-preview query-preview-cancel query-end
-        query-restore bulk-restore bulk-cancel
+        query-restore query-move bulk-restore bulk-cancel
         query-retention query-key-grouping query-task-count query-aggregator-count
         query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
         request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove

@@ -41,6 +41,7 @@ OPERATION_OF: Final = {
     "query-preview-cancel": "queries_drafts_cancel_preview",
     "query-explain": "queries_drafts_explain_query",
     "query-end": "queries_routes_end_queries",
+    "query-move": "manual_plans_request_moves",
     "query-restore": "queries_bulk_restore_queries",
     "bulk-restore": "queries_bulk_restore_action",
     "bulk-cancel": "queries_bulk_cancel_action",
