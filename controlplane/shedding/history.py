@@ -33,6 +33,7 @@ def record(cluster: Cluster, rows: Sequence[Row], samples: Sequence[Sample]) -> 
         newest = _extended(cluster, newest, row, sample, max(1, ceil(position)))
         _add(newest, position, row["read"], dropped)
         _add_streams(newest, row["streams"])
+        _add_latency(newest, row.get("latency") or {})
         newest.save()
 
 
@@ -78,6 +79,15 @@ def _add_streams(interval: SheddingInterval, read: Mapping[str, int]) -> None:
         totals[int(name)] = totals.get(int(name), 0) + records
     largest = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:MOST_STREAMS]
     interval.by_stream = [[stream, records] for stream, records in largest if records]
+
+
+def _add_latency(interval: SheddingInterval, latency: Mapping[str, Any]) -> None:
+    """Add the p95 latency of a micro-batch with `n` results."""
+    results, p95 = latency.get("n") or 0, latency.get("p95")
+    if not results or p95 is None:
+        return
+    interval.timed += results
+    interval.p95_ms += (p95 - interval.p95_ms) * results / interval.timed
 
 
 def _edge(name: str) -> Edge:

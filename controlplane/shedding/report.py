@@ -6,6 +6,8 @@ from datetime import datetime
 from math import ceil
 from typing import Final
 
+from django.utils import timezone
+
 from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Query
 from controlplane.planning.shedding.node_costs import NodeCost, costs_of
@@ -18,6 +20,7 @@ from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
 from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
 from controlplane.policies.store import policy_of
 from controlplane.shedding.arming import ladder_of
+from controlplane.shedding.measured import rung_latencies
 from controlplane.shedding.staleness import LadderDrift, drift_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.wire.routing.compiled_ladder import compiled_ladder, rates_of
@@ -51,7 +54,8 @@ class RungReport:
     """A rung of a ladder, 0 without drops.
 
     `factor`: the input factor from which it is needed in full; `input_kept`, `quality_lost`: parts;
-    `least_query`, `least_kept`: the query that keeps the least, "" without queries.
+    `least_query`, `least_kept`: the query that keeps the least, "" without queries. `p95_ms`: the
+    latency while it was active in the last 7 days, None if it was not.
     """
 
     number: int
@@ -62,6 +66,7 @@ class RungReport:
     least_query: str
     least_kept: float
     is_active: bool
+    p95_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,16 @@ class LadderReport:
 
 def ladder_report(cluster: Cluster) -> LadderReport:
     """Return the report on the armed ladder, or on the one that would be armed now."""
+    report = _present(cluster)
+    if not report.rungs:
+        return report
+    latencies = rung_latencies(cluster, timezone.now())
+    rungs = [replace(rung, p95_ms=latencies.get(rung.number)) for rung in report.rungs]
+    return replace(report, rungs=tuple(rungs))
+
+
+def _present(cluster: Cluster) -> LadderReport:
+    """Return the report without what was measured."""
     row = ArmedLadder.objects.filter(cluster=cluster).select_related("snapshot").first()
     if row is None:
         preview = _preview(cluster)

@@ -12,7 +12,7 @@ from dashboard.shedding.status import drop_text
 
 _RUNG_COLUMNS: Final = (
     "rung", "input_factor", "dropped", "input_kept", "quality_lost", "least_query", "least_kept",
-    "is_active",
+    "is_active", "p95_ms",
 )  # fmt: skip
 _QUERY_COLUMNS: Final = ("query", "weight", "floor")
 
@@ -30,6 +30,7 @@ def ladder_csv(request: PageRequest, cluster: Cluster) -> HttpResponse:
             rung.least_query,
             round(rung.least_kept, 6),
             int(rung.is_active),
+            "" if rung.p95_ms is None else round(rung.p95_ms, 1),
         )
         for rung in _report(cluster).rungs
     ]

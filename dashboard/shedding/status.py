@@ -141,6 +141,13 @@ def level_of(kept: float) -> int:
     return min(5, max(0, -int(-(1 - kept) * 5 // 1)))
 
 
+def kept_text(kept: float | None) -> str:
+    """Return a kept part in percent; 100 only if nothing was dropped, a dash if it is unknown."""
+    if kept is None:
+        return UNKNOWN_NUMBER
+    return "100" if kept >= 1 else f"{min(99.9, 100 * kept):.1f}"
+
+
 @dataclass(frozen=True)
 class CostRow:
     """The cost of a node as the page shows it: numbers as text, a dash for what is not known."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.db import transaction
 from django.http import HttpResponse, JsonResponse
+from django.utils import timezone
 from django_htmx.http import HttpResponseClientRefresh
 
 from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
@@ -15,6 +16,7 @@ from controlplane.models import Cluster, Query
 from controlplane.shedding import activation, arming
 from controlplane.shedding.drill import Drill, run_drill
 from controlplane.shedding.feasible import feasible_inputs
+from controlplane.shedding.measured import KeptPart, kept_parts
 from controlplane.shedding.report import LadderReport, ladder_report
 from dashboard.dialog_forms import cluster_dialog, whole_numbers
 from dashboard.figures.parts import Figure
@@ -27,6 +29,7 @@ from dashboard.shedding.status import (
     FACTOR,
     SHOWN_QUERIES,
     cost_rows,
+    kept_text,
     level_of,
     rung_rows,
     status_of,
@@ -53,7 +56,8 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     `from`, `to`: the range of a drill.
     """
     report = ladder_report(cluster)
-    context = _live_context(report) | history_context(cluster) | _drill_context(request, cluster)
+    context = _live_context(cluster, report) | history_context(cluster)
+    context |= _drill_context(request, cluster)
     context["edited"] = _edited(cluster)
     return render_page(request, "shedding.html", context)
 
@@ -64,7 +68,7 @@ def live(request: PageRequest, cluster: Cluster) -> HttpResponse:
     report = ladder_report(cluster)
     if bool(report.missing) != (request.htmx.target == "shedding-empty"):
         return HttpResponseClientRefresh()
-    return render_page(request, "_shedding_live.html", _live_context(report))
+    return render_page(request, "_shedding_live.html", _live_context(cluster, report))
 
 
 @cluster_page
@@ -152,7 +156,9 @@ def _set(request: PageRequest, query: Query, values: tuple[float, float], reason
         raise Invalid(fields) from None
 
 
-def _live_context(report: LadderReport) -> dict[str, Any]:
+def _live_context(cluster: Cluster, report: LadderReport) -> dict[str, Any]:
+    shown = report.queries[:SHOWN_QUERIES]
+    week = kept_parts(cluster, [query.id for query in shown], timezone.now()) if shown else {}
     return {
         "report": report,
         "status": status_of(report),
@@ -160,14 +166,19 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
         "factor_grade": UNKNOWN if report.provisional else FACTOR.grade(report.factor),
         "rungs": rung_rows(report),
         "queries": [
-            (query, [(part, level_of(part)) for part in query.kept])
-            for query in report.queries[:SHOWN_QUERIES]
+            (query, [(part, level_of(part)) for part in query.kept], _week_cell(week.get(query.id)))
+            for query in shown
         ],
         "durations": DURATIONS,
         "pauses": PAUSES,
         "more_queries": max(0, len(report.queries) - SHOWN_QUERIES),
         "other_streams": len(report.given.streams) - 2 if report.given else 0,
     }
+
+
+def _week_cell(part: KeptPart | None) -> dict[str, Any]:
+    """Return what a query kept in the last 7 days: in percent as text, and the records."""
+    return {"text": kept_text(part.kept if part is not None else None), "part": part}
 
 
 def _drill_context(request: PageRequest, cluster: Cluster) -> dict[str, Any]:

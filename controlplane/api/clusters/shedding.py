@@ -41,7 +41,10 @@ class EdgeDropOut(fields_of(EdgeDrop)):  # type: ignore[misc]
 
 
 class RungOut(fields_of(RungReport, without="drops")):  # type: ignore[misc]
-    """A rung; factor: the input over what the cluster can process without drops."""
+    """A rung; factor: the input over what the cluster can process without drops.
+
+    p95_ms: the p95 latency while it was active in the last 7 days, null if it was not.
+    """
 
     drops: list[EdgeDropOut]
 

@@ -18,6 +18,7 @@ from controlplane.cli.output import (
 _RUNG_COLUMNS: Final = {
     "rung": ("number", "number"), "from factor": ("factor", "number"), "drops": ("drops", "text"),
     "input kept %": ("input_kept", "number"), "quality lost %": ("quality_lost", "number"),
+    "p95 ms": ("p95_ms", "number"),
 }  # fmt: skip
 _NODE_COLUMNS: Final = {
     "node": ("name", "name"), "cost from": ("source", "text"), "us per record": ("us", "number"),
@@ -217,6 +218,7 @@ def _rung(row: Row) -> dict[str, Any]:
         "number": row["number"], "factor": round(row["factor"], 3),
         "drops": ", ".join([*named, *[f"{more} more"] * (more > 0)]) or "nothing",
         "input_kept": _percent(row["input_kept"]), "quality_lost": _percent(row["quality_lost"]),
+        "p95_ms": None if row["p95_ms"] is None else round(row["p95_ms"]),
     }  # fmt: skip
 
 

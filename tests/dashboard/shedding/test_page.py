@@ -61,7 +61,7 @@ def test_the_page_before_arming(operating: Client, busy: Cluster) -> None:
     assert 'popovertarget="arm"' in content
     assert 'popovertarget="disarm"' not in content
     # Cells of the heat map: a query keeps less on a higher rung.
-    levels = {query.name: [level for _, level in cells] for query, cells in
+    levels = {query.name: [level for _, level in cells] for query, cells, _ in
               answer.context["queries"]}  # fmt: skip
     assert levels["low"][0] == 0 < levels["low"][-1]
     assert f'href="{PAGE}"' in operating.get("/clusters/sf/").content.decode()
