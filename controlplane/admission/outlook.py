@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.admission.measured import MeasuredCharacteristics, measured
+from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
 from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Stream
@@ -19,6 +20,8 @@ from controlplane.plans.admission_input import AdmissionInput
 # Past rates that are shown: an hour. Future ones: two minutes.
 SHOWN: Final = 360
 HORIZON: Final = 12
+# Periods below it are visible in rates of ten seconds only.
+SHORT: Final = timedelta(minutes=30)
 # The interval of 90 % of normally distributed errors, in standard deviations.
 _Z: Final = 1.645
 
@@ -101,6 +104,17 @@ def measured_characteristics(
     known = history(stream.cluster, SHOWN, PERIOD_S, [stream.pk])
     rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
     return measured(rates, known.seconds)
+
+
+def short_period_s(stream: Stream, outlook: StreamOutlook | None) -> float | None:
+    """Return the period of a stream below half an hour, declared or else measured, in seconds.
+
+    None without such a period.
+    """
+    period_s = StreamMetadata.from_json(stream.characteristics).period_s
+    if period_s is None and outlook is not None:
+        period_s = measured_characteristics(stream, outlook).metadata.period_s
+    return period_s if period_s is not None and period_s < SHORT.total_seconds() else None
 
 
 def _expected(

@@ -2,21 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import numpy as np
+from django.utils import timezone
 from redis.exceptions import RedisError
 
-from controlplane.admission.outlook import StreamOutlook, interval_of, outlook_of
+from controlplane.admission.long_outlook import LongOutlook, long_outlook_of
+from controlplane.admission.outlook import StreamOutlook, outlook_of
 from controlplane.admission.redirections import plan_redirections
 from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
-from controlplane.arrivals import history
+from controlplane.arrivals import LagPoint, lag_of
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Proposal, Query, Stream, StreamArrivals, Task
+from controlplane.models import Cluster, KeySkew, Proposal, Query, Stream, Task
 from controlplane.planning.admission.expected_rates import split_loads
-from controlplane.planning.admission.forecaster import ForecasterChoice, forecasts
 from controlplane.planning.admission.observation import read_input
 from controlplane.planning.admission.problem import Outlook, predictions
 from controlplane.plans.admission_input import AdmissionInput
@@ -25,38 +26,12 @@ from controlplane.policies.store import policy_of
 from controlplane.wire.measures import read_tasks
 from controlplane.wire.routing.cluster_actions import AssignStream
 
-_FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
-# Past means of five minutes: six hours; future ones: one hour.
-PERIODS: Final = 72
-AHEAD: Final = 12
 READERS: Final = 8
 # Waiting proposals that are read.
 _PROPOSALS: Final = 3
-
-
-@dataclass(frozen=True)
-class LongOutlook:
-    """Means of five minutes of a stream, records/s: six past hours, and the forecast of the next.
-
-    `low`, `high`: the interval of 90 %. `left`: what the other streams of its split node are
-    expected to leave of its capacity, None if the capacity is not known.
-    """
-
-    starts: Sequence[datetime]
-    rates: Sequence[float | None]
-    next_starts: Sequence[datetime]
-    forecast: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
-    left: float | None
-
-    @property
-    def overload_at(self) -> datetime | None:
-        """Return the start of the first period whose forecast exceeds what is left."""
-        if self.left is None:
-            return None
-        rows = zip(self.next_starts, self.forecast, strict=True)
-        return next((start for start, rate in rows if rate > (self.left or 0.0)), None)
+# The skew of keys is that of the newest period of ten seconds that is not older.
+_SKEW_PERIOD_S: Final = int(KeySkew.Period.TEN_SECONDS)
+_RECENT: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -88,6 +63,8 @@ class Reader:
     """A running query that reads the stream.
 
     `records_per_s`, `state_bytes`: of all its tasks; None if they are not measured. `nodes`: names.
+    `top_share`, `skew`: of its keys in the last ten minutes, the share of records of the largest
+    key, and the imbalance of its tasks (a share of capacity); None without samples.
     """
 
     id: int
@@ -97,6 +74,8 @@ class Reader:
     window_s: float
     records_per_s: float | None
     state_bytes: int | None
+    top_share: float | None = None
+    skew: float | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +83,8 @@ class StreamReport:
     """A stream now. `outlook`: the next periods, as plans read them, None before its first record.
 
     `proposal`: a waiting proposal that redirects it, None without one. `reader_count`: of all
-    running queries that read it; `node_count`: the nodes that they are on.
+    running queries that read it; `node_count`: the nodes that they are on. `lag`: None before its
+    first record.
     """
 
     stream: Stream
@@ -117,6 +97,7 @@ class StreamReport:
     readers: Sequence[Reader]
     reader_count: int
     node_count: int
+    lag: LagPoint | None = None
 
     @property
     def own(self) -> SplitNodeRow:
@@ -144,30 +125,7 @@ def stream_report(stream: Stream) -> StreamReport:
         readers=readers,
         reader_count=count,
         node_count=nodes,
-    )
-
-
-def long_outlook_of(stream: Stream, outlook: StreamOutlook | None) -> LongOutlook | None:
-    """Return the outlook of the next hour, None before the first mean of five minutes.
-
-    `outlook`: of the next periods; it has what the other streams leave.
-    """
-    known = history(stream.cluster, PERIODS, _FIVE_MINUTES, [stream.pk])
-    rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
-    if np.isnan(rates).all():
-        return None
-    result = forecasts(rates[None, :], [ForecasterChoice()], AHEAD)
-    low, high = interval_of(result)
-    step = timedelta(seconds=known.seconds)
-    left = None if outlook is None or outlook.left is None else min(outlook.left)
-    return LongOutlook(
-        starts=known.starts,
-        rates=[None if np.isnan(rate) else round(rate, 3) for rate in rates.tolist()],
-        next_starts=[known.starts[-1] + step * place for place in range(1, AHEAD + 1)],
-        forecast=np.round(result.rates[0], 3).tolist(),
-        low=low,
-        high=high,
-        left=left,
+        lag=lag_of(cluster, stream.pk),
     )
 
 
@@ -224,14 +182,23 @@ def _readers(stream: Stream) -> tuple[list[Reader], int, int]:
     costs = _costs(stream.cluster)
     rows = list(queries.only("id", "name", "task_count", "window_s"))
     rows.sort(key=lambda row: (-costs.get(row.pk, (0.0, 0))[0], row.name))
-    readers = []
+    readers, skews = [], _skews([row.pk for row in rows[:READERS] if row.task_count > 1])
     for row in rows[:READERS]:
         rate, size = costs.get(row.pk, (None, None))
         readers.append(
             Reader(row.pk, row.name, sorted(nodes.get(row.pk, ())), row.task_count, row.window_s,
-                   rate, size)
+                   rate, size, *skews.get(row.pk, (None, None)))
         )  # fmt: skip
     return readers, len(rows), len(set().union(*nodes.values()))
+
+
+def _skews(queries: Sequence[int]) -> dict[int, tuple[float, float]]:
+    """Return the share of the largest key and the imbalance of each query, as last measured."""
+    recent = KeySkew.objects.filter(
+        query__in=queries, seconds=_SKEW_PERIOD_S, t__gte=timezone.now() - _RECENT
+    )
+    rows = recent.order_by("t").values_list("query", "top_share", "imbalance")
+    return {query: (top, imbalance) for query, top, imbalance in rows}
 
 
 def _costs(cluster: Cluster) -> dict[int, tuple[float, int]]:

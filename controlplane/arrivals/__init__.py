@@ -1,5 +1,6 @@
 """Arrivals of streams: the only measure of rates, and what shows an outage instead of a load."""
 
+from controlplane.arrivals.lags import LagPoint, lag_of, lags
 from controlplane.arrivals.periods import (
     KEPT,
     LONGEST,
@@ -22,12 +23,15 @@ __all__ = [
     "LONGEST",
     "PERIOD_S",
     "Interval",
+    "LagPoint",
     "RateHistory",
     "count",
     "fitting_period",
     "forget_future",
     "history",
     "intervals",
+    "lag_of",
+    "lags",
     "prune",
     "rates_between",
     "roll_up",

@@ -315,9 +315,10 @@ def _roll_up(cluster: Cluster, seconds: int, now: datetime) -> int:
     merged: dict[datetime, _Counts] = {}
     for row in fine.filter(t__gte=begin, t__lt=end).order_by("t"):
         counts = merged.setdefault(start_of(row.t, seconds), _Counts({}, {}))
-        streams, arrived, _ = row.columns()
-        for stream, records in zip(streams.tolist(), arrived.tolist(), strict=True):
+        columns = (column.tolist() for column in row.columns())
+        for stream, records, waiting in zip(*columns, strict=True):
             counts.arrived[stream] = counts.arrived.get(stream, 0.0) + records
+            counts.unread[stream] = max(counts.unread.get(stream, 0.0), waiting)
     length = timedelta(seconds=seconds)
     StreamArrivals.objects.bulk_create(
         [

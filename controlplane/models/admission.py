@@ -16,7 +16,8 @@ class StreamArrivals(models.Model):
     """The records that arrived in a period, by stream.
 
     `seconds`: the length of the period that starts at `t`. `counted_until`: up to where it is
-    counted. `data`: ids, arrivals and unread records at `counted_until`, compressed.
+    counted. `data`: ids, arrivals and unread records at `counted_until`, compressed; longer periods
+    have the most unread records of the shorter ones.
     """
 
     class Period(models.IntegerChoices):

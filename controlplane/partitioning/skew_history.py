@@ -156,8 +156,11 @@ def history(
 
     `stop`: the exclusive end of the range; `now`: the present if the range ends before it.
     """
-    present = now or stop
-    seconds = next((s for s, kept in KEPT.items() if present - kept <= since), max(KEPT))
+    present, begin = now or stop, since
+    if query.placed_at is not None:
+        # Of a young query there are no long periods yet.
+        begin = max(since, query.placed_at)
+    seconds = next((s for s, kept in KEPT.items() if present - kept <= begin), max(KEPT))
     rows = KeySkew.objects.filter(query=query, seconds=seconds, t__gte=since, t__lt=stop)
     fields = ("t", "top_share", "top10_share", "imbalance", "grouping")
     values = list(rows.order_by("t").values_list(*fields))

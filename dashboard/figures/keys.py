@@ -30,21 +30,26 @@ def skew_figures(
     holds: float | None,
     unit: str,
     limit: float,
+    shown: tuple[int, int] | None = None,
 ) -> dict[str, Figure]:
     """Return the charts `skew` and `imbalance`.
 
     `titles`: of key groupings by name. `holds`: the share of the records that the largest task
     holds, None if it is not known; `unit`: task, or node. `limit`: of the imbalance, a share of
-    capacity.
+    capacity. `shown`: the time range of the axis in ms since the epoch, None: that of the history.
     """
     if not history:
         return {"skew": _empty(), "imbalance": _empty()}
     samples = with_gaps(thin_samples([_sample(point) for point in history], _POINTS))
     changes = _changes(history, titles)
-    return {
+    figures = {
         "skew": _skew(samples, history, (holds, unit), changes),
         "imbalance": _imbalance(samples, history, limit, changes),
     }
+    if shown is not None:
+        for drawn in figures.values():
+            drawn["layout"]["xaxis"]["range"] = list(shown)
+    return figures
 
 
 def _sample(point: SkewPoint) -> Sample:

@@ -1,15 +1,19 @@
-"""The chart of a stream: past rates, forecast with interval, what is left for it, redirections."""
+"""The charts of a stream: rates, forecast with interval, what is left for it, and lag."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from controlplane.admission.long_outlook import LongOutlook
 from controlplane.admission.outlook import StreamOutlook
-from controlplane.admission.stream_report import LongOutlook
+from controlplane.arrivals import LagPoint
 from controlplane.models import Redirection
 from dashboard.figures.parts import Figure, Trace, figure, scatter, time_axis, value_axis
 
+# A limit that is further above the values is not drawn: it would flatten them.
 _NEAR: Final = 4.0
+# The least height of the axis of the lag.
+_LEAST_LAG_S: Final = 0.1
 
 
 def rate_figures(
@@ -38,24 +42,95 @@ def rate_figures(
 def long_figures(
     outlook: LongOutlook | None, redirections: Sequence[Redirection]
 ) -> dict[str, Figure]:
-    """Return the chart `hours`: six past hours and the forecast of the next one."""
+    """Return the chart `hours`: past hours, and the forecast of the next periods or hour."""
     if outlook is None:
         note = _note("The first mean of five minutes is missing")
         return {"hours": figure([], annotations=[note], yaxis=value_axis("records/s"))}
     first, last = outlook.starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
-    now = _vertical(outlook.next_starts[0], "--line-strong")
+    now = outlook.next_starts[0]
     return {
         "hours": figure(
             [*_long_rates(outlook), *_long_limit(outlook)],
             yaxis=value_axis("records/s"),
             xaxis=time_axis() | {"range": [_ms(first), _ms(last)]},
-            shapes=[now, *(_vertical(row.at, "--accent") for row in shown)],
-            annotations=[_label(row) for row in shown],
+            shapes=[_ahead(now, last), *(_vertical(row.at, "--accent") for row in shown)],
+            annotations=[*(_label(row) for row in shown), *_overload(outlook)],
             margin={"l": 58, "r": 12, "t": 26, "b": 28},
             showlegend=True,
+            meta={"finding": _finding(outlook)},
         )
     }
+
+
+def lag_figures(points: Sequence[LagPoint], limit_s: float) -> dict[str, Figure]:
+    """Return the chart `lag`: the lag of past hours, against the limit if it is near."""
+    known = [point.seconds for point in points if point.seconds is not None]
+    if not known:
+        note = _note("No lag is known yet")
+        return {"lag": figure([], annotations=[note], yaxis=value_axis("s"))}
+    highest = max(known)
+    near = 0 < limit_s <= _NEAR * highest
+    top = 1.15 * max(highest, limit_s if near else 0.0, _LEAST_LAG_S)
+    times = [_ms(point.time) for point in points]
+    drawn = scatter(
+        "lag", times, [point.seconds for point in points], connectgaps=False,
+        line={"color": "--series-1", "width": 1.6}, hovertemplate="%{y:,.3~r} s",
+    )  # fmt: skip
+    return {
+        "lag": figure(
+            [drawn],
+            yaxis=value_axis("s", range=[0, top]),
+            xaxis=time_axis() | {"range": [times[0], times[-1]]},
+            shapes=[_level(limit_s)] if near else [],
+            annotations=[_level_label(limit_s)] if near else [],
+            margin={"l": 52, "r": 12, "t": 8, "b": 28},
+            meta={"finding": f"Lag {known[-1]:.3g} s, at most {highest:.3g} s"},
+        )
+    }
+
+
+def _finding(outlook: LongOutlook) -> str:
+    """Return what the chart of hours shows, as a sentence."""
+    place = outlook.forecast.index(max(outlook.forecast))
+    when, rate = outlook.next_starts[place], outlook.forecast[place]
+    text = f"The highest forecast is {rate:,.4g} records/s at {when:%H:%M} UTC"
+    return text if outlook.left is None else f"{text}; {outlook.left:,.4g} are left"
+
+
+def _ahead(now: datetime, last: datetime) -> dict[str, Any]:
+    """Return the shade of the time ahead."""
+    return {
+        "type": "rect", "xref": "x", "yref": "paper", "x0": _ms(now), "x1": _ms(last), "y0": 0,
+        "y1": 1, "fillcolor": "--sunken", "line": {"width": 0}, "layer": "below",
+    }  # fmt: skip
+
+
+def _overload(outlook: LongOutlook) -> list[dict[str, Any]]:
+    """Return the label of the first time at which the forecast exceeds what is left."""
+    moment = outlook.overload_at
+    if moment is None or outlook.left is None:
+        return []
+    return [
+        {"text": f"! {moment:%H:%M}", "x": _ms(moment), "y": outlook.left, "yanchor": "top",
+         "showarrow": False, "bgcolor": "--bad", "borderpad": 2,
+         "font": {"size": 11, "color": "--surface"}}
+    ]  # fmt: skip
+
+
+def _level(value: float) -> dict[str, Any]:
+    return {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
+        "line": {"color": "--limit", "width": 1.2, "dash": "dash"},
+    }  # fmt: skip
+
+
+def _level_label(value: float) -> dict[str, Any]:
+    return {
+        "xref": "paper", "x": 0.01, "xanchor": "left", "y": value, "yanchor": "bottom",
+        "text": f"limit {value:g} s", "showarrow": False,
+        "font": {"size": 11, "color": "--limit"},
+    }  # fmt: skip
 
 
 def _long_rates(outlook: LongOutlook) -> list[Trace]:

@@ -104,13 +104,14 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     report = _report_of(query)
     if report is None:
         return JsonResponse({"figures": {}})
-    columns = columns_of(report.tasks)
+    columns, time_range = columns_of(report.tasks), _range_of(request)
     figures = skew_figures(
-        _points(query, _range_of(request)),
+        _points(query, time_range),
         {name: info.title for name, info in GROUPINGS.items()},
         holds=columns.largest / report.records_per_s if report.records_per_s else None,
         unit=columns.unit,
         limit=policy_of(cluster).watch_skew,
+        shown=time_range.milliseconds,
     )
     return JsonResponse({"figures": figures})
 

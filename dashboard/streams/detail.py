@@ -1,24 +1,35 @@
 """The page of a stream: headline, forecast, meta-data, split nodes, readers, schema, drops."""
 
-from typing import Any
+from datetime import timedelta
+from math import ceil
+from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
+from django.utils import timezone
 
-from controlplane.admission.outlook import outlook_of
+from controlplane.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
+from controlplane.admission.outlook import (
+    HORIZON,
+    StreamOutlook,
+    outlook_of,
+    short_period_s,
+)
 from controlplane.admission.redirections import redirections_of
 from controlplane.admission.stream_report import (
     SplitNodeChange,
     StreamReport,
-    long_outlook_of,
     stream_report,
 )
+from controlplane.arrivals import lags
 from controlplane.catalog.streams import StreamRow, stream_by_id
-from controlplane.models import Cluster
+from controlplane.models import Cluster, Stream, StreamArrivals
+from controlplane.planning.admission.observation import read_input
+from controlplane.policies.store import policy_of
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.records.stream_map import candidates
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
-from dashboard.figures.stream import long_figures, rate_figures
+from dashboard.figures.stream import lag_figures, long_figures, rate_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import render_page
 from dashboard.streams.admission import (
@@ -30,6 +41,10 @@ from dashboard.streams.admission import (
 from dashboard.streams.detail_rows import headline, tiles
 from dashboard.streams.drop_rule_forms import drop_rules_context
 from dashboard.thresholds import LOAD
+
+_FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
+# The time of the chart of the lag.
+LAG_SHOWN: Final = timedelta(hours=6)
 
 
 @cluster_page
@@ -56,22 +71,38 @@ def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return the charts of a stream's rate as JSON: six hours, and the last one."""
+    """Return the charts of a stream as JSON: hours, the last one, and the lag."""
     stream = stream_by_id(cluster, pk).stream
-    outlook = outlook_of(stream)
+    outlook = _near_outlook(stream)
     redirections = redirections_of(stream, SHOWN_REDIRECTIONS)
     figures = rate_figures(outlook, redirections)
-    return JsonResponse(
-        {"figures": figures | long_figures(long_outlook_of(stream, outlook), redirections)}
-    )
+    figures |= long_figures(long_outlook_of(stream, outlook), redirections)
+    known = lags(cluster, stream.pk, timezone.now() - LAG_SHOWN, _FIVE_MINUTES)
+    limit_s = policy_of(cluster).redirect_latency_s
+    return JsonResponse({"figures": figures | lag_figures(known, limit_s)})
+
+
+def _near_outlook(stream: Stream) -> StreamOutlook | None:
+    """Return the outlook of two minutes, or of three periods of a stream with a short period."""
+    given = read_input(stream.cluster)
+    outlook = outlook_of(stream, given=given)
+    period_s = short_period_s(stream, outlook)
+    if outlook is None or period_s is None:
+        return outlook
+    horizon = ceil(PERIODS_AHEAD * period_s / outlook.seconds)
+    return outlook_of(stream, horizon, given) if horizon > HORIZON else outlook
 
 
 def _report_context(report: StreamReport) -> dict[str, Any]:
+    long = report.long_outlook
     return {
+        "short_period_s": short_period_s(report.stream, report.outlook),
+        "forecast_s": 0 if long is None else long.seconds * len(long.forecast),
         "stream": report.stream,
         "report": report,
         "outlook": report.outlook,
         "own_split": report.own,
+        "long": long,
         "headline": headline(report),
         "tiles": tiles(report),
         "split_changes": [_change(report, item) for item in report.splits],

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Final
 
+from django.utils import timezone
+
 from controlplane.admission.stream_report import StreamReport
 from dashboard import numbers
 from dashboard.frame.object_page import ObjectHeadline, ObjectTile
@@ -62,7 +64,8 @@ def _plan(report: StreamReport) -> str:
 
 
 def _clock(moment: datetime) -> str:
-    return f"{moment:%H:%M}"
+    """Return the time of a moment, with its day unless it is today."""
+    return f"{moment:%H:%M}" if moment.date() == timezone.now().date() else f"{moment:%d %b %H:%M}"
 
 
 def tiles(report: StreamReport) -> list[ObjectTile]:
@@ -82,15 +85,35 @@ def tiles(report: StreamReport) -> list[ObjectTile]:
                    f"node at {numbers.percent(own.share)} with {_counted(own.streams, 'stream')}",
                    f"limit 100 % of {numbers.compact(own.capacity)}/s" if own.capacity else "",
                    own.share, 1.0 if own.share is not None else None, shown_grade),
-        ObjectTile("Above what is left", _exceeded(report), "", "by the forecast of the next hour",
+        ObjectTile("Above what is left", _exceeded(report), "", _forecast_of(report),
                    grade="warn" if _first(report) else ""),
-        ObjectTile("Wait at its split node", numbers.milliseconds(own.latency_ms), "",
-                   f"{numbers.compact(own.waiting)} records in its queue",
-                   f"limit {report.policy.redirect_latency_s:g} s", own.latency_ms,
-                   1000 * report.policy.redirect_latency_s),
+        _lag_tile(report),
         ObjectTile("Read by", f"{report.reader_count:,}", "queries",
                    f"on {_counted(report.node_count, 'node')}"),
     ]  # fmt: skip
+
+
+def _forecast_of(report: StreamReport) -> str:
+    """Return which forecast shows when the rate exceeds what is left."""
+    outlook = report.long_outlook
+    if outlook is None or not outlook.peaks:
+        return "by the forecast of the next hour"
+    chance = outlook.peaks[0].chance
+    likely = "" if chance is None else f", {numbers.percent(chance)} likely in it"
+    return f"by the forecast of its next period{likely}"
+
+
+def _lag_tile(report: StreamReport) -> ObjectTile:
+    """Return the lag of the stream, and the wait of records that its split node has read."""
+    lag, own, limit_s = report.lag, report.own, report.policy.redirect_latency_s
+    lag_s = None if lag is None else lag.seconds
+    wait = f"then {numbers.milliseconds(own.latency_ms)} in the queue of split node {own.index}"
+    if lag is not None and lag_s is None:
+        return ObjectTile("Lag", numbers.compact(lag.unread), "records", f"none arrive; {wait}")
+    shown = "no data" if lag_s is None else numbers.seconds(lag_s)
+    note = wait if own.latency_ms is not None else "of unread records"
+    grade = "bad" if lag_s is not None and lag_s > limit_s else ""
+    return ObjectTile("Lag", shown, "", note, f"limit {limit_s:g} s", lag_s, limit_s, grade)
 
 
 def _first(report: StreamReport) -> datetime | None:

@@ -1,5 +1,6 @@
 // Figures that are asked for whole: those of a proposal and its steps, those of a query's results.
 
+import { fillTables } from "./chart-tables.js";
 import { themed } from "./theme.js";
 
 const AGAIN_MS = 2000;
@@ -16,6 +17,7 @@ function panel(host, name) {
 
 function draw(host, figures) {
   host.weirFigures = figures;
+  fillTables(host);
   for (const [name, figure] of Object.entries(figures)) {
     const found = [...host.querySelectorAll("[data-figure]")].find((element) => element.dataset.figure === name);
     const element = found ?? (host.dataset.each ? panel(host, name) : null);

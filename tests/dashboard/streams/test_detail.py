@@ -1,6 +1,6 @@
 """The page of a stream: headline from the forecast, split nodes after the plan, readers, map."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from django.test import Client
@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane import arrivals
 from controlplane.access.roles import Actor
 from controlplane.admission.stream_report import stream_report
-from controlplane.models import Cluster, Query, Stream
+from controlplane.models import Cluster, KeySkew, Query, Stream
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.topology.split_nodes import set_split_capacity
@@ -83,11 +83,44 @@ def test_charts_are_of_six_hours_and_of_the_last_one(
 ) -> None:
     path = f"/clusters/sf/streams/{stream.pk}/charts/"
     empty = operating.get(path).json()["figures"]
-    assert {name: figure["data"] for name, figure in empty.items()} == {"rate": [], "hours": []}
+    assert {name: figure["data"] for name, figure in empty.items()} == {
+        "rate": [], "hours": [], "lag": [],
+    }  # fmt: skip
     load(sf, now, 60.0, 70.0)
     figures = operating.get(path).json()["figures"]
     names = [trace["name"] for trace in figures["hours"]["data"]]
     assert {"measured", "forecast", "90 % interval"} <= set(names)
+    assert figures["lag"]["data"][0]["y"][-1] == 0
+    assert figures["lag"]["layout"]["meta"]["finding"].startswith("Lag 0 s")
+
+
+def test_three_short_periods_are_ahead_in_the_chart_of_ten_seconds(
+    operating: Client, sf: Cluster, stream: Stream, now: datetime
+) -> None:
+    Stream.objects.filter(pk=stream.pk).update(characteristics={"period_s": 120.0})
+    load(sf, now, 60.0, 70.0)
+    figures = operating.get(f"/clusters/sf/streams/{stream.pk}/charts/").json()["figures"]
+    traces = {trace["name"]: trace for trace in figures["rate"]["data"]}
+    assert len(traces["expected"]["x"]) == 36
+    page = operating.get(f"/clusters/sf/streams/{stream.pk}/")
+    assert page.context["short_period_s"] == 120
+
+
+def test_readers_have_the_skew_of_their_keys(
+    operator: Actor, operating: Client, sf: Cluster, stream: Stream, now: datetime
+) -> None:
+    query = made.placed_split(operator, sf)
+    assert {row.top_share for row in stream_report(stream).readers} == {None}
+    for seconds, share in ((30, 0.2), (20, 0.31)):
+        KeySkew.objects.create(
+            query=query, seconds=10, t=now - timedelta(seconds=seconds), top_share=share,
+            top10_share=0.5, imbalance=0.16, pairs=10, records_per_s=5.0,
+        )  # fmt: skip
+    skews = {row.id: (row.top_share, row.skew) for row in stream_report(stream).readers}
+    assert skews.pop(query.pk) == (0.31, 0.16)
+    assert set(skews.values()) == {(None, None)}
+    page = operating.get(f"/clusters/sf/streams/{stream.pk}/").content.decode()
+    assert "Largest key 31 %" in page
 
 
 def test_readers_and_their_nodes_are_listed(operator: Actor, sf: Cluster, stream: Stream) -> None:
