@@ -155,6 +155,16 @@ class PlannerAdapter:
             raise Invalid(faults)
         return result
 
+    def plan_for(
+        self,
+        algorithm: str,
+        parameters: Mapping[str, Any],
+        snapshot: ClusterSnapshot,
+        progress: Progress,
+    ) -> PlannerResult:
+        """Return a plan of an algorithm by its name, as `run`. Raises `Invalid` without it."""
+        return self.run(self.algorithm(algorithm), parameters, snapshot, progress)
+
     def run(
         self,
         chosen: Algorithm,

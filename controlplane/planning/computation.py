@@ -7,11 +7,12 @@ from typing import Any
 from controlplane.models import Snapshot
 from controlplane.planning import budget as budgets
 from controlplane.planning import execution_plan
-from controlplane.planning.adapter import PlannerAdapter, Progress
+from controlplane.planning.adapter import Progress
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.planning.plan_summary import PlanSummary
+from controlplane.planning.sources import PlanSource
 from controlplane.plans.plan import PlannedAction, Row, rows_of, seal_of
 
 
@@ -40,7 +41,7 @@ class Computed:
 
 def compute_plan(
     row: Snapshot,
-    adapter: PlannerAdapter | None,
+    source: PlanSource,
     plan: Sequence[PlannedAction],
     limits: StepLimits,
     step_s: float,
@@ -50,9 +51,8 @@ def compute_plan(
 ) -> Computed:
     """Return an ordered, measured and sealed plan with its cost, without excluded objects.
 
-    Under a `budget`, only with the best moves within it. `adapter`: None for a manual plan.
+    Under a `budget`, only with the best moves within it.
     """
-    more = () if adapter is None else adapter.measures
     snapshot, summary = row.value(), dict[str, Any]()
     allowed = execution_plan.allowed(snapshot, plan)
     excluded = len(plan) - len(allowed)
@@ -61,8 +61,8 @@ def compute_plan(
         allowed, summary = chosen.plan, {"budget": chosen.summary}
     ordered = execution_plan.in_order(snapshot, allowed)
     model = LoadModel.of(snapshot)
-    before = measures(snapshot, (), more, model)
-    after = measures(snapshot, ordered.plan, more, model)
+    before = measures(snapshot, (), source.measures, model)
+    after = measures(snapshot, ordered.plan, source.measures, model)
     cost = execution_plan.estimate_cost(ordered.plan, limits, step_s)
     rollback = execution_plan.rollback(ordered.plan)
     return Computed(

@@ -14,15 +14,14 @@ from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.planning.adapter import Progress
-from controlplane.planning.adapters import adapter_of
 from controlplane.planning.computation import Computed, compute_plan
-from controlplane.planning.manual import MANUAL, plan_moves
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import (
     keep_snapshot,
     take_snapshot,
     without_garbage_collection,
 )
+from controlplane.planning.sources import source_of
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.claims import (
     MAX_ATTEMPTS,
@@ -90,20 +89,16 @@ def requeue_lost(now: datetime) -> None:
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
     row, started = _snapshot_of(proposal), time.monotonic()
-    adapter = None if proposal.planner == MANUAL else adapter_of(proposal.planner)
+    source = source_of(proposal.planner)
     limits, step_s = limits_of(policy_of(proposal.cluster)), step_seconds(proposal.cluster)
 
     def plan(progress: Progress) -> tuple[Computed, dict[str, float]]:
         snapshot = row.value()
-        if adapter is None:
-            result = plan_moves(snapshot, proposal.parameters)
-        else:
-            algorithm = adapter.algorithm(proposal.algorithm)
-            result = adapter.run(algorithm, proposal.parameters, snapshot, progress)
+        result = source.plan_for(proposal.algorithm, proposal.parameters, snapshot, progress)
         actions = resolve(snapshot, result.actions)
         budget = proposal.parameters.get("budget")
         computed = compute_plan(
-            row, adapter, actions, limits, step_s, budget=budget, progress=progress
+            row, source, actions, limits, step_s, budget=budget, progress=progress
         )
         return computed, dict(result.bounds)
 
@@ -122,8 +117,7 @@ def _snapshot_of(proposal: Proposal) -> Snapshot:
     if proposal.comparison is not None and proposal.comparison.snapshot_row is not None:
         return proposal.comparison.snapshot_row
     nu = proposal.parameters.get("nu", proposal.cluster.nu)
-    planner = proposal.planner
-    inputs = frozenset() if planner == MANUAL else adapter_of(planner).inputs
+    inputs = source_of(proposal.planner).inputs
     return keep_snapshot(take_snapshot(proposal.cluster_id, nu, inputs))
 
 

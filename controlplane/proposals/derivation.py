@@ -11,9 +11,8 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
-from controlplane.planning.adapters import adapter_of
 from controlplane.planning.computation import compute_plan
-from controlplane.planning.manual import MANUAL
+from controlplane.planning.sources import source_of
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
@@ -80,9 +79,8 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
     assert proposal.snapshot_row is not None
     policy = policy_of(proposal.cluster)
     plan = [planned for place, planned in enumerate(proposal.plan) if place not in dropped]
-    adapter = None if proposal.planner == MANUAL else adapter_of(proposal.planner)
-    step_s = step_seconds(proposal.cluster)
-    computed = compute_plan(proposal.snapshot_row, adapter, plan, limits_of(policy), step_s)
+    source, step_s = source_of(proposal.planner), step_seconds(proposal.cluster)
+    computed = compute_plan(proposal.snapshot_row, source, plan, limits_of(policy), step_s)
     if "computed_s" in proposal.predicted:
         computed.predicted["computed_s"] = proposal.predicted["computed_s"]
     computed.predicted["dropped"] = len(dropped) + proposal.predicted.get("dropped", 0)

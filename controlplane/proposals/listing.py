@@ -15,8 +15,7 @@ from controlplane.pagination.filter_text import (
 )
 from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
 from controlplane.pagination.lookup import row_by
-from controlplane.planning.adapters import adapters
-from controlplane.planning.manual import MANUAL
+from controlplane.planning.sources import source_names
 from controlplane.plans.proposal_states import ENDED
 
 # Columns that lists do not read.
@@ -34,7 +33,7 @@ FIELDS: Final = (
     FilterField("state", "state; open: not ended", FieldKind.CHOICE, _state_is,
                 lambda: (OPEN, *STATES)),
     FilterField("planner", "planner", FieldKind.CHOICE, by_column("planner"),
-                lambda: (*adapters(), MANUAL)),
+                source_names),
     FilterField("algorithm", "algorithm of the planner", FieldKind.TEXT, by_column("algorithm")),
     FilterField("by", "user or component who requested it", FieldKind.TEXT,
                 by_column("requested_by")),
@@ -55,7 +54,7 @@ class ProposalFilters(Filters):
     """Filters of the list; "" selects every state or planner; filter is a text with FIELDS."""
 
     state: str = choice_filter("state", lambda: STATES)
-    planner: str = choice_filter("planner", lambda: (*adapters(), MANUAL))
+    planner: str = choice_filter("planner", source_names)
     filter: str = text_filter("filter", MAX_LENGTH)
 
 
