@@ -54,7 +54,7 @@ class ContributionsOut(fields_of(Contributions, without="rows")):  # type: ignor
     rows: list[ContributionOut]
 
 
-class ExplainedChangeOut(fields_of(Change)):  # type: ignore[misc]
+class ExplainedChangeOut(fields_of(Change, without="placed")):  # type: ignore[misc]
     """A change before the explained moment; arrived, left: queries moved to and from the node."""
 
     text: str

@@ -33,7 +33,7 @@ class Cause:
 
     `share`: of the increase that it explains, None if there was no increase. `before`, `after`: in
     `unit`. `full_share`: load of all nodes over their capacity, if it is above 1. `key`: the text
-    of a key.
+    of a key; `key_share`: its part of the records of the query.
     """
 
     code: CauseCode
@@ -45,6 +45,7 @@ class Cause:
     query: int | None = None
     query_name: str = ""
     key: str = ""
+    key_share: float | None = None
     proposal: int | None = None
     actor: str = ""
     before: float | None = None
@@ -86,10 +87,19 @@ def _streams_rose(cause: Cause) -> str:
 
 
 def _hot_key(cause: Cause) -> str:
-    rose = f" rose {pair(cause.before, cause.after, cause.unit)}{cause.since}"
-    has = f" has {quantity(cause.after, cause.unit)}"
-    change = has if cause.before is None else rose
-    return f"Key {cause.key} of query {cause.query_name}{change}{_part(cause)}."
+    query = f"query {cause.query_name}"
+    of = f"stream {cause.stream_name} ({query})" if cause.stream_name else query
+    change = f"has {quantity(cause.after, cause.unit)}{_since(cause)}"
+    if cause.before is not None:
+        change += f", at most {quantity(cause.before, cause.unit)} before"
+    share = "" if cause.key_share is None else f"{quantity(cause.key_share, ValueUnit.SHARE)}"
+    parts = [f"{share} of the query's records" if share else "", _part(cause).removeprefix(": ")]
+    shares = ", ".join(part for part in parts if part)
+    return f"Key {cause.key} of {of} {change}{': ' if shares else ''}{shares}."
+
+
+def _since(cause: Cause) -> str:
+    return "" if cause.time is None else f" since {cause.time:%H:%M}"
 
 
 def _plan_moved(cause: Cause) -> str:
@@ -107,16 +117,18 @@ def _slow_node(cause: Cause) -> str:
     if cause.count:
         needs, others = quantity(cause.after, cause.unit), quantity(cause.before, cause.unit)
         return (
-            f"{_name(cause)} needs more processor time per record than other nodes:"
+            f"{_name(cause)} needs more processor time per record than other nodes{_since(cause)}:"
             f" {needs} per 1,000 records, the others {others}."
         )
     change = pair(cause.before, cause.after, cause.unit)
-    return f"{_name(cause)} needs more processor time per record: {change} per 1,000 records."
+    more = f"{_name(cause)} needs more processor time per record{_since(cause)}"
+    return f"{more}: {change} per 1,000 records."
 
 
 def _node_stalled(cause: Cause) -> str:
     rate = quantity(cause.before, ValueUnit.RATE)
-    return f"{_name(cause)} processes no records: {rate} arrive, {cause.count:,} records wait."
+    what = f"{_name(cause)} processes no records{_since(cause)}"
+    return f"{what}: {rate} arrive, {cause.count:,} records wait."
 
 
 def _restarted(cause: Cause) -> str:

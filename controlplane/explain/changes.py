@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from controlplane.explain.contributions import StreamRise
+from controlplane.explain.shifts import StreamRise
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import (
@@ -79,7 +79,7 @@ def _of_version(
     for op in row.ops:
         name = op.get("op", "")
         if node in _targets(op):
-            arrived.add(op.get("query"))
+            arrived.add(op["query"])
         kind = _OPS.get(name)
         if kind is None or (kind in _OF_NODE and op.get("node") != node):
             continue
@@ -91,10 +91,11 @@ def _of_version(
         "actor": row.actor,
     }  # fmt: skip
     changes = [_other(kind, op, common) for kind, op in others if row.proposal_id is None]
+    placed = dict.fromkeys(arrived, row.created_at)
     if row.proposal_id is not None and (arrived or others):
-        changes.append(Change(ChangeKind.PLAN, arrived=len(arrived), **common))
+        changes.append(Change(ChangeKind.PLAN, arrived=len(arrived), placed=placed, **common))
     elif arrived:
-        changes.append(Change(ChangeKind.PLACEMENT, arrived=len(arrived), **common))
+        changes.append(Change(ChangeKind.PLACEMENT, arrived=len(arrived), placed=placed, **common))
     return changes
 
 
@@ -134,18 +135,27 @@ def _redirections(streams: frozenset[int], start: datetime, stop: datetime) -> l
 
 
 def _together(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes with placements that follow closely as one row."""
+    """Return the changes with placements that follow closely, and equal redirections, as one."""
     result: list[Change] = []
     for change in changes:
         last = result[-1] if result else None
         alike = last is not None and last.kind is change.kind is ChangeKind.PLACEMENT
         if alike and last is not None and change.time - last.time <= _TOGETHER:
             result[-1] = replace(
-                last, arrived=last.arrived + change.arrived, count=last.count + 1, until=change.time
-            )
+                last, arrived=last.arrived + change.arrived, count=last.count + 1,
+                until=change.time, placed={**last.placed, **change.placed},
+            )  # fmt: skip
+        elif last is not None and _is_same_redirection(last, change):
+            result[-1] = replace(last, count=last.count + 1)
         else:
             result.append(change)
     return result
+
+
+def _is_same_redirection(last: Change, change: Change) -> bool:
+    ends = (change.before, change.after, change.version)
+    is_redirection = last.kind is change.kind is ChangeKind.REDIRECTION
+    return is_redirection and (last.before, last.after, last.version) == ends
 
 
 def _with_former_capacities(cluster: Cluster, node: int, changes: Sequence[Change]) -> list[Change]:

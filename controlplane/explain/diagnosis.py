@@ -1,16 +1,17 @@
 """The choice of the likely cause: the change that explains most of an exceeded limit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.contributions import NodeKeys, StreamRise
-from controlplane.explain.node_findings import LoadShift
-from controlplane.explain.node_speed import slow_cause, stalled_cause
+from controlplane.explain.node_findings import LoadShift, shift_of
+from controlplane.explain.node_keys import NodeKey, NodeKeys
+from controlplane.explain.node_speed import slow_cause, slowest_cause, stalled_cause
 from controlplane.explain.node_work import NodeWork
 from controlplane.explain.observation import FULL, ClusterObservation, mean, median
+from controlplane.explain.shifts import StreamRise
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import Node
@@ -19,6 +20,11 @@ from controlplane.models import Node
 MOST: Final = 0.5
 # A restart explains the latency of this time.
 _RESTART: Final = timedelta(minutes=10)
+# Of causes with nearly the share of the largest one, the most specific is chosen.
+_NEARLY: Final = 0.8
+# A load grows for so long after queries are placed, and the sample of the growth is so inexact.
+_GROWS: Final = timedelta(minutes=2)
+_INEXACT: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,22 +45,38 @@ class NodeEvidence:
 
 def cause_of_node(evidence: NodeEvidence) -> Cause | None:
     """Return the likely cause of the load, backlog or latency of a node, None without any."""
+    return change_of_node(evidence) or _state_of_node(evidence)
+
+
+def change_of_node(evidence: NodeEvidence) -> Cause | None:
+    """Return the change that explains most of the increase of a node's load, None without any."""
     candidates = [
         *_capacity(evidence), *_keys(evidence), *_streams(evidence), *_moves(evidence),
         *_speed(evidence),
     ]  # fmt: skip
-    full = evidence.observed.full_share
-    above = full if full is not None and full > FULL else None
-    if candidates:
-        # The largest part; of equal ones the more specific one, which is first.
-        best = max(candidates, key=lambda cause: round(cause.share or 0.0, 1))
-        return replace(best, full_share=above)
+    if not candidates:
+        return None
+    # Specific causes are first.
+    least = _NEARLY * max(cause.share or 0.0 for cause in candidates)
+    best = next(cause for cause in candidates if (cause.share or 0.0) >= least)
+    return replace(best, full_share=_above_capacity(evidence.observed))
+
+
+def _state_of_node(evidence: NodeEvidence) -> Cause | None:
+    """Return what explains a load, backlog or latency without a change of the load."""
     restarted = _restart(evidence)
     if restarted is not None:
         return restarted
+    above = _above_capacity(evidence.observed)
     if above is not None:
         return Cause(CauseCode.ALL_FULL, full_share=above)
     return _unbalanced(evidence)
+
+
+def _above_capacity(observed: ClusterObservation) -> float | None:
+    """Return the load of all nodes over their capacity if it is above 1, else None."""
+    full = observed.full_share
+    return full if full is not None and full > FULL else None
 
 
 def _increase(evidence: NodeEvidence) -> float:
@@ -107,76 +129,96 @@ def _streams(evidence: NodeEvidence) -> list[Cause]:
                 after=largest.source_after, share=min(1.0, share),
             )
         ]  # fmt: skip
-    total = sum(rise.after - rise.before for rise in rises)
+    moment = evidence.shift.time
+    together = [
+        rise for rise in rises
+        if moment is not None and rise.time is not None and abs(rise.time - moment) <= _GROWS
+    ]  # fmt: skip
+    total = sum(rise.after - rise.before for rise in together)
     if total / increase < MOST:
         return []
+    largest = max(together, key=lambda rise: rise.after - rise.before)
     return [
         _named(
-            evidence, CauseCode.STREAMS_ROSE, time=min(rise.time for rise in rises if rise.time),
-            stream=largest.id, stream_name=largest.name, count=len(rises),
-            before=sum(rise.source_before for rise in rises),
-            after=sum(rise.source_after for rise in rises), share=min(1.0, total / increase),
+            evidence, CauseCode.STREAMS_ROSE, time=moment,
+            stream=largest.id, stream_name=largest.name, count=len(together),
+            before=sum(rise.source_before for rise in together),
+            after=sum(rise.source_after for rise in together), share=min(1.0, total / increase),
         )
     ]  # fmt: skip
 
 
 def _keys(evidence: NodeEvidence) -> list[Cause]:
     """Return the key whose increase, or whose rate if it is above the excess, explains most."""
-    if evidence.keys is None or not evidence.keys.rows:
+    if evidence.keys is None:
         return []
-    top = evidence.keys.rows[0]
-    if not top.stands_out:
-        return []
-    common = {
-        "query": top.query.id, "query_name": top.query.name, "key": top.label, "after": top.rate,
-    }  # fmt: skip
-    if top.before is not None:
-        share = (top.rate - top.before) / _increase(evidence)
+    frequent = [row for row in evidence.keys.rows if row.stands_out]
+    grown = [row for row in frequent if row.before is not None]
+    if grown:
+        top = max(grown, key=_growth)
+        share = _growth(top) / _increase(evidence)
         if share >= MOST:
-            moment = evidence.shift.time
-            return [
-                _named(
-                    evidence,
-                    CauseCode.HOT_KEY,
-                    time=moment,
-                    before=top.before,
-                    share=share,
-                    **common,
-                )
-            ]
+            return [_hot_key(evidence, top, evidence.shift.time, min(1.0, share))]
     load, capacity = evidence.shift.after, evidence.node.capacity
     excess = load - capacity
     # Without a known change: a key that is most of the load of a node above its capacity.
-    is_static = evidence.shift.time is None and 0 < excess <= top.rate and top.rate >= MOST * load
-    return [_named(evidence, CauseCode.HOT_KEY, share=1.0, **common)] if is_static else []
+    if evidence.shift.time is None and frequent:
+        top = frequent[0]
+        if 0 < excess <= top.rate and top.rate >= MOST * load:
+            return [_hot_key(evidence, top, None, 1.0)]
+    return []
+
+
+def _growth(key: NodeKey) -> float:
+    return key.rate - (key.before or 0.0)
+
+
+def _hot_key(
+    evidence: NodeEvidence, key: NodeKey, time: datetime | None, share: float
+) -> Cause:  # fmt: skip
+    names = evidence.work.stream_names
+    return _named(
+        evidence, CauseCode.HOT_KEY, time=time, key=key.label, key_share=key.share,
+        query=key.query.id, query_name=key.query.name, stream=key.stream,
+        stream_name="" if key.stream is None else names.get(key.stream, ""),
+        before=None if time is None else key.before, after=key.rate, share=share,
+    )  # fmt: skip
 
 
 def _moves(evidence: NodeEvidence) -> list[Cause]:
-    """Return the plan or the placements that cause most of the increase."""
-    arrived = [
-        change for change in evidence.changes
-        if change.kind in (ChangeKind.PLAN, ChangeKind.PLACEMENT) and change.arrived
-    ]  # fmt: skip
-    if not arrived or not evidence.work.queries:
+    """Return the plan or the placements just before the increase that cause most of it."""
+    shift, work = evidence.shift, evidence.work
+    if shift.time is None or shift.after <= shift.before:
         return []
     rates = {rise.id: rise.source_after for rise in evidence.rises}
-    load = sum(weight * rates.get(s, 0.0) for s, weight in evidence.work.weights.items())
+    load = _load(work.weights, rates)
     causes = []
-    for change in arrived:
-        # The mean part of a query: which records they share with others is not stored.
-        added = load * min(1.0, change.arrived / len(evidence.work.queries))
+    for change in evidence.changes:
+        if change.kind not in (ChangeKind.PLAN, ChangeKind.PLACEMENT):
+            continue
+        arrived = frozenset(
+            query for query, moment in change.placed.items()
+            if shift.time - _GROWS <= moment <= shift.time + _INEXACT
+        )  # fmt: skip
+        # Without the records that they share with the other queries on the node.
+        added = load - _load(work.weights_without(arrived), rates)
         share = added / _increase(evidence)
-        if share < MOST or evidence.shift.after <= evidence.shift.before:
+        if not arrived or share < MOST:
             continue
         is_plan = change.kind is ChangeKind.PLAN
         code = CauseCode.PLAN_MOVED if is_plan else CauseCode.QUERIES_PLACED
         causes.append(
             _named(
-                evidence, code, time=change.time, proposal=change.proposal, count=change.arrived,
-                after=added, share=min(1.0, share),
+                evidence, code, time=min(change.placed[query] for query in arrived),
+                proposal=change.proposal, count=len(arrived), after=added, share=min(1.0, share),
             )
         )  # fmt: skip
     return causes
+
+
+def _load(weights: Mapping[int, float], rates: Mapping[int, float]) -> float:
+    """Return the records/s of streams by the part of each that a node receives."""
+    return sum(weight * rates.get(stream, 0.0) for stream, weight in weights.items())
 
 
 def _speed(evidence: NodeEvidence) -> list[Cause]:
@@ -205,6 +247,31 @@ def _unbalanced(evidence: NodeEvidence) -> Cause | None:
     if own - average <= evidence.observed.policy.watch_imbalance:
         return None
     return _named(evidence, CauseCode.UNBALANCED, before=average, after=own, unit=ValueUnit.SHARE)
+
+
+def cause_of_latency(observed: ClusterObservation, evidence: NodeEvidence) -> Cause | None:
+    """Return the cause of a latency, None without any; `evidence`: of the node that is explained.
+
+    A micro-batch waits for its slowest node, which need not be the one with the largest load.
+    """
+    slowest = slowest_cause(observed)
+    if slowest is not None:
+        return slowest
+    load, limit = evidence.shift.after, observed.policy.watch_load * evidence.node.capacity
+    if load > limit:
+        return cause_of_node(evidence)
+    change = change_of_node(evidence)
+    if change is not None and _raised(observed, change):
+        return change
+    return cause_of_cluster(observed) or change or _state_of_node(evidence)
+
+
+def _raised(observed: ClusterObservation, cause: Cause) -> bool:
+    """Return True if the latency has risen since the time of a cause."""
+    before, after, time = shift_of(observed, observed.series.p95)
+    if time is None or cause.time is None or after <= before:
+        return False
+    return abs(time - cause.time) <= _GROWS
 
 
 def cause_of_cluster(observed: ClusterObservation) -> Cause | None:

@@ -76,17 +76,26 @@ def _since(
 
 def load_shift(observed: ClusterObservation, node: Node) -> LoadShift:
     """Return the largest change of the mean load of a node up to the explained moment."""
+    now = observed.load(node.index) or 0.0
+    before, _, moment = shift_of(observed, observed.series.loads[:, node.index])
+    return LoadShift(now if moment is None else before, now, moment)
+
+
+def shift_of(observed: ClusterObservation, values: Floats) -> tuple[float, float, datetime | None]:
+    """Return the means of samples before and after their largest change, and its time.
+
+    The change is the largest up to the explained moment; its time is None if it is not more than
+    chance.
+    """
     times = observed.series.times
     known = times <= observed.time.timestamp() + 1
-    values = observed.series.loads[known, node.index]
-    now = observed.load(node.index) or 0.0
-    if not len(values):
-        return LoadShift(now, now, None)
-    shifts = largest_shifts(values[None, :])
+    if not known.any():
+        return 0.0, 0.0, None
+    shifts = largest_shifts(values[known][None, :])
+    before, after = float(shifts.before[0]), float(shifts.after[0])
     if not shifts.is_sure(0):
-        return LoadShift(now, now, None)
-    moment = datetime.fromtimestamp(float(times[known][int(shifts.places[0])]), UTC)
-    return LoadShift(float(shifts.before[0]), now, moment)
+        return before, after, None
+    return before, after, datetime.fromtimestamp(float(times[known][int(shifts.places[0])]), UTC)
 
 
 def node_facts(observed: ClusterObservation, node: Node) -> list[Fact]:

@@ -11,8 +11,8 @@ from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.clusters.listing import node_by_index
 from controlplane.explain.changes import changes_of_node
-from controlplane.explain.contributions import NodeKeys, read_node_keys
 from controlplane.explain.node_findings import load_limit
+from controlplane.explain.node_keys import NodeKeys, read_node_keys
 from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.service import explain

@@ -1,23 +1,30 @@
 """Nodes that are slower than before or than the others, and nodes that process no records."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
 
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.node_findings import shift_of
 from controlplane.explain.observation import RECENT, ClusterObservation, mean, median
 from controlplane.explain.units import ValueUnit
 from controlplane.models import Node
 
 # The part of the time per record that a slow node needs besides.
 _MOST: Final = 0.5
+# A slow node computes so many times as long as the median of the others: a micro-batch waits for
+# its slowest node.
+_LONGER: Final = 1.5
 # Records whose processor time is stated.
 _RECORDS: Final = 1000
 # A share of time that a node computes, from which its costs per record can be compared.
 _BUSY: Final = 0.25
-# A backlog that grows by this part of the arriving records is that of a node that processes none.
-_STALLED: Final = 0.9
+# A node that processes less than this part of the arriving records processes none.
+_STALLED: Final = 0.1
+# Its backlog grows by at least this part of them; old samples have the backlog alone.
+_GROWTH: Final = 0.5
+_GROWTH_ALONE: Final = 0.9
 _LEAST_SAMPLES: Final = 3
 
 
@@ -33,7 +40,7 @@ def slowest_cause(observed: ClusterObservation) -> Cause | None:
 
 
 def stalled_cause(observed: ClusterObservation, node: Node) -> Cause | None:
-    """Return a node whose backlog grows by all records that arrive, None if it processes some."""
+    """Return a node whose backlog grows and which processes no records, None if it does some."""
     times = observed.recent(observed.series.times)
     waiting = observed.recent(observed.series.waiting)[:, node.index]
     known = ~np.isnan(waiting)
@@ -45,11 +52,14 @@ def stalled_cause(observed: ClusterObservation, node: Node) -> Cause | None:
     if length < RECENT.total_seconds() / 3:
         return None
     growth = (waiting[-1] - waiting[0]) / length
-    if growth < _STALLED * load:
+    processed = mean(observed.recent(observed.series.processed)[:, node.index])
+    if processed is not None and processed > _STALLED * load:
+        return None
+    if growth < (_GROWTH_ALONE if processed is None else _GROWTH) * load:
         return None
     return Cause(
         CauseCode.NODE_STALLED, node=node.index, node_name=node.name, before=load,
-        count=int(waiting[-1]), share=1.0,
+        count=int(waiting[-1]), share=1.0, time=_stalled_since(observed, node),
     )  # fmt: skip
 
 
@@ -60,7 +70,7 @@ def slow_cause(observed: ClusterObservation, node: Node) -> Cause | None:
     """
     busy = mean(observed.recent(observed.series.busy)[:, node.index])
     load = observed.load(node.index)
-    if not busy or not load or busy < _BUSY:
+    if not busy or not load or busy < max(_BUSY, _LONGER * _busy_of_others(observed, node.index)):
         return None
     present, others = busy / load, 0
     former = _former_cost(observed, node.index)
@@ -74,10 +84,29 @@ def slow_cause(observed: ClusterObservation, node: Node) -> Cause | None:
     if share < _MOST:
         return None
     return Cause(
-        CauseCode.SLOW_NODE, node=node.index, node_name=node.name,
+        CauseCode.SLOW_NODE, node=node.index, node_name=node.name, time=_slow_since(observed, node),
         before=_RECORDS * 1000 * former, after=_RECORDS * 1000 * present, unit=ValueUnit.MS,
         count=others, share=share,
     )  # fmt: skip
+
+
+def _busy_of_others(observed: ClusterObservation, index: int) -> float:
+    """Return the median share of time that the other nodes compute, 0 without others."""
+    busy = observed.recent(observed.series.busy)
+    others = [mean(busy[:, node.index]) or 0.0 for node in observed.nodes if node.index != index]
+    return median(np.array(others)) or 0.0
+
+
+def _stalled_since(observed: ClusterObservation, node: Node) -> datetime | None:
+    """Return when the node stopped to process records, None if that is not known."""
+    before, after, time = shift_of(observed, observed.series.processed[:, node.index])
+    return time if after < before else None
+
+
+def _slow_since(observed: ClusterObservation, node: Node) -> datetime | None:
+    """Return when the node began to compute for longer, None if that is not known."""
+    before, after, time = shift_of(observed, observed.series.busy[:, node.index])
+    return time if after > before else None
 
 
 def _former_cost(observed: ClusterObservation, index: int) -> float | None:

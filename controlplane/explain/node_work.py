@@ -1,6 +1,6 @@
 """The queries of a node, the streams that they read, and the part of each stream that it gets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,6 +54,12 @@ class NodeWork:
         """
         return self.weights_without(frozenset())
 
+    @cached_property
+    def whole_streams(self) -> frozenset[int]:
+        """Return the streams that the node receives as a whole: a query of one task reads them."""
+        queries = [query for query in self.queries.values() if not query.is_split]
+        return frozenset(stream for query in queries for stream in query.streams)
+
     def weights_without(self, queries: frozenset[int]) -> dict[int, float]:
         """Return the weights as if these queries were elsewhere."""
         weights: dict[int, float] = {}
@@ -91,6 +97,23 @@ def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> Nod
         if query.is_split
     }  # fmt: skip
     return NodeWork(result, names, shares)
+
+
+def queries_over(
+    cluster: Cluster, streams: Collection[int], without: Collection[int], most: int
+) -> list[HostedQuery]:
+    """Return running split queries that read one of the streams, by id, without tasks or measures.
+
+    `without`: ids of queries that are left out; `most`: how many are returned.
+    """
+    rows = Query.objects.filter(
+        cluster=cluster, state=Query.State.RUNNING, task_count__gt=1,
+        subscriptions__stream__in=streams,
+    ).exclude(pk__in=without)  # fmt: skip
+    return [
+        HostedQuery(row.pk, row.name, (), row.task_count, ())
+        for row in rows.distinct().order_by("id")[:most]
+    ]
 
 
 def _hosted(

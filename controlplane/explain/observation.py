@@ -33,8 +33,8 @@ _FINE: Final = int(MetricSample.Resolution.TEN_SECONDS)
 # Load over capacity of a node that can process no more.
 FULL: Final = 1.0
 _FIGURES: Final = (
-    "loads", "busy", "node_waiting", "node_p95", "node_state", "p95", "arrived", "in", "imbalance",
-    "rf", "batch_ms", "split_utilisation",
+    "loads", "busy", "node_waiting", "node_processed", "node_p95", "node_state", "p95", "arrived",
+    "in", "imbalance", "rf", "batch_ms", "split_utilisation",
 )  # fmt: skip
 
 
@@ -42,16 +42,17 @@ _FIGURES: Final = (
 class ClusterSeries:
     """The samples of a cluster as arrays, oldest first: t samples of k nodes; NaN for missing.
 
-    `times` float64[t]: s since the epoch. `loads`, `busy`, `waiting`, `p95_by_node`, `state`
-    float64[t, k]; `p95`, `arrived`, `imbalance`, `batch_ms` float64[t]. `splits` float64[t, n]: the
-    utilisation of split nodes. `loads` are what arriving records cause, also while a backlog is
-    worked off.
+    `times` float64[t]: s since the epoch. `loads`, `busy`, `waiting`, `processed`, `p95_by_node`,
+    `state` float64[t, k]; `p95`, `arrived`, `imbalance`, `batch_ms` float64[t]. `splits`
+    float64[t, n]: the utilisation of split nodes. `loads` are what arriving records cause, also
+    while a backlog is worked off.
     """
 
     times: Floats
     loads: Floats
     busy: Floats
     waiting: Floats
+    processed: Floats
     p95_by_node: Floats
     state: Floats
     p95: Floats
@@ -74,6 +75,7 @@ class ClusterSeries:
             loads=_lists(named["loads"], nodes) * shares[:, None],
             busy=_lists(named["busy"], nodes),
             waiting=_lists(named["node_waiting"], nodes),
+            processed=_lists(named["node_processed"], nodes),
             p95_by_node=_lists(named["node_p95"], nodes),
             state=_lists(named["node_state"], nodes),
             p95=_column(named["p95"]),

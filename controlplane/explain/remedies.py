@@ -8,7 +8,7 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.observation import FULL, ClusterObservation
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Effect, Remedy, RemedyReason
-from controlplane.models import Proposal, Query
+from controlplane.models import Proposal, Query, Task
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters, measures_of
@@ -124,7 +124,7 @@ def _reasons(
 ) -> Sequence[RemedyReason]:
     """Return why plans would help: what the cause is, and whether other nodes have room."""
     reasons = []
-    if cause is not None and cause.code is CauseCode.HOT_KEY and split:
+    if cause is not None and cause.code is CauseCode.HOT_KEY and split and _has_tasks(cause):
         reasons.append(RemedyReason.HOT_KEY)
     if measure == Measure.REPLICATION:
         reasons.append(RemedyReason.REPLICATION)
@@ -135,6 +135,15 @@ def _reasons(
     if measure in (Measure.LOAD, Measure.LATENCY) and full is not None:
         reasons.append(RemedyReason.ALL_FULL)
     return reasons
+
+
+def _has_tasks(cause: Cause) -> bool:
+    """Return True if tasks of the query of a hot key are on its node.
+
+    Only then a key grouping changes how many records of the key the node receives.
+    """
+    tasks = Task.objects.filter(query=cause.query, node__index=cause.node or 0)
+    return cause.node is not None and tasks.exists()
 
 
 def _serving(loop: str, whole: int, split: int) -> list[PlannerAdapter]:

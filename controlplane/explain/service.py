@@ -14,14 +14,16 @@ from controlplane.errors import NotFound
 from controlplane.explain.cause import Cause
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
-    StreamRise,
     key_contributions,
     query_contributions,
-    read_node_keys,
     stream_contributions,
-    stream_rises,
 )
-from controlplane.explain.diagnosis import NodeEvidence, cause_of_cluster, cause_of_node
+from controlplane.explain.diagnosis import (
+    NodeEvidence,
+    cause_of_cluster,
+    cause_of_latency,
+    cause_of_node,
+)
 from controlplane.explain.node_findings import (
     load_finding,
     load_limit,
@@ -31,10 +33,11 @@ from controlplane.explain.node_findings import (
     node_facts,
     series_of,
 )
-from controlplane.explain.node_speed import slowest_cause
+from controlplane.explain.node_keys import read_node_keys
 from controlplane.explain.node_work import read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
+from controlplane.explain.shifts import StreamRise, stream_rises
 from controlplane.explain.stream_subject import explain_stream
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
@@ -92,7 +95,7 @@ def _evidence(observed: ClusterObservation, node: Node) -> NodeEvidence:
     work = read_node_work(observed.cluster, node.index, measured=observed.is_measured)
     shift = load_shift(observed, node)
     rises = stream_rises(observed, work.weights, work.stream_names)
-    keys = read_node_keys(observed, work, shift.time)
+    keys = read_node_keys(observed, work, rises, shift.time)
     changes = changes_of_node(
         observed.cluster, node.index, observed.start, observed.time, work.weights
     )
@@ -100,13 +103,9 @@ def _evidence(observed: ClusterObservation, node: Node) -> NodeEvidence:
 
 
 def _cause(observed: ClusterObservation, measure: str, evidence: NodeEvidence) -> Cause | None:
-    """Return the cause of a measure: of a node, or of the cluster if no node is above its limit."""
-    node = evidence.node
-    load = observed.load(node.index)
-    calm = load is None or load <= load_limit(observed, node)
-    if measure == Measure.LATENCY and calm:
-        slowest = slowest_cause(observed)
-        return slowest or cause_of_cluster(observed) or cause_of_node(evidence)
+    """Return the cause of a measure: of its node, or of the slowest node for a latency."""
+    if measure == Measure.LATENCY:
+        return cause_of_latency(observed, evidence)
     return cause_of_node(evidence)
 
 

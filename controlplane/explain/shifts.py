@@ -1,11 +1,15 @@
-"""Shifts of the mean of series, and the time since which a limit is exceeded; pure functions."""
+"""Shifts of the mean of series and of rates of streams; since when a limit is exceeded."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
+from controlplane.arrivals import PERIOD_S, RateHistory
+from controlplane.explain.observation import RECENT, ClusterObservation
 
 # Samples on both sides of a shift, so that one slow micro-batch is none.
 LEAST: Final = 3
@@ -105,3 +109,54 @@ def exceeded_since(values: Floats, limit: float) -> int | None:
         if calm >= LEAST:
             break
     return int(known[since])
+
+
+@dataclass(frozen=True)
+class StreamRise:
+    """The change of the rate of a stream as a node receives it, in records/s.
+
+    `source_before`, `source_after`: of the stream itself; `time`: when it changed, None if it did
+    not change by more than chance.
+    """
+
+    id: int
+    name: str
+    before: float
+    after: float
+    source_before: float
+    source_after: float
+    time: datetime | None
+
+
+def stream_rises(
+    observed: ClusterObservation, weights: Mapping[int, float], names: Mapping[int, str]
+) -> list[StreamRise]:
+    """Return the rates of streams before and after their largest shift, the largest rise first."""
+    history = observed.rates(sorted(weights))
+    if not history.rates.shape[1]:
+        return []
+    shifts = largest_shifts(history.rates)
+    newest = _newest(history)
+    rows = []
+    for place, stream in enumerate(history.streams.tolist()):
+        weight, sure = weights[stream], shifts.is_sure(place)
+        before = float(shifts.before[place]) if sure else float(newest[place])
+        moment = history.starts[min(int(shifts.places[place]), len(history.starts) - 1)]
+        after = float(newest[place])
+        rows.append(
+            StreamRise(
+                stream, names.get(stream, str(stream)), weight * before, weight * after,
+                before, after, moment if sure else None,
+            )
+        )  # fmt: skip
+    return sorted(rows, key=lambda row: row.before - row.after)
+
+
+def _newest(history: RateHistory) -> Floats:
+    """Return the mean rate of each stream over the last `RECENT`, 0 if it is not known."""
+    last = history.rates[
+        :, -max(1, round(RECENT.total_seconds() / max(history.seconds, PERIOD_S))) :
+    ]
+    known = ~np.isnan(last)
+    means: Floats = np.where(known, last, 0.0).sum(axis=1) / np.maximum(1, known.sum(axis=1))
+    return means

@@ -8,8 +8,8 @@ from django.db.models import Count
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.changes import changes_of_node
-from controlplane.explain.contributions import StreamRise, stream_rises
 from controlplane.explain.observation import FULL, ClusterObservation, mean
+from controlplane.explain.shifts import StreamRise, stream_rises
 from controlplane.explain.subjects import Subject
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (

@@ -89,7 +89,8 @@ def _rate(change: Change) -> str:
 
 
 def _redirection(change: Change) -> str:
-    return f"{change.name} redirected from split node {change.before:.0f} to {change.after:.0f}."
+    what = change.name if change.count == 1 else f"{change.count:,} streams"
+    return f"{what} redirected from split node {change.before:.0f} to {change.after:.0f}."
 
 
 def _restart(change: Change) -> str:

@@ -1,6 +1,6 @@
 """The parts of an explanation, as values; `explain.texts` writes them as sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -131,9 +131,10 @@ class ChangeKind(StrEnum):
 class Change:
     """A change near the subject.
 
-    `arrived`, `left`: numbers of queries whose tasks it moved to and from the node. `before`,
-    `after`: values that it replaced and set, in `unit`. `name`: of the changed stream or node.
-    `count`: equal changes that the row stands for, until `until`.
+    `arrived`, `left`: numbers of queries whose tasks it moved to and from the node; `placed`: when
+    those that arrived did, by the id of the query. `before`, `after`: values that it replaced and
+    set, in `unit`. `name`: of the changed stream or node. `count`: equal changes that the row
+    stands for, until `until`.
     """
 
     kind: ChangeKind
@@ -152,6 +153,7 @@ class Change:
     reason: str = ""
     count: int = 1
     until: datetime | None = None
+    placed: Mapping[int, datetime] = field(default_factory=dict)
 
 
 class RemedyReason(StrEnum):

@@ -149,6 +149,11 @@ FIGURES: Final = (
         "node_waiting", "Records in the backlog of a node", Unit.COUNT, roll_up=RollUp.LAST,
         per="node", metric="node_waiting_records", label="backlog", axis="records", key="waiting",
     ),
+    # Less than it receives while its backlog grows.
+    Figure(
+        "node_processed", "Records processed by a node", Unit.RATE, Source.PER_SECOND, per="node",
+        metric="node_processed_per_second", label="processed", key="taken",
+    ),
     Figure(
         "node_state", "State of the tasks of a node", Unit.BYTES, roll_up=RollUp.LAST, per="node",
         metric="node_state_bytes", label="state", key="state_bytes",

@@ -36,8 +36,9 @@ class KeySample:
     `query`, `batch`, `split`: of the sample. `clock_ms`: when the batch was planned; `elapsed_ms`:
     since when the batch before was, 0 for the first. `records`: all records that the split node
     routed for the query in the batch. `hashes`, `counts`: the distinct keys of the sample and their
-    records, the most frequent first. `labels`: texts of the first keys; `tasks`: records of the
-    sample by task, for the same keys. `task_records`: all records of the batch by task.
+    records, the most frequent first. `labels`: texts of the first keys; `tasks`, `streams`: records
+    of the sample by task and by stream, for the same keys. `task_records`: all records of the batch
+    by task.
     """
 
     query: int
@@ -51,6 +52,7 @@ class KeySample:
     labels: Sequence[str]
     tasks: Sequence[Mapping[int, int]]
     task_records: Sequence[int]
+    streams: Sequence[Mapping[int, int]] = ()
 
     @property
     def sampled(self) -> int:
@@ -59,10 +61,9 @@ class KeySample:
 
     def to_bytes(self) -> bytes:
         """Return the sample as bytes."""
-        tasks = [[[task, records] for task, records in of_key.items()] for of_key in self.tasks]
         head = [
             self.query, self.batch, self.split, self.clock_ms, self.elapsed_ms, self.records,
-            list(self.labels), tasks, list(self.task_records),
+            list(self.labels), _pairs(self.tasks), list(self.task_records), _pairs(self.streams),
         ]  # fmt: skip
         text = json.dumps(head, separators=(",", ":")).encode()
         hashes = np.array(self.hashes, "<u8").tobytes()
@@ -77,11 +78,19 @@ class KeySample:
         head: list[Any] = json.loads(data[_HEAD.size : offset])
         hashes = np.frombuffer(data, "<u8", distinct, offset)
         counts = np.frombuffer(data, "<u4", distinct, offset + hashes.nbytes)
-        query, batch, split, clock_ms, elapsed_ms, records, labels, tasks, task_records = head
+        query, batch, split, clock_ms, elapsed_ms, records, labels, tasks, task_records = head[:9]
+        # Samples of earlier releases have no streams.
+        streams = head[9] if len(head) > 9 else ()  # noqa: PLR2004 - the columns above
         return cls(
             query, batch, split, clock_ms, elapsed_ms, records, hashes.tolist(), counts.tolist(),
             labels, [dict(of_key) for of_key in tasks], task_records,
+            tuple(dict(of_key) for of_key in streams),
         )  # fmt: skip
+
+
+def _pairs(rows: Sequence[Mapping[int, int]]) -> list[list[list[int]]]:
+    """Return mappings as lists of pairs: keys of JSON objects are texts."""
+    return [[[name, records] for name, records in of_key.items()] for of_key in rows]
 
 
 def write(client: "redis.Redis", cluster: str, samples: Iterable[KeySample]) -> None:

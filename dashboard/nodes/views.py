@@ -7,7 +7,7 @@ from django.http import HttpResponse, JsonResponse
 
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters.listing import node_by_index
-from controlplane.explain.contributions import NodeKey
+from controlplane.explain.node_keys import NodeKey
 from controlplane.explain.node_report import NodeReport, node_report
 from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.texts import change_text

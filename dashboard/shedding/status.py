@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.plans.shedding_input import CostSource
-from controlplane.shedding.report import EdgeDrop, LadderReport, RungReport
+from controlplane.shedding.report import EdgeDrop, LadderReport, QueryReport, RungReport
 from dashboard.figures.shedding import rung_level
 from dashboard.numbers import percent
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
@@ -134,6 +134,13 @@ def rung_rows(report: LadderReport) -> list[RungRow]:
         RungRow(rung, rung_level(rung.number, last), drops_text(rung.drops), start)
         for rung, start in zip(report.rungs, starts, strict=False)
     ]
+
+
+def kept_now(report: LadderReport, query: QueryReport) -> float | None:
+    """Return the part of a query's records that is kept now, None if the pipeline reports none."""
+    if report.position is None or report.kept is None:
+        return None
+    return report.kept.queries.get(query.id)
 
 
 def level_of(kept: float) -> int:

@@ -29,6 +29,7 @@ from dashboard.shedding.status import (
     FACTOR,
     SHOWN_QUERIES,
     cost_rows,
+    kept_now,
     kept_text,
     level_of,
     rung_rows,
@@ -166,7 +167,12 @@ def _live_context(cluster: Cluster, report: LadderReport) -> dict[str, Any]:
         "factor_grade": UNKNOWN if report.provisional else FACTOR.grade(report.factor),
         "rungs": rung_rows(report),
         "queries": [
-            (query, [(part, level_of(part)) for part in query.kept], _week_cell(week.get(query.id)))
+            (
+                query,
+                kept_now(report, query),
+                [(part, level_of(part)) for part in query.kept],
+                _week_cell(week.get(query.id)),
+            )
             for query in shown
         ],
         "durations": DURATIONS,

@@ -1,6 +1,7 @@
 // What every page does: keys, dialogs, ages, selection, theme, the socket.
 
 import { connect } from "./connection.js";
+import { startFocus } from "./focus.js";
 import { startKeys } from "./keys.js";
 import { age, grade } from "./format.js";
 import { startPalette } from "./palette.js";
@@ -134,6 +135,7 @@ function startChoices() {
 markTheme();
 startAges();
 startRefreshGuard();
+startFocus();
 startDialogs();
 startSelection();
 startFilling();

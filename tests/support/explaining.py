@@ -60,6 +60,7 @@ def _sample(t_ms: int, loads: Sequence[float]) -> dict[str, Any]:
         "delivered": sum(loads), "rf": 1.2, "imbalance": 0.0, "p50": 200.0, "p95": 400.0,
         "p99": 500.0, "batch_ms": 500.0, "loads": list(loads), "busy": [0.2] * count,
         "tasks": [1] * count, "late": 0.0, "waiting": 0, "state_bytes": 100, "event_ms": t_ms,
-        "emitted_ms": t_ms, "node_waiting": [0] * count, "node_state": [1000] * count,
+        "emitted_ms": t_ms, "node_waiting": [0] * count,
+        "node_processed": list(loads), "node_state": [1000] * count,
         "node_p95": [400.0] * count, "split_utilisation": [0.1, 0.1],
     }  # fmt: skip

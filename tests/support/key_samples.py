@@ -22,11 +22,13 @@ def samples_of(
     splits: int = 1,
     tasks: int | None = None,
     shares: Sequence[float] | None = None,
+    streams: Mapping[str, int] | None = None,
 ) -> list[KeySample]:
     """Return one sample a second of each split node, the last one planned at `end`.
 
     `keys`: records by the text of the key, the most frequent first. `shares`: of the records by
     task; by default each key has one task, by its hash.
+    `streams`: the id of the stream of each key, by default unknown.
     """
     count = tasks or query.task_count
     hashes = dict(zip(keys, key_hashes(len(keys)).tolist(), strict=True))
@@ -46,6 +48,9 @@ def samples_of(
                 counts=list(keys.values()), labels=list(keys)[:MAX_LABELS],
                 tasks=[{hashes[key] % count: part} for key, part in keys.items()][:MAX_LABELS],
                 task_records=[round(records * share) for share in shares or of_task],
+                streams=() if streams is None else tuple(
+                    {streams[key]: part} for key, part in list(keys.items())[:MAX_LABELS]
+                ),
             )
             for split in range(splits)
         ]  # fmt: skip

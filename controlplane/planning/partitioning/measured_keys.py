@@ -18,8 +18,8 @@ class MeasuredKeys:
     `sampled_ms`: the time of the newest sample. `records_per_s`: of the query; `task_rates`
     float64[n]: of each task. `hashes` uint64[k], `shares` float64[k]: the sampled keys, the most
     frequent first, and their shares of all records; `counts` int64[k]: their records in the
-    samples. `labels`: texts of keys by hash; `tasks`: records in the samples by task, of the same
-    keys.
+    samples. `labels`: texts of keys by hash; `tasks`, `streams`: records in the samples by task and
+    by stream, of the same keys.
     """
 
     sampled_ms: int
@@ -30,6 +30,7 @@ class MeasuredKeys:
     counts: Ints
     labels: Mapping[int, str]
     tasks: Mapping[int, Mapping[int, int]]
+    streams: Mapping[int, Mapping[int, int]]
 
     @property
     def sampled(self) -> int:
@@ -75,7 +76,8 @@ def measured_keys(samples: Sequence[KeySample]) -> MeasuredKeys | None:
         shares,
         counts,
         {key: label for row in used for key, label in zip(row.hashes, row.labels, strict=False)},
-        _tasks(used),
+        _counted((row.hashes, row.tasks) for row in used),
+        _counted((row.hashes, row.streams) for row in used),
     )
 
 
@@ -106,14 +108,17 @@ def _rates(samples: Sequence[KeySample]) -> tuple[float, Floats]:
     return float(tasks.sum()), tasks
 
 
-def _tasks(samples: Iterable[KeySample]) -> dict[int, dict[int, int]]:
-    tasks: dict[int, dict[int, int]] = {}
-    for row in samples:
-        for key, of_key in zip(row.hashes, row.tasks, strict=False):
-            known = tasks.setdefault(key, {})
-            for task, records in of_key.items():
-                known[task] = known.get(task, 0) + records
-    return tasks
+def _counted(
+    samples: Iterable[tuple[Sequence[int], Sequence[Mapping[int, int]]]],
+) -> dict[int, dict[int, int]]:
+    """Return the records of each key by task or stream, summed over samples."""
+    result: dict[int, dict[int, int]] = {}
+    for hashes, rows in samples:
+        for key, of_key in zip(hashes, rows, strict=False):
+            known = result.setdefault(key, {})
+            for place, records in of_key.items():
+                known[place] = known.get(place, 0) + records
+    return result
 
 
 def skew_of(task_rates: Floats, capacities: Floats) -> float:

@@ -148,7 +148,13 @@ def test_a_node_that_processes_nothing_is_the_cause(
         grown = round(100 * 60 * (5 - ago)) if ago < 5 else 0
         return [grown if index == node.index else 0 for index in range(sf.slots)]
 
-    record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, node_waiting=waiting)
+    def processed(ago: float) -> list[float]:
+        return [0.0 if index == node.index and ago < 5 else 100.0 for index in range(sf.slots)]
+
+    record_past(
+        sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, node_waiting=waiting,
+        node_processed=processed,
+    )  # fmt: skip
     for found in (
         likely_cause(sf, Breach("latency_p95"), now),
         explain(sf, parse_subject(f"node:{node.index}"), now).cause,
@@ -156,6 +162,8 @@ def test_a_node_that_processes_nothing_is_the_cause(
         assert found is not None
         assert (found.code, found.node) == (CauseCode.NODE_STALLED, node.index)
         assert found.count > 20_000
+        assert found.time is not None
+        assert abs(found.time - (now - timedelta(minutes=5))) < timedelta(seconds=40)
 
 
 def test_streams_that_rose_together_fill_all_nodes(
@@ -201,6 +209,71 @@ def test_a_hot_key_is_the_cause_although_its_streams_rose(
     assert (found.keys.rows[0].name, found.keys.rows[0].query) == ("taxi", query.name)
     assert found.remedies[0].planner == "partitioning"
     assert found.remedies[0].reason is RemedyReason.HOT_KEY
+
+
+def test_a_key_that_a_new_query_samples_is_the_cause_on_a_node_that_reads_its_stream(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    """A key cannot have had more records than its stream had: no earlier sample is needed."""
+    _, node = one_query(operator, sf)
+    query = placed_split(operator, sf, key_grouping="key", name="by-car")
+    hot, flat = stream_id(sf, "s0"), stream_id(sf, "s1")
+    sample_hot_key(sf, query, now, {"taxi": 300, "car 1": 50, "car 2": 50}, hot)
+    record_past(
+        sf, now, even(sf, node, steps(60, 360, 5)), {hot: steps(10, 310, 5), flat: steps(50, 50, 5)}
+    )
+    found = explain(sf, parse_subject(f"node:{node.index}"), now).cause
+    assert found is not None
+    assert (found.code, found.key, found.stream) == (CauseCode.HOT_KEY, "taxi", hot)
+    assert found.key_share == pytest.approx(0.75)
+    assert (found.before, found.after) == pytest.approx((10, 300), rel=0.05)
+    assert "Key taxi of stream s0 (query by-car) has 300 records/s" in found.text
+    assert "75 % of the query's records" in found.text
+
+
+def test_a_key_that_was_as_frequent_before_is_not_the_cause(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    """Its stream has twice as many records, and it half of them, as ever."""
+    _, node = one_query(operator, sf)
+    query = placed_split(operator, sf, key_grouping="key", name="by-car")
+    rose, flat = stream_id(sf, "s0"), stream_id(sf, "s1")
+    sample_hot_key(sf, query, now, {"taxi": 200, "car 1": 100, "car 2": 100}, rose)
+    record_past(
+        sf, now, even(sf, node, steps(250, 450, 5)),
+        {rose: steps(200, 400, 5), flat: steps(50, 50, 5)},
+    )  # fmt: skip
+    found = explain(sf, parse_subject(f"node:{node.index}"), now).cause
+    assert found is not None
+    assert (found.code, found.stream) == (CauseCode.STREAM_ROSE, rose)
+
+
+def sample_hot_key(
+    sf: Cluster, query: Query, now: datetime, keys: dict[str, int], stream: int
+) -> None:
+    """Store samples of a query in which all keys are in one stream, with their counts per s."""
+    RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
+    Cluster.objects.filter(pk=sf.pk).update(last_batch=ms(now) // 1000)
+    sf.refresh_from_db()
+    total = float(sum(keys.values()))
+    sampled(query, now, keys, records_per_s=total, streams=dict.fromkeys(keys, stream))
+
+
+def test_a_slow_node_is_the_cause_of_a_latency_although_another_node_is_full(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    _, node = one_query(operator, sf)
+    slow = (node.index + 1) % sf.slots
+    busy = [0.9 if index == slow else 0.1 for index in range(sf.slots)]
+    record_past(
+        sf, now, even(sf, node, steps(600, 600, 1)), {}, p95=12_000.0,
+        busy=lambda ago: busy if ago < 5 else [0.1] * sf.slots,
+    )  # fmt: skip
+    found = likely_cause(sf, Breach("latency_p95"), now)
+    assert found is not None
+    assert (found.code, found.node) == (CauseCode.SLOW_NODE, slow)
+    assert found.time is not None
+    assert abs(found.time - (now - timedelta(minutes=5))) < timedelta(seconds=40)
 
 
 def query_hosts(sf: Cluster, query: Query) -> dict[int, int]:

@@ -65,6 +65,7 @@ def test_a_sample_has_every_figure_under_its_name() -> None:
     assert found["merge_busy"] == pytest.approx([0.005, 0.005, 0.0])
     assert (found["tasks"], found["state_bytes"], found["p95"]) == ([2, 2, 0], 20, 100)
     assert (found["node_waiting"], found["node_state"]) == ([0, 0, 0], [10, 10, 0])
+    assert found["node_processed"] == [0, 0, 0]
     assert found["node_p95"] == [100, 100, None], "no latency of a node without records"
 
 

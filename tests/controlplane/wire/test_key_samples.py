@@ -11,12 +11,13 @@ SAMPLE = KeySample(
     query=7, batch=3, split=0, clock_ms=5_000, elapsed_ms=900, records=40,
     hashes=[2**64 - 1, 12, 0], counts=[5, 2, 1], labels=["Zürich", "null"],
     tasks=[{0: 3, 2: 2}, {1: 2}], task_records=[10, 20, 10],
+    streams=({4: 5}, {4: 1, 9: 1}),
 )  # fmt: skip
 
 
 def test_bytes_hold_the_whole_sample() -> None:
     assert KeySample.from_bytes(SAMPLE.to_bytes()) == SAMPLE
-    empty = replace(SAMPLE, hashes=[], counts=[], labels=[], tasks=[])
+    empty = replace(SAMPLE, hashes=[], counts=[], labels=[], tasks=[], streams=())
     assert KeySample.from_bytes(empty.to_bytes()) == empty
     assert (SAMPLE.sampled, empty.sampled) == (8, 0)
 

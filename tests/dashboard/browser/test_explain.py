@@ -75,7 +75,7 @@ def hot_key() -> str:
     loads = [steps(75, 800 if index == node else 80, 5) for index in range(4)]
     rates = {made.stream_id(cluster, name): steps(150, 500, 5) for name in ("s0", "s1")}
     record_past(cluster, now, loads, rates)
-    return "Key taxi of query q rose"
+    return "Key taxi of query q has"
 
 
 def _host_of_first_key(query: Query) -> int:

@@ -61,7 +61,7 @@ def test_the_page_before_arming(operating: Client, busy: Cluster) -> None:
     assert 'popovertarget="arm"' in content
     assert 'popovertarget="disarm"' not in content
     # Cells of the heat map: a query keeps less on a higher rung.
-    levels = {query.name: [level for _, level in cells] for query, cells, _ in
+    levels = {query.name: [level for _, level in cells] for query, _, cells, _ in
               answer.context["queries"]}  # fmt: skip
     assert levels["low"][0] == 0 < levels["low"][-1]
     assert f'href="{PAGE}"' in operating.get("/clusters/sf/").content.decode()
@@ -84,6 +84,9 @@ def test_the_active_rung_and_what_is_kept(
     content = answer.content.decode()
     assert content.count('hx-swap-oob="true"') == 3
     assert [row.report.number for row in answer.context["rungs"] if row.report.is_active] == [1]
+    kept = {query.name: (now, query.kept) for query, now, _, _ in answer.context["queries"]}
+    now, (whole, first, *_) = kept["low"]
+    assert first < now < whole, "halfway between rung 0 and rung 1"
 
 
 def test_the_page_is_loaded_again_when_a_ladder_is_possible(

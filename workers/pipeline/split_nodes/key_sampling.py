@@ -43,8 +43,9 @@ class RoutedRecords(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The records of one stream that a query reads: the columns of their key, and their tasks."""
+    """The records of a stream that a query reads: the columns of their key, and their tasks."""
 
+    stream: int
     key: Sequence[Any]
     routed: RoutedRecords
 
@@ -88,7 +89,7 @@ class KeySampler:
                 tasks = routed.get(keyed) or _by_key(keyed, evaluator, count)
                 if tasks is not None and count:
                     key = [evaluator.array(item) for item in keyed.key]
-                    self._parts.setdefault(query, []).append(_Part(key, tasks))
+                    self._parts.setdefault(query, []).append(_Part(stream, key, tasks))
             except Exception:
                 logger.exception("the keys of query %s are not sampled", query)
 
@@ -113,15 +114,24 @@ class KeySampler:
         )
         order = np.argsort(-counts, kind="stable")
         named = order[:MAX_LABELS]
-        by_task = [np.unique(tasks[rows[key_of == key]], return_counts=True) for key in named]
+        streams = np.repeat([part.stream for part in parts],
+                            [len(part.routed.hashes) for part in parts])  # fmt: skip
+        of_keys = [rows[key_of == key] for key in named]
         count = len(self.table.table.queries[query].owners())
         return KeySample(
             query, header.batch, header.split, header.clock_ms, header.elapsed_ms or 0,
             len(hashes), keys[order].tolist(), counts[order].tolist(),
             _labels(parts, rows[first[named]]),
-            [dict(zip(*(column.tolist() for column in pair), strict=True)) for pair in by_task],
+            [_counted(tasks[places]) for places in of_keys],
             np.bincount(tasks, minlength=count).tolist(),
+            [_counted(streams[places]) for places in of_keys],
         )  # fmt: skip
+
+
+def _counted(values: Int64s) -> dict[int, int]:
+    """Return how often each value occurs."""
+    distinct, counts = np.unique(values, return_counts=True)
+    return dict(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
 def _lot(batch: int, query: int) -> bytes:

@@ -83,6 +83,7 @@ def test_streams_of_a_query_are_sampled_together() -> None:
     )
     found = samples_of({1: [entry("5-0", 1, 1)], 2: [entry("5-0", 2)]}, table)
     assert (found[7].records, found[7].labels) == (3, ["1", "2"])
+    assert list(found[7].streams) == [{1: 2}, {2: 1}]
 
 
 @pytest.mark.parametrize(
