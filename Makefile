@@ -46,7 +46,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
 	tests/workers/pipeline/test_poison_query.py tests/workers/pipeline/test_standalone.py \
 	tests/workers/pipeline/test_kafka_log.py tests/workers/pipeline/test_fallbacks.py \
-	tests/workers/pipeline/test_ladder_kill.py tests/workers/attach/test_real_job.py tests/workers/sweeps \
+	tests/workers/pipeline/test_ladder_kill.py tests/workers/attach/test_real_job.py \
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
 	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \

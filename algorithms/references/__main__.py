@@ -26,9 +26,12 @@ _VALUES: Final[dict[str, tuple[float, ...]]] = {
     "fig4d": (2_000.0, 5_000.0, 10_000.0, 20_000.0),
     "fig5d": (10.0, 100.0, 1_000.0, 10_000.0),
     "fig6d": (300.0, 1_000.0, 3_000.0, 10_000.0),
+    "trips": (20.0, 50.0, 100.0),
+    "trips_live": (10.0, 50.0, 100.0),
 }
-# They keep the whole time: growing load, or the windows after the warm-up.
+# They keep the whole time and load: growing load, or the windows after the warm-up.
 _WHOLE_TIME: Final = ("fig14", "panes")
+_LOAD: Final = ("duration_s", "streams")
 # It runs a pipeline of its own.
 _LIVE: Final = ("migration", "fig15")
 _DIGITS: Final = 6
@@ -61,7 +64,7 @@ def _write(item: Experiment) -> None:
         field.name: _SMALL[field.name]
         for field in item.parameters.fields()
         if field.name in _SMALL and field.name != item.x.name
-        and not (field.name == "duration_s" and item.name in _WHOLE_TIME)
+        and not (field.name in _LOAD and item.name in _WHOLE_TIME)
         and field.default != _SMALL[field.name]
     }  # fmt: skip
     table = item.run(item.parameters.from_mapping(small), _VALUES.get(item.name))

@@ -13,7 +13,13 @@ from typing import Final
 
 import psutil
 
-from controlplane.runtime.processes import is_alive, kill_all, with_environment
+from controlplane.runtime.processes import (
+    in_group,
+    is_alive,
+    kill_all,
+    send,
+    with_environment,
+)
 
 _MARK: Final = "WEIR_COMPUTATION"
 _PREFIX: Final = "weir-computation-"
@@ -38,15 +44,23 @@ class Leftovers:
 
         Also those whose parent has ended, which are no descendants of this process any more.
         """
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+        # First, as the death of a parent hides its children.
         family: list[psutil.Process] = []
         with suppress(psutil.Error):
             process = psutil.Process(pid)
             family = [process, *process.children(recursive=True)]
+        family += in_group(pid)
+        for process in family:
+            # A process of a low priority ends late on a busy machine.
+            with suppress(psutil.Error, OSError):
+                process.nice(0)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        send(family, signal.SIGKILL)
         kill_all(
             lambda: [
                 *(process for process in family if is_alive(process)),
+                *in_group(pid),
                 *with_environment(_MARK, self.mark),
             ]
         )

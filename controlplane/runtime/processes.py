@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,9 @@ PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
 # For killed processes to end.
 _PATIENCE_S: Final = 10.0
+# Between two searches for further processes, and between two looks whether they have ended.
+_ROUND_S: Final = 0.25
+_LOOK_S: Final = 0.005
 # Loaded before any fork: the child of a fork must not import or allocate more than it must.
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -78,26 +81,58 @@ def descendants() -> list[psutil.Process]:
 
 def with_environment(name: str, value: str) -> list[psutil.Process]:
     """Return the other running processes with `name=value` in their environment."""
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.pid != os.getpid() and _has(process, name, value) and is_alive(process)
-    ]
+    return [process for process in _others() if _has(process, name, value) and is_alive(process)]
+
+
+def in_group(group: int) -> list[psutil.Process]:
+    """Return the other running processes of a process group."""
+    return [process for process in _others(lambda pid: _group(pid) == group) if is_alive(process)]
+
+
+def _others(wanted: Callable[[int], bool] = lambda _: True) -> Iterator[psutil.Process]:
+    """Yield the other processes of the machine whose id is wanted.
+
+    Not psutil.process_iter: where the kernel reuses the id of a process that has ended, its cache
+    has the old process, which does not run.
+    """
+    for pid in psutil.pids():
+        if pid != os.getpid() and wanted(pid):
+            with suppress(psutil.Error):
+                yield psutil.Process(pid)
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
 
 
 def kill_all(find: Callable[[], list[psutil.Process]]) -> bool:
     """Kill (-9) what `find` returns until it returns nothing; return True if all have ended.
 
-    Each round finds processes that were forked in the meantime.
+    Each round finds processes that were forked in the meantime. A process that dies loses its
+    environment before it ends, so those of earlier rounds are awaited, too.
     """
     deadline = time.monotonic() + _PATIENCE_S
-    while pids := find():
+    known: set[psutil.Process] = set()
+    while True:
+        known.update(find())
+        alive = [process for process in known if is_alive(process)]
+        if not alive:
+            return True
         if time.monotonic() > deadline:
             return False
-        send(pids, signal.SIGKILL)
-        # Not psutil.wait_procs: it would take our children's return codes from their Popen.
-        time.sleep(0.02)
-    return True
+        send(alive, signal.SIGKILL)
+        _await_end(alive)
+
+
+def _await_end(processes: Iterable[psutil.Process]) -> None:
+    """Wait until killed processes have ended, for the length of a round at most."""
+    end = time.monotonic() + _ROUND_S
+    # Not psutil.wait_procs: it would take our children's return codes from their Popen.
+    while time.monotonic() < end and any(map(is_alive, processes)):
+        time.sleep(_LOOK_S)
 
 
 def send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from controlplane.runtime import processes
 from tests.controlplane.runtime.waiting import PARENT_OF_STUBBORN, is_gone, pid_in, wait_for
@@ -36,6 +37,33 @@ def test_a_child_leads_a_session_and_writes_to_its_log(tmp_path: Path) -> None:
     child = processes.spawn([sys.executable, "-c", code], os.environ, log)
     assert child.wait(timeout=20) == 0
     assert log.read_text() == "True\n"
+
+
+class Dying:
+    """A process that is killed, and found no more, before it has ended."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        self.signals: list[int] = []
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(number)
+
+    def is_running(self) -> bool:
+        self.looks -= 1
+        return self.looks > 0
+
+    def status(self) -> str:
+        return "running"
+
+
+def test_a_process_that_is_found_no_more_is_awaited() -> None:
+    """The environment of a process that dies is gone before the process."""
+    process: Any = Dying(8)
+    rounds = iter([[process]])
+    assert processes.kill_all(lambda: next(rounds, []))
+    assert process.looks <= 0
+    assert process.signals[0] == signal.SIGKILL
 
 
 def test_a_marked_tree_is_found_and_killed_across_sessions(tmp_path: Path) -> None:
