@@ -112,6 +112,13 @@ def _counted(pair: object) -> str:
     return str(pair)
 
 
+def counted(number: int, things: str) -> str:
+    """Return a number with its noun, given in the plural: 1 query, 2,000 queries."""
+    if number != 1:
+        return f"{number:,} {things}"
+    return f"1 {things[:-3]}y" if things.endswith("ies") else f"1 {things.removesuffix('s')}"
+
+
 def age(moment: datetime | None, now: datetime) -> str:
     """Return the age of a moment in its largest fitting unit."""
     if moment is None:

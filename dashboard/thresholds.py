@@ -36,8 +36,7 @@ _STATES = {
     WARN: "starting, catching up, degraded, pending, ending, queued, computing, ready, approved,"
           " executing, paused, rolling back, rolled back, moving, moving back, moved back,"
           " published, restarted",
-    UNKNOWN: "stopped, ended, cancelled, rejected, superseded, waiting, left out, not moved, kept,"
-             " terminated, off",
+    UNKNOWN: "stopped, ended, cancelled, rejected, superseded, waiting, kept, terminated, off",
     BAD: "stuck, crash loop, needs decision, undecided, failed, stale, lost, not answering",
 }  # fmt: skip
 STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}

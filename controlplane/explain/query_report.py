@@ -81,7 +81,8 @@ class QueryReport:
 
     `latency_ms`: the mean p95 of the slowest of its nodes in the last minute, whose name is
     `slowest`; `limit_ms`: of the policy. `records_per_s`: that its tasks process; `node_share`: the
-    largest part of the records of one of its nodes, `node_share_name`. `shared_count`: of all
+    largest part of the records of one of its nodes, `node_share_name`. `processor`: an estimate of
+    the part of a second that its nodes compute for it, see `_processor`. `shared_count`: of all
     queries that share its computation.
     """
 
@@ -98,6 +99,7 @@ class QueryReport:
     state_bytes: int | None
     node_share: float | None
     node_share_name: str
+    processor: float | None
     shared: Sequence[SharedQuery]
     shared_count: int
     waiting: Sequence[WaitingPlan]
@@ -115,7 +117,8 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     hosts = sorted({row.node for row in placements})
     latency, slowest, is_full = _latency(observed, hosts)
     limit = float(observed.policy.latency_ms)
-    own, share, share_node = _costs(cluster, query.pk, hosts)
+    costs = _costs(cluster, query.pk)
+    share_node, share = max(costs.shares.items(), key=lambda row: row[1], default=(-1, None))
     alike = alike_queries(cluster, query.text, hosts, streams).exclude(pk=query.pk)
     shared, count = shared_queries(alike, hosts, streams)
     names = {node.index: node.name for node in observed.nodes}
@@ -123,9 +126,11 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
         query=query, placements=placements,
         grade=KINDS[Measure.LATENCY].grade(latency, limit, observed.policy.dead_band),
         latency_ms=latency, limit_ms=limit, slowest=names.get(slowest, ""),
-        slowest_is_full=is_full, records_per_s=own[0], source_per_s=sum(streams.values()),
-        stream_count=len(streams), state_bytes=own[1], node_share=share,
-        node_share_name=names.get(share_node, ""), shared=shared, shared_count=count,
+        slowest_is_full=is_full, records_per_s=costs.records_per_s,
+        source_per_s=sum(streams.values()), stream_count=len(streams),
+        state_bytes=costs.state_bytes, node_share=share,
+        node_share_name=names.get(share_node, ""), processor=_processor(observed, costs.shares),
+        shared=shared, shared_count=count,
         waiting=_waiting(query),
     )  # fmt: skip
 
@@ -181,10 +186,19 @@ def _latency(observed: ClusterObservation, hosts: Sequence[int]) -> tuple[float 
     return latency, slowest, load is not None and load > observed.policy.watch_load
 
 
-def _costs(
-    cluster: Cluster, query: int, hosts: Sequence[int]
-) -> tuple[tuple[float | None, int | None], float | None, int]:
-    """Return records/s and state of the query, its largest part of a node's records, that node."""
+@dataclass(frozen=True)
+class _Costs:
+    """Records/s and bytes of the tasks of a query, None if they are not measured.
+
+    `shares`: its part of the processed records of each node, by the index of the node.
+    """
+
+    records_per_s: float | None
+    state_bytes: int | None
+    shares: Mapping[int, float]
+
+
+def _costs(cluster: Cluster, query: int) -> _Costs:
     own: dict[int, float] = {}
     totals: dict[int, float] = {}
     state = 0
@@ -194,10 +208,24 @@ def _costs(
             own[measure.node] = own.get(measure.node, 0.0) + measure.records_per_s
             state += measure.state_bytes
     if not own:
-        return (None, None), None, -1
-    parts = [(own[host] / totals[host], host) for host in hosts if own.get(host)]
-    share, node = max(parts, default=(0.0, -1))
-    return (sum(own.values()), state), share if parts else None, node
+        return _Costs(None, None, {})
+    shares = {node: rate / totals[node] for node, rate in own.items() if rate}
+    return _Costs(sum(own.values()), state, shares)
+
+
+def _processor(observed: ClusterObservation, shares: Mapping[int, float]) -> float | None:
+    """Return the part of a second that nodes compute for a query, None if it is not measured.
+
+    An estimate: the time that a node computes is divided among its queries by their records. A
+    query whose records need more than those of others, or that shares its work, is off by it.
+    """
+    busy = observed.recent(observed.series.busy)
+    times = [
+        share * time
+        for node, share in shares.items()
+        if node < busy.shape[1] and (time := mean(busy[:, node])) is not None
+    ]
+    return sum(times) if times else None
 
 
 def alike_queries(

@@ -34,6 +34,8 @@ MEASURES: Final = (IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name)
 _NEVER: Final = np.iinfo(np.int64).max
 # The share of the errors of the model within its interval.
 _INTERVAL: Final = 0.8
+# Loads that differ by less than this part are equal.
+_SAME: Final = 0.005
 # Periods of a result; of more, the means of several in a row are taken.
 _MOST: Final = 180
 
@@ -86,14 +88,15 @@ class Units:
             whole=np.concatenate([self.whole, np.ones(count, np.bool_)]),
         )
 
-    def measures(
-        self, rates: Floats, capacities: Floats, times: Ints, growth: Floats
-    ) -> dict[str, Floats]:
-        """Return the measures at these times (ms), float64[t] each.
+    def loads(
+        self, rates: Floats, nodes: int, times: Ints, growth: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the records/s of each node, float64[nodes, t], and the replication factors.
 
-        `rates` float64[s, t] after drop rules; `growth` float64[t]: the factor of `own`.
+        At these times (ms). `rates` float64[s, t] after drop rules; `growth` float64[t]: the factor
+        of `own`.
         """
-        loads = np.zeros((len(capacities), len(times)))
+        loads = np.zeros((nodes, len(times)))
         factors = np.full(len(times), np.nan)
         changes = np.unique(np.concatenate([self.begins, self.ends]))
         # Between two changes of the set of queries, all times share one matrix.
@@ -102,17 +105,12 @@ class Units:
             columns = np.flatnonzero(groups == group)
             time = times[columns[0]]
             runs = (self.begins <= time) & (time < self.ends)
-            received, live = self._received(runs, rates[:, columns], len(capacities))
-            own = np.bincount(self.nodes[runs], self.own[runs], len(capacities))
+            received, live = self._received(runs, rates[:, columns], nodes)
+            own = np.bincount(self.nodes[runs], self.own[runs], nodes)
             loads[:, columns] = received + own[:, None] * growth[columns]
             with np.errstate(invalid="ignore", divide="ignore"):
                 factors[columns] = received.sum(axis=0) / live
-        shares = loads / capacities[:, None]
-        return {
-            IMBALANCE.name: shares.max(axis=0) - shares.mean(axis=0),
-            FULLEST.name: shares.max(axis=0),
-            REPLICATION_FACTOR.name: factors,
-        }
+        return loads, factors
 
     def _received(self, runs: Bools, rates: Floats, nodes: int) -> tuple[Floats, Floats]:
         """Return the records/s that each node receives, and those of all live streams."""
@@ -141,22 +139,83 @@ class Counterfactual:
 
     def interval(self, name: str, since: datetime) -> float | None:
         """Return the half width within which 80 % of the model's errors are after `since`."""
-        errors = self._errors(name, since)
-        return float(np.quantile(errors, _INTERVAL)) if len(errors) else None
+        later = self._later(since)
+        return _half_width(self.measured[name][later] - self.modelled[name][later])
 
     def mean_without(self, name: str, since: datetime) -> float | None:
         """Return the mean without the plan after `since`."""
-        values = self.without[name][self._later(since)]
-        known = values[~np.isnan(values)]
+        known = _known(self.without[name][self._later(since)])
         return float(known.mean()) if len(known) else None
-
-    def _errors(self, name: str, since: datetime) -> Floats:
-        later = self._later(since)
-        errors: Floats = np.abs(self.measured[name][later] - self.modelled[name][later])
-        return errors[~np.isnan(errors)]
 
     def _later(self, since: datetime) -> Bools:
         return np.array([start >= since for start in self.starts], np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLoad:
+    """The load of a node in records/s, float64[t] each; as in `Counterfactual`."""
+
+    starts: Sequence[datetime]
+    without: Floats
+    modelled: Floats
+    measured: Floats
+
+    @property
+    def interval(self) -> float | None:
+        """Return the half width within which 80 % of the model's errors are, None if unknown."""
+        return _half_width(self.measured - self.modelled)
+
+
+@dataclass(frozen=True, eq=False)
+class _Replay:
+    """The arrivals recorded in a time range, for the models of a plan.
+
+    `times` int64[t]: the starts of the periods in ms; `growth` float64[t]: the total rate over
+    that of the snapshot; `ends`: of queries (ms); `later`: the queries that started later.
+    """
+
+    before: LoadModel
+    history: RateHistory
+    times: Ints
+    growth: Floats
+    ends: Mapping[int, int]
+    later: tuple[Ints, list[list[int]], Ints]
+
+    @classmethod
+    def of(cls, execution: Execution, start: datetime, stop: datetime) -> Self | None:
+        """Return the replay of the snapshot of a plan, None without recorded arrivals."""
+        cluster, before = execution.cluster, LoadModel.of(execution.proposal.snapshot)
+        history = _thinned(rates_between(cluster, start, stop, before.streams.tolist()))
+        if not len(history.starts):
+            return None
+        queries = [*before.ids.tolist(), *{query for query, _ in before.tasks}]
+        return cls(
+            before,
+            history,
+            np.array([round(t.timestamp() * 1000) for t in history.starts], np.int64),
+            _growth(before, history),
+            _ends(cluster, queries),
+            _later_queries(cluster, before),
+        )
+
+    def loads(self, model: LoadModel) -> tuple[Floats, Floats]:
+        """Return the loads and replication factors of a model; NaN without arrivals."""
+        units = Units.of(model, self.ends).with_later(*self.later)
+        rates = _rates(model, self.history)
+        loads, factors = units.loads(rates, len(model.capacities), self.times, self.growth)
+        missing = np.isnan(self.history.rates).all(axis=0)
+        loads[:, missing] = factors[missing] = np.nan
+        return loads, factors
+
+    def measures(self, model: LoadModel) -> dict[str, Floats]:
+        """Return the measures of a model, float64[t] each."""
+        loads, factors = self.loads(model)
+        shares = loads / model.capacities[:, None]
+        return {
+            IMBALANCE.name: shares.max(axis=0) - shares.mean(axis=0),
+            FULLEST.name: shares.max(axis=0),
+            REPLICATION_FACTOR.name: factors,
+        }
 
 
 def counterfactual(
@@ -166,26 +225,49 @@ def counterfactual(
 
     `applied`: the actions of the plan that are in effect.
     """
-    proposal, cluster = execution.proposal, execution.cluster
-    before = LoadModel.of(proposal.snapshot)
-    history = _thinned(rates_between(cluster, start, stop, before.streams.tolist()))
-    if not len(history.starts):
+    replay = _Replay.of(execution, start, stop)
+    if replay is None:
         return None
-    times = np.array([round(t.timestamp() * 1000) for t in history.starts], np.int64)
-    ends = _ends(cluster, [*before.ids.tolist(), *{query for query, _ in before.tasks}])
-    growth = _growth(before, history)
-    later = _later_queries(cluster, before)
-    results = []
-    for model in (before, before.after(applied)):
-        units = Units.of(model, ends).with_later(*later)
-        results.append(units.measures(_rates(model, history), model.capacities, times, growth))
-    missing = np.isnan(history.rates).all(axis=0)
-    for result in results:
-        for values in result.values():
-            values[missing] = np.nan
-    samples = time_series.samples(cluster, start, stop)
-    measured = _measured(samples, before.capacities, history, is_split=bool(before.tasks))
-    return Counterfactual(history.starts, history.seconds, results[0], results[1], measured)
+    before, history = replay.before, replay.history
+    samples = time_series.samples(execution.cluster, start, stop)
+    return Counterfactual(
+        history.starts,
+        history.seconds,
+        replay.measures(before),
+        replay.measures(before.after(applied)),
+        _measured(samples, before.capacities, history, is_split=bool(before.tasks)),
+    )
+
+
+def node_counterfactual(
+    execution: Execution, applied: Sequence[PlannedAction], node: int, start: datetime,
+    stop: datetime,
+) -> NodeLoad | None:  # fmt: skip
+    """Return the load of a node (its index), None if the actions in effect do not change it."""
+    replay = _Replay.of(execution, start, stop)
+    if replay is None or node not in replay.before.indices:
+        return None
+    place = int(np.flatnonzero(replay.before.indices == node)[0])
+    without, modelled = (
+        replay.loads(model)[0][place] for model in (replay.before, replay.before.after(applied))
+    )
+    if np.allclose(without, modelled, rtol=_SAME, equal_nan=True):
+        return None
+    samples = time_series.samples(execution.cluster, start, stop)
+    measured = np.full(len(replay.times), np.nan)
+    for period, rows in _by_period(samples, replay.history).items():
+        measured[period] = _mean_loads(rows, node + 1)[node]
+    return NodeLoad(replay.history.starts, without, modelled, measured)
+
+
+def _known(values: Floats) -> Floats:
+    known: Floats = values[~np.isnan(values)]
+    return known
+
+
+def _half_width(errors: Floats) -> float | None:
+    known = np.abs(_known(errors))
+    return float(np.quantile(known, _INTERVAL)) if len(known) else None
 
 
 def _thinned(history: RateHistory) -> RateHistory:
@@ -267,17 +349,32 @@ def _measured(
     samples: Sequence[Sample], capacities: Floats, history: RateHistory, *, is_split: bool
 ) -> dict[str, Floats]:
     """Return the measures of the samples in each period."""
-    count = len(history.starts)
+    result = {name: np.full(len(history.starts), np.nan) for name in MEASURES}
+    for place, rows in _by_period(samples, history).items():
+        _measure(result, place, rows, capacities, is_split=is_split)
+    return result
+
+
+def _by_period(samples: Sequence[Sample], history: RateHistory) -> dict[int, list[Sample]]:
+    """Return the samples by the number of their period."""
     first = history.starts[0].timestamp() * 1000
     buckets: dict[int, list[Sample]] = {}
     for sample in samples:
         place = int((sample["t"] - first) // (1000 * history.seconds))
-        if 0 <= place < count:
+        if 0 <= place < len(history.starts):
             buckets.setdefault(place, []).append(sample)
-    result = {name: np.full(count, np.nan) for name in MEASURES}
-    for place, rows in buckets.items():
-        _measure(result, place, rows, capacities, is_split=is_split)
-    return result
+    return buckets
+
+
+def _mean_loads(rows: Sequence[Sample], nodes: int) -> Floats:
+    """Return the mean records/s of arriving records by node, float64[nodes]."""
+    seconds = np.array([row.get("span_s") or 1.0 for row in rows])
+    loads = np.zeros((len(rows), nodes))
+    for number, row in enumerate(rows):
+        values = (row.get("loads") or [])[:nodes]
+        loads[number, : len(values)] = values
+    means: Floats = (seconds @ loads) / seconds.sum() * input_share(rows)
+    return means
 
 
 def _measure(
@@ -289,12 +386,7 @@ def _measure(
     is_split: bool,
 ) -> None:
     seconds = np.array([row.get("span_s") or 1.0 for row in rows])
-    loads = np.zeros((len(rows), len(capacities)))
-    for number, row in enumerate(rows):
-        values = (row.get("loads") or [])[: len(capacities)]
-        loads[number, : len(values)] = values
-    share = input_share(rows)
-    shares = (seconds @ loads) / seconds.sum() * share / capacities
+    shares = _mean_loads(rows, len(capacities)) / capacities
     result[IMBALANCE.name][place] = shares.max(initial=0.0) - shares.mean()
     result[FULLEST.name][place] = shares.max(initial=0.0)
     read, delivered = (

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.arrivals.catching_up import catching_up, input_share
-from controlplane.models import Execution, LedgerEntry, Proposal
+from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.proposals.counterfactual import MEASURES, counterfactual
@@ -33,6 +33,8 @@ ENOUGH = 30
 LATEST = timedelta(minutes=5)
 # The period of the latency before the execution.
 BEFORE = timedelta(minutes=1)
+# A plan is compared with its counterfactual on the pages of nodes for so long.
+LAST_PLAN = timedelta(days=1)
 ENDED = (
     Proposal.State.DONE, Proposal.State.STOPPED, Proposal.State.STALE, Proposal.State.ROLLED_BACK,
 )  # fmt: skip
@@ -156,6 +158,28 @@ def applied_actions(proposal: Proposal, steps: Sequence[Mapping[str, Any]]) -> l
             reverted = {rollback[place] for place in places}
             applied = [place for place in applied if place not in reverted]
     return [plan[place] for place in applied]
+
+
+def last_applied(cluster: Cluster, stop: datetime) -> tuple[Execution, list[PlannedAction]] | None:
+    """Return the last execution that ended before `stop`, and its actions that are in effect.
+
+    None without one in the day before, or if all its actions were reverted.
+    """
+    recent = Execution.objects.filter(
+        cluster=cluster, finished_at__gt=stop - LAST_PLAN, finished_at__lt=stop
+    )
+    execution = (
+        recent.exclude(proposal__snapshot_row=None)
+        .select_related("proposal", "cluster")
+        .order_by("-finished_at")
+        .first()
+    )
+    if execution is None:
+        return None
+    columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
+    steps = list(execution.steps.order_by("number").values(*columns))
+    applied = applied_actions(execution.proposal, steps)
+    return (execution, applied) if applied else None
 
 
 def rollback_places(steps: Iterable[Mapping[str, Any]]) -> list[int]:

@@ -12,9 +12,10 @@ from controlplane.access.audit_folding import FoldedPage, folded_page
 from controlplane.lists.kinds import KINDS
 from controlplane.pagination.folding import period_of
 from dashboard import numbers, thresholds
+from dashboard.frame.headline import Headline
 from dashboard.guards import PageRequest, anyone_action, anyone_page
-from dashboard.lists.headline import ListHeadline, counted
 from dashboard.lists.page import RANGE_NAMES, ListPage, list_page, render_list_page
+from dashboard.numbers import counted
 from dashboard.responses import notify
 from dashboard.time_range import TimeRange, time_range_of
 
@@ -52,7 +53,7 @@ def verify(request: PageRequest) -> HttpResponseRedirect:
     return redirect("audit")
 
 
-def _headline(shown: ListPage, time_range: TimeRange, folded: FoldedPage | None) -> ListHeadline:
+def _headline(shown: ListPage, time_range: TimeRange, folded: FoldedPage | None) -> Headline:
     """Return how many changes there were, and whether the log is intact."""
     people = shown.page.total if folded is None else folded.people
     what = f"{counted(people, 'changes')}{'' if folded is None else ' by people'}"
@@ -61,11 +62,11 @@ def _headline(shown: ListPage, time_range: TimeRange, folded: FoldedPage | None)
     what = f"{what}: {time_range.label[:1].lower()}{time_range.label[1:]}"
     last = audit_chain.last_verification()
     if last.fault is not None:
-        return ListHeadline(what, thresholds.BAD, "The audit log is not intact: see below.")
+        return Headline(what, "The audit log is not intact: see below.", thresholds.BAD)
     if last.verified_at is None:
-        return ListHeadline(what, "", "The audit log was not verified yet.")
+        return Headline(what, "The audit log was not verified yet.")
     verified = _ago(last.verified_at)
-    return ListHeadline(what, thresholds.GOOD, f"The log is intact; verified {verified}.")
+    return Headline(what, f"The log is intact; verified {verified}.", thresholds.GOOD)
 
 
 def _ago(moment: datetime) -> str:

@@ -14,6 +14,7 @@ from controlplane.models import Cluster, Proposal
 from dashboard import numbers, thresholds
 from dashboard.clusters.status import FIRST_FIGURES, state_title
 from dashboard.clusters.tiles import node_name
+from dashboard.frame.headline import Headline
 
 _COUNTS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven")
 _STOPPED: Final = "Records wait in the log until the cluster is started."
@@ -21,23 +22,19 @@ _IDLE: Final = "The cluster is idle: there are no new records"
 
 
 @dataclass(frozen=True)
-class Headline:
-    """A level, its sentence, the cause, and at most two links.
+class ClusterHeadline(Headline):
+    """The headline of a cluster; `why`: the likely cause.
 
-    `chip`: the level in a few words. `explain`: the subject that Explain opens, "" for none;
-    `review`: the proposal that waits for approval, None for none.
+    `explain`: the subject that Explain opens, "" for none; `review`: the proposal that waits for
+    approval, None for none.
     """
 
-    grade: str
-    what: str
-    chip: str
-    cause: str = ""
     explain: str = ""
     review: int | None = None
     may_request: bool = False
 
 
-def headline_of(cluster: Cluster, readings: ClusterReadings) -> Headline:
+def headline_of(cluster: Cluster, readings: ClusterReadings) -> ClusterHeadline:
     """Return the headline: of the cluster's state, else of its limits."""
     is_running = cluster.state == Cluster.State.RUNNING
     if readings.is_live and not is_running:
@@ -47,38 +44,41 @@ def headline_of(cluster: Cluster, readings: ClusterReadings) -> Headline:
     if readings.near:
         text = ", ".join(phrase(cluster, reading) for reading in readings.near)
         first = subject_of(readings.near[0], readings.end)
-        return Headline(thresholds.WARN, f"Near a limit: {text}", "near a limit", explain=first)
+        return ClusterHeadline(
+            f"Near a limit: {text}", grade=thresholds.WARN, chip="near a limit", explain=first
+        )
     if readings.is_live and cluster.last_sample_at and is_idle(cluster, timezone.now()):
-        return Headline(thresholds.GOOD, _IDLE, "all limits kept")
+        return ClusterHeadline(_IDLE, grade=thresholds.GOOD, chip="all limits kept")
     if readings[Measure.RECORDS].value is None:
         what = "No figures yet" if readings.is_live else "No figures are stored for this time range"
-        return Headline(
-            thresholds.UNKNOWN, what, "no data", FIRST_FIGURES if readings.is_live else ""
-        )
+        why = FIRST_FIGURES if readings.is_live else ""
+        return ClusterHeadline(what, why, thresholds.UNKNOWN, "no data")
     kept = [r for r in readings.readings if r.limit is not None and r.value is not None]
     values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not Measure.AGE)
-    return Headline(thresholds.GOOD, f"All limits are kept: {values}", "all limits kept")
+    return ClusterHeadline(
+        f"All limits are kept: {values}", grade=thresholds.GOOD, chip="all limits kept"
+    )
 
 
-def _of_state(cluster: Cluster) -> Headline:
+def _of_state(cluster: Cluster) -> ClusterHeadline:
     state = str(cluster.state)
     if state == Cluster.State.STOPPED:
-        return Headline(thresholds.UNKNOWN, "The cluster is stopped", state, _STOPPED)
+        return ClusterHeadline("The cluster is stopped", _STOPPED, thresholds.UNKNOWN, state)
     title, cause = state_title(cluster)
-    return Headline(thresholds.STATES[state], title, state, cause)
+    return ClusterHeadline(title, cause, thresholds.STATES[state], state)
 
 
-def _exceeded(cluster: Cluster, readings: ClusterReadings) -> Headline:
+def _exceeded(cluster: Cluster, readings: ClusterReadings) -> ClusterHeadline:
     count, since = len(readings.exceeded), readings.since
     texts = ", ".join(phrase(cluster, reading) for reading in readings.exceeded)
     when = f" since {since:{_clock(since, readings.end)}}" if since else ""
     limits = f"limit{'' if count == 1 else 's'} exceeded"
     worst = readings.exceeded[0]
-    return Headline(
+    return ClusterHeadline(
         grade=thresholds.BAD,
         what=f"{_COUNTS[count]} {limits}{when}: {texts}",
         chip=f"{count} {limits}",
-        cause=_cause(cluster, readings, worst),
+        why=_cause(cluster, readings, worst),
         explain=subject_of(worst, readings.end),
         review=_waiting(cluster) if readings.is_live else None,
         may_request=readings.is_live,

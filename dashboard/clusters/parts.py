@@ -97,6 +97,7 @@ def summary_of(
         "span": time_range,
         "readings": known,
         "headline": headline_of(cluster, known),
+        "past_range": "" if time_range.live else f"{time_range.text}:",
         "tiles": tiles_of(known),
         "tile_span": span_text(known),
         "counts": state_counts(cluster),

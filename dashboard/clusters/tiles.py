@@ -1,13 +1,14 @@
 """The tiles of a cluster: means of its measures over a period, with trend, limit and bound."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import ClusterReadings, Reading
 from controlplane.models import Cluster, MeasurePoint, Node
+from controlplane.policies.grades import Grade
 from dashboard import numbers
+from dashboard.frame.tile import Tile
 
 DAY: Final = timedelta(days=1)
 # The measures of the tiles, and the part of the page that shows each over time.
@@ -22,23 +23,6 @@ SHOWN: Final = {
 _OF_CAPACITY: Final = (Measure.LOAD, Measure.IMBALANCE)
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A tile, as texts. `target`: the id of the part with its chart."""
-
-    reading: Reading
-    value: str
-    unit: str
-    trend: str
-    limit: str
-    target: str
-
-    @property
-    def top(self) -> float | None:
-        """Return the value of the whole bar: 1 for a share of the input, else None."""
-        return 1.0 if self.reading.kind.is_lower else None
-
-
 def tiles_of(readings: ClusterReadings) -> list[Tile]:
     """Return the tiles in the order of the page."""
     return [_tile(readings, readings[measure]) for measure in SHOWN]
@@ -46,14 +30,15 @@ def tiles_of(readings: ClusterReadings) -> list[Tile]:
 
 def _tile(readings: ClusterReadings, reading: Reading) -> Tile:
     value, unit = numbers.with_unit(reading.value, reading.kind.unit)
+    is_bad = reading.grade in (Grade.BAD, Grade.WARN)
     return Tile(
-        reading=reading,
-        value=value,
-        unit=unit,
-        trend=_trend(readings, reading),
-        limit=_limit(readings, reading),
-        target=SHOWN[reading.measure],
-    )
+        reading.kind.title, value, unit, _trend(readings, reading), _limit(readings, reading),
+        reading.value, reading.limit, reading.bound,
+        top=1.0 if reading.kind.is_lower else None,
+        grade=str(reading.grade) if is_bad else "",
+        link=f"#{SHOWN[reading.measure]}",
+        name=str(reading.measure),
+    )  # fmt: skip
 
 
 def _trend(readings: ClusterReadings, reading: Reading) -> str:

@@ -3,7 +3,7 @@
 Places are in per cent of the drawing, as the words beside it are not scaled.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -19,6 +19,8 @@ _Y_TICKS: Final = 4
 _X_TICKS: Final = 4
 # A gap is at least so many of the usual distances between samples.
 _GAP: Final = 4
+# Rows of the table of a drawing.
+_TABLE_ROWS: Final = 60
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -35,7 +37,8 @@ class Tick:
 class Plot:
     """The drawing: `path` in units of WIDTH x HEIGHT, ticks, and the words of limit and change.
 
-    `limit`, `baseline`, `changed`, `point`: None if there is none.
+    `limit`, `baseline`, `changed`, `point`: None if there is none. `rows`: times and values, the
+    newest first.
     """
 
     label: str
@@ -49,6 +52,8 @@ class Plot:
     changed_x: float | None = None
     point: tuple[str, str] | None = None
     end: Tick | None = None
+    title: str = ""
+    rows: Sequence[tuple[str, str]] = ()
 
 
 def plot_of(series: Series | None, finding: str) -> Plot | None:
@@ -77,7 +82,18 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
         changed_x=None if changed is None else x(changed),
         point=_point(series, x, y),
         end=Tick(y.percent(known[-1]), quantity(known[-1], series.unit), "start"),
+        title=series.title,
+        rows=list(_rows(series)),
     )  # fmt: skip
+
+
+def _rows(series: Series) -> Iterator[tuple[str, str]]:
+    """Yield the newest values with their times in UTC."""
+    pairs = zip(series.times, series.values, strict=True)
+    known = [(moment, value) for moment, value in pairs if value is not None]
+    for moment, value in reversed(known[-_TABLE_ROWS:]):
+        time = datetime.fromtimestamp(moment / 1000, UTC)
+        yield f"{time:%d %b %H:%M:%S}", quantity(value, series.unit)
 
 
 class _Scale:

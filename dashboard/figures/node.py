@@ -38,13 +38,26 @@ class NodeLimits:
     latency_ms: float
 
 
+@dataclass(frozen=True)
+class WithoutPlan:
+    """The load that the node would have without a plan: (ms, records/s) since the plan's end.
+
+    `interval`: the half width of the 80 % interval of the model's errors, None if it is unknown.
+    """
+
+    proposal: int
+    points: Sequence[tuple[int, float]]
+    interval: float | None
+
+
 def node_figures(
     rows: Sequence[tuple[Any, ...]], index: int, limits: NodeLimits, marks: Sequence[PlanMark],
-    ends: tuple[datetime, datetime],
+    ends: tuple[datetime, datetime], without: WithoutPlan | None = None,
 ) -> dict[str, Figure]:  # fmt: skip
     """Return the charts load, backlog, latency and state of a node.
 
-    `rows`: (t, values of FIGURES), oldest first; `ends`: of the whole axis.
+    `rows`: (t, values of FIGURES), oldest first; `ends`: of the whole axis; `without`: the load
+    without the last plan, None if it did not change the node.
     """
     samples = with_gaps([_sample(row, index) for row in rows])
     latency = limits.latency_ms / _SECOND_MS
@@ -54,7 +67,44 @@ def node_figures(
         "latency": ([("latency", "node"), ("cluster", "cluster")], "s", latency),
         "state": ([("state", "state")], "MB", None),
     }
-    return {name: _chart(samples, *chart, marks, ends) for name, chart in charts.items()}
+    figures = {name: _chart(samples, *chart, marks, ends) for name, chart in charts.items()}
+    if without is not None and without.points:
+        _add_without(figures["load"], without)
+    return figures
+
+
+def _add_without(chart: Figure, without: WithoutPlan) -> None:
+    """Add the counterfactual to the chart of the load: a dashed line with its interval."""
+    times = [time for time, _ in without.points]
+    values = [value for _, value in without.points]
+    name, layout = f"without proposal {without.proposal}", chart["layout"]
+    half = without.interval
+    if half is not None:
+        edge: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip", "connectgaps": False}
+        low = [max(0.0, value - half) for value in values]
+        chart["data"] += [
+            scatter(f"{name}, low", times, low, **edge),
+            scatter(f"{name}, high", times, [value + half for value in values], **edge,
+                    fill="tonexty", fillcolor="--line", opacity=0.2),
+        ]  # fmt: skip
+    chart["data"].append(
+        scatter(name, times, values, connectgaps=False, hovertemplate="%{y:,.3~r} records/s",
+                line={"color": "--series-4", "width": 1.75, "dash": "dash"})
+    )  # fmt: skip
+    top = max(layout["yaxis"]["range"][1], 1.15 * max(values))
+    layout["yaxis"]["range"] = [0, top]
+    for shape in layout["shapes"]:
+        if shape["type"] == "rect":
+            shape["y1"] = top
+    near = [label["y"] for label in layout["annotations"] if label.get("xshift")]
+    place = values[-1]
+    if any(abs(place - other) < _APART * top for other in near):
+        place = max(near) + _APART * top
+    font = {"size": 11, "color": "--ink"}
+    layout["annotations"].append(
+        _END | {"y": place, "text": f"without {without.proposal}", "font": font}
+    )
+    layout["meta"]["finding"] += f"; {name} {values[-1]:,.3g} records/s"
 
 
 def _sample(row: tuple[Any, ...], index: int) -> Sample:

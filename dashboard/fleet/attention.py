@@ -76,7 +76,7 @@ def _problem(row: FleetCluster, now: datetime) -> tuple[str, str, str]:
     if assessed.readings.exceeded or assessed.status is FleetStatus.FAILED or not alerts:
         headline = headline_of(assessed.cluster, assessed.readings)
         explain = explain_url(assessed.cluster, headline.explain) if headline.explain else ""
-        return headline.what, headline.cause, explain
+        return headline.what, headline.why, explain
     # The value is within the limit again; the alert ends after its hold time.
     alert = alert_row(alerts[0], now)
     what = f"{alert.title} since {alert.since}: {alert.value} now, limit {alert.limit}"

@@ -1,7 +1,6 @@
 """The headline of the fleet: how many clusters need a person, and what the worst one has."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -9,6 +8,7 @@ from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.states import FAILED_STATES
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from dashboard.clusters.status import state_title
+from dashboard.frame.headline import Headline
 from dashboard.numbers import lowered
 
 _COUNTS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven")
@@ -19,22 +19,14 @@ _WATCHED: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class FleetHeadline:
-    """The title of the fleet, and a sentence below it."""
-
-    title: str
-    text: str
-
-
-def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> FleetHeadline:
+def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> Headline:
     """Return the headline of the clusters, which are ordered by risk."""
     needing = [row for row in rows if row.assessed.needs_person]
     if needing:
         verb = "needs" if len(needing) == 1 else "need"
         title = f"{len(needing)} of {_clusters(len(rows))} {verb} you"
-        return FleetHeadline(title, " ".join([_worst(needing[0], now), *_others(rows, needing)]))
-    return FleetHeadline(_calm_title(rows), " ".join(_others(rows, [])))
+        return Headline(title, " ".join([_worst(needing[0], now), *_others(rows, needing)]))
+    return Headline(_calm_title(rows), " ".join(_others(rows, [])))
 
 
 def _calm_title(rows: Sequence[FleetCluster]) -> str:

@@ -1,7 +1,6 @@
 """Headlines of pages without measures of a cluster: one sentence, and its reason or next action."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -9,6 +8,7 @@ from controlplane.integrations.attached_list import JobRow
 from controlplane.liveness.status import SiteStatus
 from controlplane.models import ApiToken
 from controlplane.proposals.comparison_table import Compared
+from dashboard.frame.headline import Headline
 from dashboard.numbers import percent, size
 
 GOOD: Final = "good"
@@ -18,49 +18,40 @@ BAD: Final = "bad"
 _SOON: Final = timedelta(days=7)
 
 
-@dataclass(frozen=True)
-class PageHeadline:
-    """A sentence with its grade ("" for neither good nor bad), and a second line."""
-
-    what: str
-    why: str = ""
-    grade: str = ""
-
-
 def number_of(count: int, noun: str) -> str:
     """Return a number with its noun, given in the singular."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def tokens_headline(tokens: Sequence[ApiToken], user: str, now: datetime) -> PageHeadline:
+def tokens_headline(tokens: Sequence[ApiToken], user: str, now: datetime) -> Headline:
     """Return how many tokens a user has, and which expires next; `user`: "" for the actor."""
     owner = f"{user} has" if user else "You have"
     if not tokens:
-        return PageHeadline(f"{owner} no token", "Scripts use the API with tokens of their users.")
+        return Headline(f"{owner} no token", "Scripts use the API with tokens of their users.")
     limited = [token for token in tokens if token.expires_at is not None]
     what = f"{owner} {number_of(len(tokens), 'token')}"
     if not limited:
-        return PageHeadline(what, "They never expire: revoke those that no script uses.", WARN)
+        return Headline(what, "They never expire: revoke those that no script uses.", WARN)
     first = min(limited, key=lambda token: token.expires_at or now)
     assert first.expires_at is not None
     if first.expires_at <= now:
-        return PageHeadline(what, f"{first.name} has expired: its script is rejected.", BAD)
+        return Headline(what, f"{first.name} has expired: its script is rejected.", BAD)
     why = f"The next one to expire is {first.name}, on {first.expires_at:%-d %B %Y}."
-    return PageHeadline(what, why, WARN if first.expires_at < now + _SOON else GOOD)
+    return Headline(what, why, WARN if first.expires_at < now + _SOON else GOOD)
 
 
-def grants_headline(total: int, others: int) -> PageHeadline:
+def grants_headline(total: int, others: int) -> Headline:
     """Return how many grants there are; `others`: users with a role on all clusters without one."""
     why = "The highest role of a user counts; each role includes the roles before it."
     if others:
         why = f"{number_of(others, 'user')} have a role on all clusters by a group. {why}"
-    return PageHeadline(number_of(total, "grant") if total else "No role is granted yet", why)
+    return Headline(number_of(total, "grant") if total else "No role is granted yet", why)
 
 
-def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> PageHeadline:
+def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> Headline:
     """Return which webhooks do not answer; `rows`: as `webhook_forms.webhook_form` returns them."""
     if not rows:
-        return PageHeadline("No webhook receives events", "People have to watch a page instead.")
+        return Headline("No webhook receives events", "People have to watch a page instead.")
     failing = [row["hook"] for row in rows if row["state"] == "not answering"]
     if failing:
         what = f"{len(failing)} of {number_of(len(rows), 'webhook')} does not answer"
@@ -70,82 +61,82 @@ def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> PageHeadline:
         why = (
             f"{worst.name} failed {worst.failures} times in succession; Weir repeats its messages."
         )
-        return PageHeadline(what, why, BAD)
+        return Headline(what, why, BAD)
     off = sum(row["state"] == "off" for row in rows)
     if off:
         what = f"{off} of {number_of(len(rows), 'webhook')} is off"
-        return PageHeadline(what, "Its messages wait until it is switched on.", WARN)
+        return Headline(what, "Its messages wait until it is switched on.", WARN)
     waiting = sum(row["waiting"] for row in rows)
     what = f"All {len(rows)} webhooks answer" if len(rows) > 1 else "The webhook answers"
-    return PageHeadline(what, f"{number_of(waiting, 'message')} waiting.", GOOD)
+    return Headline(what, f"{number_of(waiting, 'message')} waiting.", GOOD)
 
 
-def webhook_headline(row: Mapping[str, Any]) -> PageHeadline:
+def webhook_headline(row: Mapping[str, Any]) -> Headline:
     """Return whether a webhook answers."""
     hook, last = row["hook"], row["last"]
     if row["state"] == "off":
-        return PageHeadline(f"{hook.name} is off", "Its messages wait until it is on.", WARN)
+        return Headline(f"{hook.name} is off", "Its messages wait until it is on.", WARN)
     if row["state"] == "not answering":
         why = last.error if last is not None and last.error else "It sent no response, or 5xx."
-        return PageHeadline(f"{hook.name} failed {hook.failures} times in succession", why, BAD)
+        return Headline(f"{hook.name} failed {hook.failures} times in succession", why, BAD)
     if last is None or last.state == "waiting":
-        return PageHeadline("No message was answered yet", "Send a test to verify the receiver.")
-    return PageHeadline(f"{hook.name} answers", f"Newest message: {last.kind}, {last.state}.", GOOD)
+        return Headline("No message was answered yet", "Send a test to verify the receiver.")
+    return Headline(f"{hook.name} answers", f"Newest message: {last.kind}, {last.state}.", GOOD)
 
 
-def system_headline(status: SiteStatus) -> PageHeadline:
+def system_headline(status: SiteStatus) -> Headline:
     """Return whether all processes of Weir run, and what the silent ones stop."""
     problems = status.problems
     if problems:
         more = number_of(len(problems) - 1, "further problem") + " below." if problems[1:] else ""
-        return PageHeadline(f"{problems[0]}", more, BAD)
+        return Headline(f"{problems[0]}", more, BAD)
     silent = [row for row in status.processes if row.state == "silent"]
     if silent:
-        return PageHeadline(f"{silent[0].text}", "It is not essential.", WARN)
-    return PageHeadline(
+        return Headline(f"{silent[0].text}", "It is not essential.", WARN)
+    return Headline(
         f"All {len(status.processes)} processes of Weir run", "No task is overdue.", GOOD
     )
 
 
-def attached_headline(rows: Sequence[JobRow], total: int) -> PageHeadline:
+def attached_headline(rows: Sequence[JobRow], total: int) -> Headline:
     """Return which attached jobs do not report or failed."""
     if not rows:
-        return PageHeadline("No job is attached", "Two lines in a PySpark job attach it.")
+        return Headline("No job is attached", "Two lines in a PySpark job attach it.")
     lost = [row for row in rows if row.state == "lost"]
     failed = [run for row in rows for run in row.runs if run.state == "failed"]
     if lost:
         what = f"{lost[0].job.name} does not report"
-        return PageHeadline(what, "It was stopped, or cannot reach Weir.", BAD)
+        return Headline(what, "It was stopped, or cannot reach Weir.", BAD)
     if failed:
-        return PageHeadline(f"Query {failed[0].query.title} failed", failed[0].brief, BAD)
-    return PageHeadline(
+        return Headline(f"Query {failed[0].query.title} failed", failed[0].brief, BAD)
+    return Headline(
         f"{number_of(total, 'attached job')}, each reports",
         "Weir displays their progress and changes nothing.", GOOD,
     )  # fmt: skip
 
 
-def comparison_headline(table: Compared) -> PageHeadline:
+def comparison_headline(table: Compared) -> Headline:
     """Return the plan of a comparison with the lowest imbalance, or the progress."""
     plans = [row for row in table.candidates if row.has_plan and row.imbalance is not None]
     if table.computing:
         done = len(table.candidates) - table.computing
-        return PageHeadline(f"{done} of {number_of(len(table.candidates), 'plan')} computed")
+        return Headline(f"{done} of {number_of(len(table.candidates), 'plan')} computed")
     if not plans:
-        return PageHeadline("No planner found a plan", "The reasons are in the table.", WARN)
+        return Headline("No planner found a plan", "The reasons are in the table.", WARN)
     best = min(plans, key=lambda row: (row.imbalance, row.bytes or 0))
     what = (
         f"Proposal {best.proposal} balances best: imbalance {percent(best.imbalance)},"
         f" now {percent(table.imbalance)}, for {size(best.bytes)} of moved state"
     )
     pareto = sum(row.pareto for row in plans)
-    return PageHeadline(what, f"{number_of(pareto, 'plan')} of {len(plans)} in the Pareto set.")
+    return Headline(what, f"{number_of(pareto, 'plan')} of {len(plans)} in the Pareto set.")
 
 
-def ledger_headline(records: Sequence[Mapping[str, Any]]) -> PageHeadline:
+def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:
     """Return whether the predictions of planners keep the limit of the policy."""
     known = [row for row in records if row["record"].median_error is not None]
     if not known:
-        return PageHeadline(
+        return Headline(
             "No plan was executed yet", "After the first one, its errors are measured here."
         )
     worst = max(known, key=lambda row: row["record"].median_error)
@@ -153,8 +144,8 @@ def ledger_headline(records: Sequence[Mapping[str, Any]]) -> PageHeadline:
     what = f"Predictions of {worst['planner']} plans are off by {worst['error']}"
     why = f"Median over {number_of(runs, 'executed plan')}"
     if not worst["is_used"]:
-        return PageHeadline(what, f"{why}; the policy sets no limit for auto-approval.")
+        return Headline(what, f"{why}; the policy sets no limit for auto-approval.")
     limit = percent(worst["limit"])
     if worst["is_good"]:
-        return PageHeadline(what, f"{why}, within the limit of {limit}.", GOOD)
-    return PageHeadline(what, f"{why}, above {limit}: auto-approval stops.", WARN)
+        return Headline(what, f"{why}, within the limit of {limit}.", GOOD)
+    return Headline(what, f"{why}, above {limit}: auto-approval stops.", WARN)

@@ -12,7 +12,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.lab.comparison import compare
 from controlplane.lab.files import panels_of
 from controlplane.lab.outcomes import outcomes_of
-from controlplane.lab.runs import comparable_runs, experiment_of, run_by_id
+from controlplane.lab.runs import QueuePlace, comparable_runs, experiment_of, run_by_id
 from controlplane.models import LabRun
 from dashboard.forms import parameter_title
 from dashboard.lab.run_page import (
@@ -20,6 +20,7 @@ from dashboard.lab.run_page import (
     comparison_note,
     estimate_text,
     headline_of,
+    place_text,
     rest_of,
     spread_of,
     times_of,
@@ -30,15 +31,17 @@ from dashboard.lab.summary import plain, summary
 RUN_PARAMETERS = frozenset({"measure", "with", "how"})
 
 
-def run_context(run: LabRun, sent: Mapping[str, str], actor: Actor) -> dict[str, Any]:
-    """Return what the page of a run shows; `sent`: the values of its URL."""
+def run_context(
+    run: LabRun, sent: Mapping[str, str], actor: Actor, place: QueuePlace | None
+) -> dict[str, Any]:
+    """Return what the page of a run shows; `sent`: the values of its URL, `place`: if it waits."""
     chosen = experiment_of(run)
     now = timezone.now()
     outcomes = None
     if chosen is not None and run.state == LabRun.State.DONE and run.table:
         outcomes = outcomes_of(chosen, Table.from_json(run.table), run.parameters)
     context: dict[str, Any] = {
-        "headline": headline_of(run, outcomes, rest_of(run, now)),
+        "headline": headline_of(run, outcomes, place_text(place) or rest_of(run, now)),
         "outcomes": outcomes,
         "claims": claim_rows(outcomes) if outcomes else [],
         "times": times_of(run),

@@ -9,22 +9,15 @@ from algorithms.experiments import Experiment, Table, summarise
 from algorithms.registry import algorithm_title
 from controlplane.lab.comparison import RunComparison
 from controlplane.lab.outcomes import ClaimOutcomes
+from controlplane.lab.runs import QueuePlace
 from controlplane.lab.time_estimates import remaining_s
 from controlplane.models import LabRun
+from dashboard.frame.headline import Headline
 from dashboard.numbers import duration, percent, seconds
 
 GRADES: Final = {Outcome.HOLDS: "good", Outcome.FAILS: "bad", Outcome.UNTESTED: "info"}
 STATE_GRADES: Final = {"done": "good", "failed": "bad", "running": "info", "cancelled": "warn"}
 STATE_WORDS: Final = {"done": "completed", "queued": "waiting"}
-
-
-@dataclass(frozen=True)
-class Headline:
-    """One sentence, the reason below it, and its level."""
-
-    what: str
-    why: str
-    grade: str
 
 
 @dataclass(frozen=True)
@@ -37,14 +30,16 @@ class SeriesTime:
 
 
 def headline_of(run: LabRun, outcomes: ClaimOutcomes | None, rest: str) -> Headline:
-    """Return the headline of a run; `rest`: its remaining time in words, "" if unknown."""
+    """Return the headline of a run; `rest`: its remaining time, or its place in the
+    queue, in words; "" if unknown.
+    """
     if run.state == LabRun.State.FAILED:
         return Headline("The run failed", f"{run.error}.", "bad")
     if run.state == LabRun.State.CANCELLED:
         return Headline("The run was cancelled", "Points that had been computed are kept.", "warn")
     if run.under_way:
         what = "The run waits" if run.state == LabRun.State.QUEUED else "The run is in progress"
-        return Headline(what, rest, "")
+        return Headline(what, rest, icon="clock")
     if outcomes is None:
         return Headline("This version of Weir does not have the experiment", "Its table is kept.",
                         "warn")  # fmt: skip
@@ -73,6 +68,16 @@ def rest_of(run: LabRun, now: datetime) -> str:
     if rest is None:
         return ""
     return f"About {seconds(rest)} left, by progress and finished runs."
+
+
+def place_text(place: QueuePlace | None) -> str:
+    """Return the position of a waiting run in words, "" without one."""
+    if place is None or not place.position:
+        return ""
+    return (
+        f"Position {place.position} in the queue, starts within {place.starts_in_s:,.0f} s as "
+        "estimated."
+    )
 
 
 def took_of(run: LabRun, now: datetime) -> str:

@@ -87,7 +87,7 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
     require_known(request, RUN_PARAMETERS)
     run = run_by_id(pk, request.actor)
     place = queue_places().get(run.pk)
-    context = _describe(run, place) | run_context(run, request.GET, request.actor)
+    context = _describe(run, place) | run_context(run, request.GET, request.actor, place)
     if not request.htmx:
         return render_page(request, "lab_run.html", context)
     response = render_page(request, "_lab_run_live.html", context)

@@ -1,12 +1,12 @@
 """Tiles of a node: the mean over five minutes, its trend, and its limit."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from controlplane.explain.node_report import NodeReport, NodeTile
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.policies.grades import Grade
 from dashboard import numbers
+from dashboard.frame.tile import Tile
 
 _TITLES: Final = {
     "load": "Load",
@@ -16,6 +16,8 @@ _TITLES: Final = {
     "state": "State",
     "queries": "Queries",
 }
+# The part of the page that a tile leads to; the others lead to the tasks.
+_TARGETS: Final = {name: f"chart-{name}" for name in ("load", "backlog", "latency", "state")}
 _LIMITS: Final = {
     "load": "limit {}",
     "backlog": "limit 1 s of work",
@@ -24,33 +26,17 @@ _LIMITS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class TileRow:
-    """A tile with its texts; `chart`: the name of the chart that it links to, "" without one."""
-
-    name: str
-    title: str
-    number: str
-    unit: str
-    trend: str
-    note: str
-    value: float | None
-    limit: float | None
-    grade: str
-    chart: str
-
-
-def tile_rows(report: NodeReport) -> list[TileRow]:
+def tile_rows(report: NodeReport) -> list[Tile]:
     """Return the tiles of a report."""
     return [_row(report, tile) for tile in report.tiles]
 
 
-def _row(report: NodeReport, tile: NodeTile) -> TileRow:
+def _row(report: NodeReport, tile: NodeTile) -> Tile:
     number, unit = _split(tile.value, tile.unit)
     grade = str(tile.grade) if tile.grade in (Grade.WARN, Grade.BAD) else ""
-    return TileRow(
-        tile.name, _TITLES[tile.name], number, unit, _trend(report, tile), _note(tile),
-        tile.value, tile.limit, grade, tile.name if tile.name != "queries" else "",
+    return Tile(
+        _TITLES[tile.name], number, unit, _trend(report, tile), _note(tile), tile.value,
+        tile.limit, grade=grade, link=f"#{_TARGETS.get(tile.name, 'tasks')}", name=tile.name,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The page of a node: headline, tiles, charts over time, tasks by cost, keys by share, history."""
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -14,13 +15,22 @@ from controlplane.explain.texts import change_text
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
+from controlplane.proposals.counterfactual import node_counterfactual
+from controlplane.proposals.ledger import last_applied
 from controlplane.telemetry.columns import figure_rows
 from dashboard.csv_files import csv_file
 from dashboard.explain.rows import ChangeRow, change_look, explanation_row
-from dashboard.figures.node import FIGURES, NodeLimits, figure_titles, node_figures
+from dashboard.figures.node import (
+    FIGURES,
+    NodeLimits,
+    WithoutPlan,
+    figure_titles,
+    node_figures,
+)
 from dashboard.figures.parts import PlanMark
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
+from dashboard.nodes.headline import headline_of
 from dashboard.nodes.tiles import tile_rows
 from dashboard.range_parameters import requested_range
 from dashboard.responses import render_page
@@ -75,8 +85,9 @@ def charts(request: PageRequest, cluster: Cluster, index: int) -> JsonResponse:
     rows = figure_rows(cluster, time_range.start, time_range.end, FIGURES)
     limits = NodeLimits(policy.watch_load * node.capacity, node.capacity, policy.latency_ms)
     figures = node_figures(
-        rows, index, limits, _plan_steps(cluster, time_range), (time_range.start, time_range.end)
-    )
+        rows, index, limits, _plan_steps(cluster, time_range), (time_range.start, time_range.end),
+        _without_plan(cluster, index, time_range),
+    )  # fmt: skip
     return JsonResponse({"figures": figures})
 
 
@@ -97,11 +108,13 @@ def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpRespons
 
 def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, Any]:
     report = node_report(cluster, index, None if time_range.live else time_range.end)
+    row = explanation_row(cluster, report.explanation)
     return {
         "span": time_range,
         "node": report.node,
-        "row": explanation_row(cluster, report.explanation),
+        "row": row,
         "waiting": next((r for r in report.explanation.remedies if r.proposal), None),
+        "headline": headline_of(row),
         "tiles": tile_rows(report),
         "tasks": _task_rows(report)[:SHOWN_TASKS],
         "task_count": sum(len(query.tasks) for query in report.tasks),
@@ -135,6 +148,24 @@ def _key_rows(report: NodeReport) -> list[KeyRow]:
         is_cause = exceeded and cause is not None and cause.key == key.label
         rows.append(KeyRow(key, share, min(1.0, running), "bad" if is_cause else ""))
     return rows
+
+
+def _without_plan(cluster: Cluster, index: int, time_range: TimeRange) -> WithoutPlan | None:
+    """Return the load of a node without the last plan, None if it did not change the node."""
+    last = last_applied(cluster, time_range.end)
+    if last is None or last[0].finished_at is None:
+        return None
+    execution, applied = last
+    start = max(time_range.start, last[0].finished_at)
+    load = node_counterfactual(execution, applied, index, start, time_range.end)
+    if load is None:
+        return None
+    points = [
+        (round(1000 * moment.timestamp()), value)
+        for moment, value in zip(load.starts, load.without.tolist(), strict=True)
+        if not isnan(value)
+    ]
+    return WithoutPlan(execution.proposal_id, points, load.interval)
 
 
 def _plan_steps(cluster: Cluster, time_range: TimeRange) -> list[PlanMark]:

@@ -10,7 +10,8 @@ from controlplane.watch import ALL_LOOPS, CODES
 from controlplane.watch.decision_folding import FoldedDecision
 from controlplane.watch.decision_log import last_decisions
 from dashboard import numbers, thresholds
-from dashboard.lists.headline import ListHeadline
+from dashboard.frame.headline import Headline
+from dashboard.numbers import lowered
 
 _EVALUATED: Final = "Loops are evaluated every ten seconds while worker and beat run."
 _ABOUT = {loop.name: loop.about for loop in ALL_LOOPS}
@@ -36,8 +37,11 @@ class DecisionRow:
 
     @property
     def code(self) -> str:
-        """Return the reason as text."""
-        return self.row.code.replace("_", " ") if self.row else "not yet"
+        """Return the label of the reason."""
+        if self.row is None:
+            return "not yet"
+        code = CODES.get(self.row.code)
+        return code.title if code else self.row.code.replace("_", " ")
 
 
 def decision_row(row: Decision) -> DecisionRow:
@@ -65,18 +69,18 @@ def folded_row(folded: FoldedDecision) -> DecisionRow:
     return replace(shown, repeats=folded.repeats, first=folded.first, last=folded.last)
 
 
-def decisions_headline(last: Sequence[DecisionRow]) -> ListHeadline:
+def decisions_headline(last: Sequence[DecisionRow]) -> Headline:
     """Return the worst of the last decisions of the loops in words."""
     decided = [row for row in last if row.row is not None]
     if not decided:
-        return ListHeadline("No watch loop has decided yet", "", _EVALUATED)
+        return Headline("No watch loop has decided yet", _EVALUATED)
     for grade in (thresholds.BAD, thresholds.WARN):
         worst = [row for row in decided if row.grade == grade]
         if worst:
-            names = ", ".join(f"{row.loop}: {row.code}" for row in worst)
+            names = ", ".join(f"{row.loop}: {lowered(row.code)}" for row in worst)
             first = worst[0].row
-            return ListHeadline(names, grade, first.text if first is not None else "")
-    return ListHeadline(f"All {len(decided)} watch loops find nothing to do", thresholds.GOOD)
+            return Headline(names, first.text if first is not None else "", grade)
+    return Headline(f"All {len(decided)} watch loops find nothing to do", grade=thresholds.GOOD)
 
 
 def why(cluster: Cluster) -> list[DecisionRow]:

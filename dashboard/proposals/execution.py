@@ -1,7 +1,6 @@
 """The execution of a proposal on its page: progress, tiles, transfers, steps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import Max
@@ -14,36 +13,14 @@ from controlplane.models import Execution, Proposal, Step
 from controlplane.pagination.pages import whole
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from dashboard.frame.headline import Headline
+from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest
 from dashboard.numbers import MISSING, milliseconds, percent, seconds, size
 from dashboard.proposals.gantt import gantt_of, tick_texts
 from dashboard.proposals.page import counts_text
 
 STEPS_PER_PAGE: Final = 12
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A figure of an execution: value with its unit, a note, and the limit of the policy."""
-
-    name: str
-    value: str
-    unit: str
-    note: str
-    limit: str = ""
-    grade: str = ""
-    number: float | None = None
-    limit_number: float | None = None
-
-
-@dataclass(frozen=True)
-class ExecutionHeadline:
-    """A sentence about the progress, one about what follows, and the icon."""
-
-    what: str
-    why: str
-    icon: str
-    grade: str
 
 
 def execution_context(
@@ -72,7 +49,7 @@ def execution_context(
     }
 
 
-def _headline(progress: Progress) -> ExecutionHeadline:
+def _headline(progress: Progress) -> Headline:
     proposal, execution = progress.proposal, progress.execution
     what = f"{progress.actions:,} of {progress.total:,} actions"
     what += " reverted" if progress.back else " finished"
@@ -89,8 +66,10 @@ def _headline(progress: Progress) -> ExecutionHeadline:
         notes.append(f"The next step has at most {cap}{reason}")
     paused = proposal.state == Proposal.State.PAUSED
     icon = "pause" if paused else "undo" if progress.back else "play"
-    grade = "warn" if paused or progress.waits else ""
-    return ExecutionHeadline(f"{what}.", "".join(f"{note}. " for note in notes), icon, grade)
+    grade = "warn" if paused or progress.waits else "info"
+    notes.append("Pause takes effect after the step in progress and asks for no reason first")
+    why = " ".join(f"{note}." for note in notes)
+    return Headline(what, why, grade, icon=icon)
 
 
 def _part(steps: Sequence[Step], progress: Progress) -> float:
@@ -116,7 +95,7 @@ def _tiles(progress: Progress, policy: PolicySettings) -> list[Tile]:
              f"cap {size(policy.bytes_per_s)}/s"),
         Tile("Longest pause", *_split(milliseconds(pause)), f"planned {milliseconds(planned)}",
              f"limit {milliseconds(policy.pause_ms)}",
-             "bad" if (pause or 0) > policy.pause_ms else "", pause or 0, policy.pause_ms),
+             pause or 0, policy.pause_ms, grade="bad" if (pause or 0) > policy.pause_ms else ""),
         _reading_tile("Latency p95", readings[Measure.LATENCY], milliseconds),
         _reading_tile("Imbalance", readings[Measure.IMBALANCE], percent),
         Tile("Rollback cost", back, back_unit,
@@ -129,7 +108,9 @@ def _reading_tile(name: str, reading: Reading, write: Any) -> Tile:
     value, unit = _split(write(reading.value))
     limit = "" if reading.limit is None else f"limit {write(reading.limit)}"
     grade = reading.grade if reading.grade in ("warn", "bad") else ""
-    return Tile(name, value, unit, "mean of 5 min", limit, str(grade), reading.value, reading.limit)
+    return Tile(
+        name, value, unit, "mean of 5 min", limit, reading.value, reading.limit, grade=str(grade)
+    )
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -1,13 +1,12 @@
 """Sentences about proposals, from their typed outcome."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from controlplane.planning.measures import FULLEST, IMBALANCE, Measure, Unit
 from controlplane.policies.gains import value_text
-from controlplane.policies.grades import Grade
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
+from dashboard.frame.headline import Headline
 from dashboard.numbers import percent, seconds
 
 # Smaller changes of a rate are not worth a clause.
@@ -15,21 +14,12 @@ _LEAST: Final = 0.005
 _TRAFFIC: Final = "traffic"
 
 
-@dataclass(frozen=True)
-class Headline:
-    """A sentence about what a plan does, one about its execution, and its level."""
-
-    what: str
-    why: str
-    grade: Grade
-
-
 def headline_of(outcome: Outcome, rollback_s: float | None, fullest_node: str = "") -> Headline:
     """Return the headline of a plan; `fullest_node`: the name of the fullest node now."""
     clauses = effect_clauses(outcome, fullest_node) or ["no measure changes"]
     # No line begins with a unit.
     what = "; ".join([*clauses, pause_clause(outcome)]).replace(" %", "\N{NO-BREAK SPACE}%")
-    return Headline(f"{what[:1].upper()}{what[1:]}.", _why(outcome, rollback_s), outcome.grade)
+    return Headline(f"{what[:1].upper()}{what[1:]}.", _why(outcome, rollback_s), str(outcome.grade))
 
 
 def effect_clauses(outcome: Outcome, fullest_node: str = "") -> list[str]:

@@ -7,12 +7,13 @@ from django.utils import timezone
 from controlplane.models import Cluster, Proposal
 from controlplane.plans.proposal_states import State
 from dashboard import numbers
-from dashboard.lists.headline import ListHeadline, counted
+from dashboard.frame.headline import Headline
+from dashboard.numbers import counted
 
 _ACTIVE = (State.APPROVED, State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
 
 
-def list_headline(cluster: Cluster) -> ListHeadline:
+def list_headline(cluster: Cluster) -> Headline:
     """Return how many proposals wait for approval, and which one is executed."""
     proposals = Proposal.objects.filter(cluster=cluster)
     ready = proposals.filter(state=State.READY).aggregate(
@@ -26,11 +27,13 @@ def list_headline(cluster: Cluster) -> ListHeadline:
             f"{counted(ready['count'], 'proposals')} ready for approval; the oldest waits {waits}"
         )
         link = reverse("proposal", args=[cluster.slug, ready["first"]])
-        return ListHeadline(what, "info", why, link, f"Review proposal {ready['first']}")
+        return Headline(
+            what, why, "info", link=link, link_title=f"Review proposal {ready['first']}"
+        )
     if active is not None:
         link = reverse("proposal", args=[cluster.slug, active.pk])
-        return ListHeadline(why.rstrip("."), "info", "", link, "Show its execution")
+        return Headline(why, grade="info", link=link, link_title="Show its execution")
     computing = proposals.filter(state=State.COMPUTING).count()
     if computing:
-        return ListHeadline(f"{counted(computing, 'proposals')} computed now", "info")
-    return ListHeadline("No proposal waits")
+        return Headline(f"{counted(computing, 'proposals')} computed now", grade="info")
+    return Headline("No proposal waits")

@@ -24,6 +24,8 @@ GOALS: Final[Mapping[str, tuple[str, str]]] = {
     Goal.EVEN: ("Even load", "The least difference between the fullest node and the mean."),
     Goal.FEW_MOVES: ("Fewest moves", "A quarter of the moves: those that gain the most."),
 }
+# Of a plan that improves its measure at the cost of another one.
+WORSENS_ANOTHER: Final = "worsens another measure"
 _WORDS: Final[Mapping[Grade, str]] = {
     Grade.GOOD: "OK",
     Grade.WARN: "limit stays exceeded",
@@ -76,6 +78,8 @@ def _words(outcome: Outcome | None) -> str:
         return "locked"
     if outcome.grade is Grade.WARN and outcome.gain.share <= 0:
         return "no gain"
+    if outcome.grade is Grade.BAD and outcome.gain.share > 0:
+        return WORSENS_ANOTHER
     return _WORDS.get(outcome.grade, "")
 
 

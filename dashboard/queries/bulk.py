@@ -15,7 +15,7 @@ from controlplane.pagination.pages import whole
 from controlplane.proposals import requests
 from controlplane.topology import bulk_actions
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.lists.headline import counted
+from dashboard.numbers import counted
 from dashboard.responses import notify_refusals, render_page
 
 

@@ -8,7 +8,8 @@ from controlplane.explain.units import ValueUnit, quantity
 from controlplane.models import Query
 from controlplane.policies.grades import Grade
 from dashboard import numbers
-from dashboard.frame.object_page import ObjectHeadline, ObjectTile
+from dashboard.frame.headline import Headline
+from dashboard.frame.tile import Tile
 
 
 @dataclass(frozen=True)
@@ -21,15 +22,15 @@ class HistoryRow:
     grade: str = ""
 
 
-def headline(report: QueryReport) -> ObjectHeadline:
+def headline(report: QueryReport) -> Headline:
     """Return the headline of a query: by its state, then by its latency."""
     query = report.query
     if query.state == Query.State.FAILED:
-        return ObjectHeadline(
+        return Headline(
             f"The query failed: {query.detail or 'see its fault'}.", "", "bad", "failed"
         )
     if query.state in (Query.State.ENDED, Query.State.ENDING):
-        return ObjectHeadline(
+        return Headline(
             "The query has ended; its results stay readable for its retention.",
             "",
             "",
@@ -37,9 +38,9 @@ def headline(report: QueryReport) -> ObjectHeadline:
         )
     if query.state == Query.State.PENDING:
         why = query.detail or "Online placement chooses its nodes within a second."
-        return ObjectHeadline("The query waits for a node.", why, "warn", "pending")
+        return Headline("The query waits for a node.", why, "warn", "pending")
     if report.latency_ms is None:
-        return ObjectHeadline(
+        return Headline(
             "The query runs; no latency was measured in the last minute.", "", "", "running"
         )
     latency = quantity(report.latency_ms, ValueUnit.MS)
@@ -51,7 +52,7 @@ def headline(report: QueryReport) -> ObjectHeadline:
     grade, chip = str(report.grade), chips.get(report.grade, "running")
     if report.slowest_is_full and report.grade == Grade.GOOD:
         grade, chip = "warn", "node above limit"
-    return ObjectHeadline(f"{text}.", _part(report), grade, chip)
+    return Headline(f"{text}.", _part(report), grade, chip)
 
 
 def _part(report: QueryReport) -> str:
@@ -68,7 +69,7 @@ def _part(report: QueryReport) -> str:
     return " ".join(texts)
 
 
-def tiles(report: QueryReport) -> list[ObjectTile]:
+def tiles(report: QueryReport) -> list[Tile]:
     """Return the tiles of a query."""
     latency, unit = _apart(report.latency_ms, ValueUnit.MS)
     size, size_unit = _apart(report.state_bytes, ValueUnit.BYTES)
@@ -77,7 +78,7 @@ def tiles(report: QueryReport) -> list[ObjectTile]:
     streams = "1 stream" if report.stream_count == 1 else f"{report.stream_count:,} streams"
     shared = "same computation, stream and node" if report.shared_count else "no other query"
     return [
-        ObjectTile(
+        Tile(
             "Latency p95",
             latency,
             unit,
@@ -87,22 +88,33 @@ def tiles(report: QueryReport) -> list[ObjectTile]:
             report.limit_ms,
             grade=grade,
         ),
-        ObjectTile(
+        Tile(
             "Records processed",
             numbers.compact(rate),
             "/s",
             f"of {numbers.compact(report.source_per_s)}/s in {streams}",
         ),
-        ObjectTile(
+        Tile(
             "Share of node",
             numbers.percent(report.node_share),
             "",
             report.node_share_name,
             "of its processed records",
-            part=report.node_share,
+            value=report.node_share,
+            top=1.0,
         ),
-        ObjectTile("State", size, size_unit, "of all tasks"),
-        ObjectTile("Shared with", f"{report.shared_count:,}", "queries", shared),
+        Tile("State", size, size_unit, "of all tasks"),
+        Tile(
+            "Processor time",
+            numbers.percent(report.processor),
+            "",
+            "estimated by its part of the records",
+            "of one processor",
+            report.processor,
+            top=1.0,
+            term="Processor time of a query",
+        ),
+        Tile("Shared with", f"{report.shared_count:,}", "queries", shared),
     ]
 
 

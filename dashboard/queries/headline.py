@@ -5,10 +5,11 @@ from django.urls import reverse
 from controlplane.catalog.queries import state_counts
 from controlplane.models import Cluster
 from dashboard import thresholds
-from dashboard.lists.headline import ListHeadline, counted
+from dashboard.frame.headline import Headline
+from dashboard.numbers import counted
 
 
-def list_headline(cluster: Cluster) -> ListHeadline:
+def list_headline(cluster: Cluster) -> Headline:
     """Return how many queries run, and how many failed or wait for a node."""
     counts = state_counts(cluster)
     running, failed, pending = (counts[name] for name in ("running", "failed", "pending"))
@@ -17,7 +18,7 @@ def list_headline(cluster: Cluster) -> ListHeadline:
     if failed:
         what = f"{counted(failed, 'queries')} failed; {runs}"
         link = f"{reverse('queries', args=[cluster.slug])}?filter=state:failed"
-        return ListHeadline(what, thresholds.BAD, waits, link, "Show failed queries")
+        return Headline(what, waits, thresholds.BAD, link=link, link_title="Show failed queries")
     if not running and not pending:
-        return ListHeadline("No query is live", "", "Ended queries stay listed for some hours.")
-    return ListHeadline(runs, thresholds.WARN if pending else thresholds.GOOD, waits)
+        return Headline("No query is live", "Ended queries stay listed for some hours.")
+    return Headline(runs, waits, thresholds.WARN if pending else thresholds.GOOD)

@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from controlplane.admission.stream_report import StreamReport
 from dashboard import numbers
-from dashboard.frame.object_page import ObjectHeadline, ObjectTile
+from dashboard.frame.headline import Headline
+from dashboard.frame.tile import Tile
 from dashboard.thresholds import LOAD
 
 _SOON: Final = 0.8
@@ -18,18 +19,18 @@ _MODES: Final = {
 }
 
 
-def headline(report: StreamReport) -> ObjectHeadline:
+def headline(report: StreamReport) -> Headline:
     """Return the headline of a stream: when the forecast exceeds its split node, and the plan."""
     outlook, own, split = report.outlook, report.own, report.stream.split
     if outlook is None:
-        return ObjectHeadline(
+        return Headline(
             "No record has arrived yet.",
             "The forecast begins with the first records.",
             "",
             "no records",
         )
     if outlook.left is None:
-        return ObjectHeadline(
+        return Headline(
             f"The capacity of split node {split} is not known.",
             "Declare it under Split nodes, or wait until busy split nodes show it.",
             "",
@@ -39,17 +40,15 @@ def headline(report: StreamReport) -> ObjectHeadline:
     why = f"{expected} are expected there in the next periods. {_MODES[report.policy.redirects]}"
     if outlook.overload_at is not None:
         text = f"The forecast exceeds split node {split} at {_clock(outlook.overload_at)} UTC"
-        return ObjectHeadline(f"{text}; {_plan(report)}.", why, "bad", "above capacity")
+        return Headline(f"{text}; {_plan(report)}.", why, "bad", "above capacity")
     later = report.long_outlook.overload_at if report.long_outlook else None
     if later is not None:
         text = f"The forecast exceeds split node {split} about {_clock(later)} UTC"
-        return ObjectHeadline(f"{text}; {_plan(report)}.", why, "warn", "near a limit")
+        return Headline(f"{text}; {_plan(report)}.", why, "warn", "near a limit")
     if (own.share or 0.0) >= _SOON:
         text = f"Split node {split} is {numbers.percent(own.share)} full; {_plan(report)}."
-        return ObjectHeadline(text, why, "warn", "near a limit")
-    return ObjectHeadline(
-        f"Split node {split} has room for what is expected.", why, "good", "has room"
-    )
+        return Headline(text, why, "warn", "near a limit")
+    return Headline(f"Split node {split} has room for what is expected.", why, "good", "has room")
 
 
 def _plan(report: StreamReport) -> str:
@@ -68,7 +67,7 @@ def _clock(moment: datetime) -> str:
     return f"{moment:%H:%M}" if moment.date() == timezone.now().date() else f"{moment:%d %b %H:%M}"
 
 
-def tiles(report: StreamReport) -> list[ObjectTile]:
+def tiles(report: StreamReport) -> list[Tile]:
     """Return the tiles of a stream."""
     stream, own, outlook = report.stream, report.own, report.outlook
     left = None if outlook is None or outlook.left is None else min(outlook.left)
@@ -77,19 +76,20 @@ def tiles(report: StreamReport) -> list[ObjectTile]:
     shown_grade = grade if grade in ("warn", "bad") else ""
     part = rate / own.capacity if rate is not None and own.capacity else None
     return [
-        ObjectTile("Rate", numbers.compact(rate), "/s", "moving average of 10 s",
-                   "" if left is None else f"left for it: {numbers.compact(left)}/s",
-                   rate, left if left and left > 0 else None,
-                   "bad" if left is not None and rate is not None and rate > left else ""),
-        ObjectTile(f"Share of split node {own.index}", numbers.percent(part), "",
-                   f"node at {numbers.percent(own.share)} with {_counted(own.streams, 'stream')}",
-                   f"limit 100 % of {numbers.compact(own.capacity)}/s" if own.capacity else "",
-                   own.share, 1.0 if own.share is not None else None, shown_grade),
-        ObjectTile("Above what is left", _exceeded(report), "", _forecast_of(report),
-                   grade="warn" if _first(report) else ""),
+        Tile("Rate", numbers.compact(rate), "/s", "moving average of 10 s",
+             "" if left is None else f"left for it: {numbers.compact(left)}/s",
+             rate, left if left and left > 0 else None,
+             grade="bad" if left is not None and rate is not None and rate > left else ""),
+        Tile(f"Share of split node {own.index}", numbers.percent(part), "",
+             f"node at {numbers.percent(own.share)} with {_counted(own.streams, 'stream')}",
+             f"limit 100 % of {numbers.compact(own.capacity)}/s" if own.capacity else "",
+             own.share, 1.0 if own.share is not None else None, grade=shown_grade,
+             term="Share of split node"),
+        Tile("Above what is left", _exceeded(report), "", _forecast_of(report),
+             grade="warn" if _first(report) else ""),
         _lag_tile(report),
-        ObjectTile("Read by", f"{report.reader_count:,}", "queries",
-                   f"on {_counted(report.node_count, 'node')}"),
+        Tile("Read by", f"{report.reader_count:,}", "queries",
+             f"on {_counted(report.node_count, 'node')}"),
     ]  # fmt: skip
 
 
@@ -103,17 +103,17 @@ def _forecast_of(report: StreamReport) -> str:
     return f"by the forecast of its next period{likely}"
 
 
-def _lag_tile(report: StreamReport) -> ObjectTile:
+def _lag_tile(report: StreamReport) -> Tile:
     """Return the lag of the stream, and the wait of records that its split node has read."""
     lag, own, limit_s = report.lag, report.own, report.policy.redirect_latency_s
     lag_s = None if lag is None else lag.seconds
     wait = f"then {numbers.milliseconds(own.latency_ms)} in the queue of split node {own.index}"
     if lag is not None and lag_s is None:
-        return ObjectTile("Lag", numbers.compact(lag.unread), "records", f"none arrive; {wait}")
+        return Tile("Lag", numbers.compact(lag.unread), "records", f"none arrive; {wait}")
     shown = "no data" if lag_s is None else numbers.seconds(lag_s)
     note = wait if own.latency_ms is not None else "of unread records"
     grade = "bad" if lag_s is not None and lag_s > limit_s else ""
-    return ObjectTile("Lag", shown, "", note, f"limit {limit_s:g} s", lag_s, limit_s, grade)
+    return Tile("Lag", shown, "", note, f"limit {limit_s:g} s", lag_s, limit_s, grade)
 
 
 def _first(report: StreamReport) -> datetime | None:

@@ -4,17 +4,17 @@ from django.db.models import Count, Q, Sum
 from django.urls import reverse
 
 from controlplane.models import Cluster, Drop, Stream
-from dashboard.lists.headline import ListHeadline, counted
-from dashboard.numbers import compact
+from dashboard.frame.headline import Headline
+from dashboard.numbers import compact, counted
 
 
-def list_headline(cluster: Cluster) -> ListHeadline:
+def list_headline(cluster: Cluster) -> Headline:
     """Return the number of streams, their records/s, and how many have drop rules."""
     totals = Stream.objects.filter(cluster=cluster).aggregate(
         count=Count("pk"), total=Sum("rate"), silent=Count("pk", filter=Q(rate=None) | Q(rate=0))
     )
     if not totals["count"]:
-        return ListHeadline("No stream is registered")
+        return Headline("No stream is registered")
     dropped = Drop.objects.filter(cluster=cluster).values("stream").distinct().count()
     what = f"{counted(totals['count'], 'streams')}, {compact(totals['total'] or 0.0)} records/s"
     parts = [
@@ -23,4 +23,4 @@ def list_headline(cluster: Cluster) -> ListHeadline:
     ]
     why = "; ".join(filter(None, parts))
     link = f"{reverse('streams', args=[cluster.slug])}?filter=has:drops" if dropped else ""
-    return ListHeadline(what, "", why, link, "Show drop rules" if dropped else "")
+    return Headline(what, why, link=link, link_title="Show drop rules" if dropped else "")

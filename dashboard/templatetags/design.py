@@ -63,9 +63,11 @@ def icon(name: str, grade: str = "") -> SafeString:
 
 
 @register.simple_tag
-def grade_icon(grade: str) -> SafeString:
-    """Return the icon of a level: good, warn, bad or info; "" for others."""
-    return icon(GRADE_ICONS[grade], grade) if grade in GRADE_ICONS else SafeString("")
+def grade_icon(grade: str, other: str = "") -> SafeString:
+    """Return the icon of a level: good, warn, bad or info; `other` for others, "" for none."""
+    if grade in GRADE_ICONS:
+        return icon(GRADE_ICONS[grade], grade)
+    return icon(other) if other else SafeString("")
 
 
 @register.simple_tag

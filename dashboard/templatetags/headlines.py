@@ -11,65 +11,65 @@ from controlplane.liveness.status import SiteStatus
 from controlplane.models import ApiToken
 from controlplane.proposals.comparison_table import Compared
 from dashboard.frame import headlines
-from dashboard.frame.headlines import PageHeadline
+from dashboard.frame.headline import Headline
 
 register = template.Library()
 _TEMPLATE = "dashboard/_headline.html"
 
 
-def _context(headline: PageHeadline) -> dict[str, PageHeadline]:
+def _context(headline: Headline) -> dict[str, Headline]:
     return {"headline": headline}
 
 
 @register.inclusion_tag(_TEMPLATE)
-def page_headline(what: str, why: str = "", grade: str = "") -> dict[str, PageHeadline]:
+def page_headline(what: str, why: str = "", grade: str = "") -> dict[str, Headline]:
     """Show a sentence, its second line and its grade."""
-    return _context(PageHeadline(what, why, grade))
+    return _context(Headline(what, why, grade))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def tokens_headline(tokens: Sequence[ApiToken], user: str) -> dict[str, PageHeadline]:
+def tokens_headline(tokens: Sequence[ApiToken], user: str) -> dict[str, Headline]:
     """Show the headline of the tokens of a user."""
     return _context(headlines.tokens_headline(tokens, user, timezone.now()))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def grants_headline(total: int, others: int) -> dict[str, PageHeadline]:
+def grants_headline(total: int, others: int) -> dict[str, Headline]:
     """Show the headline of the grants."""
     return _context(headlines.grants_headline(total, others))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, PageHeadline]:
+def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, Headline]:
     """Show the headline of the webhooks."""
     return _context(headlines.webhooks_headline(rows))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def webhook_headline(row: Mapping[str, Any]) -> dict[str, PageHeadline]:
+def webhook_headline(row: Mapping[str, Any]) -> dict[str, Headline]:
     """Show the headline of a webhook."""
     return _context(headlines.webhook_headline(row))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def system_headline(status: SiteStatus) -> dict[str, PageHeadline]:
+def system_headline(status: SiteStatus) -> dict[str, Headline]:
     """Show the headline of the processes of Weir."""
     return _context(headlines.system_headline(status))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def attached_headline(rows: Sequence[JobRow], total: int) -> dict[str, PageHeadline]:
+def attached_headline(rows: Sequence[JobRow], total: int) -> dict[str, Headline]:
     """Show the headline of the attached jobs."""
     return _context(headlines.attached_headline(rows, total))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def comparison_headline(table: Compared) -> dict[str, PageHeadline]:
+def comparison_headline(table: Compared) -> dict[str, Headline]:
     """Show the headline of a comparison."""
     return _context(headlines.comparison_headline(table))
 
 
 @register.inclusion_tag(_TEMPLATE)
-def ledger_headline(records: Sequence[Mapping[str, Any]]) -> dict[str, PageHeadline]:
+def ledger_headline(records: Sequence[Mapping[str, Any]]) -> dict[str, Headline]:
     """Show the headline of the ledger."""
     return _context(headlines.ledger_headline(records))

@@ -11,12 +11,13 @@ register = template.Library()
 
 
 @register.simple_tag
-def term(label: str, in_link: bool = False) -> SafeString:
+def term(label: str, in_link: str | bool = False, of: str = "") -> SafeString:
     """Return a label that shows its definition on hover, focus and touch; others unchanged.
 
-    `in_link`: True inside a link or button, which takes the focus; elsewhere the label is a button.
+    `in_link`: True, or an address, inside a link or button, which takes the focus; elsewhere the
+    label is a button. `of`: the label of the glossary, by default the same.
     """
-    known = term_of(label)
+    known = term_of(of or label)
     if known is None:
         return SafeString(conditional_escape(label))
     if in_link:

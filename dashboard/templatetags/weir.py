@@ -72,9 +72,7 @@ def state_chip(word: str) -> SafeString:
 @register.filter
 def counted(number: int, things: str) -> str:
     """Return a number with its noun, given in the plural: 1 query, 2,000 queries."""
-    if number != 1:
-        return f"{number:,} {things}"
-    return f"1 {things[:-3]}y" if things.endswith("ies") else f"1 {things.removesuffix('s')}"
+    return numbers.counted(number, things)
 
 
 @register.filter

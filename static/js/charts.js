@@ -2,6 +2,7 @@
 // as they are drawn (deltas.js); Plotly draws the whole chart only when an axis must move. Charts out
 // of view, of a hidden or paused page are not drawn.
 
+import { makeAccessible } from "./chart-access.js";
 import { extendLines, rememberLines } from "./deltas.js";
 import { format } from "./format.js";
 import { isPaused } from "./range.js";
@@ -144,12 +145,11 @@ export class ChartBoard {
     const shown = themed(figure, tokenReader());
     this.plotly.react(element, shown.data, shown.layout, shown.config).then(() => {
       rememberLines(element, samples.length);
+      makeAccessible(element, findingOf(figure, samples));
       if (element.weirDrawn) return;
       element.weirDrawn = true;
       element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true }));
     });
-    element.setAttribute("role", "img");
-    element.setAttribute("aria-label", findingOf(figure, samples));
   }
 
   #measure() {

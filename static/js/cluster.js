@@ -9,7 +9,6 @@ import { startStrip } from "./strip.js";
 
 const LEAST_MS = 950;
 const NOW_PART = 0.02;
-const TABLE_ROWS = 120;
 
 const page = document.getElementById("cluster-page");
 const elements = new Map([...page.querySelectorAll("[data-figure]")].map((element) => [element.dataset.figure, element]));
@@ -90,32 +89,12 @@ function startZoom(element) {
   });
 }
 
-function tableOf(name) {
-  const lines = board.figures[name].data.filter(({ meta, visible }) => meta?.field && visible !== false);
-  const table = document.createElement("table");
-  const row = (tag, cells) => {
-    const tr = document.createElement("tr");
-    for (const text of cells) tr.append(Object.assign(document.createElement(tag), { textContent: text }));
-    return tr;
-  };
-  const head = document.createElement("thead");
-  head.append(row("th", ["Time, UTC", ...lines.map(({ name: title, meta }) => (meta.scale ? `${title}, ms` : title))]));
-  const body = document.createElement("tbody");
-  const samples = board.window.samples.slice(-TABLE_ROWS).reverse();
-  const write = (value) => (Number.isFinite(value) ? value.toLocaleString("en-US", { maximumSignificantDigits: 4 }) : "–");
-  body.append(...samples.map((sample) => row("td", [new Date(sample.t).toISOString().slice(0, 19).replace("T", " "), ...lines.map(({ meta }) => write(sample[meta.field]))])));
-  table.append(head, body);
-  return table;
-}
-
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-table], [data-toggle]");
+  const button = event.target.closest("[data-toggle]");
   if (!button) return;
-  const place = document.getElementById(button.dataset.toggle ?? `table-${button.dataset.table}`);
-  const open = place.hidden;
-  place.hidden = !open;
-  button.setAttribute("aria-expanded", String(open));
-  if (open && button.dataset.table && board.window) place.replaceChildren(tableOf(button.dataset.table));
+  const place = document.getElementById(button.dataset.toggle);
+  place.hidden = !place.hidden;
+  button.setAttribute("aria-expanded", String(!place.hidden));
 });
 
 // The headline is announced when it changes, not each time it is read.

@@ -44,14 +44,16 @@ export function connect() {
 
 const announcer = { last: -ANNOUNCE_MS, texts: [], timer: null };
 
-/** Announce a text to screen readers, at most once in 5 s; several texts wait together. */
-export function announce(text) {
-  if (!announcer.texts.includes(text)) announcer.texts.push(text);
+/** Announce a text to screen readers, at most once in 5 s; several texts wait together.
+ *  Of texts with one `kind`, such as the points that keys step through, only the last is kept. */
+export function announce(text, kind = "") {
+  if (kind) announcer.texts = announcer.texts.filter((waiting) => waiting.kind !== kind);
+  if (!announcer.texts.some((waiting) => waiting.text === text)) announcer.texts.push({ text, kind });
   announcer.timer ??= setTimeout(announceNow, Math.max(0, announcer.last + ANNOUNCE_MS - performance.now()));
 }
 
 function announceNow() {
-  const { texts } = announcer;
+  const texts = announcer.texts.map(({ text }) => text);
   Object.assign(announcer, { last: performance.now(), texts: [], timer: null });
   const place = document.getElementById("announcer");
   if (place) place.textContent = texts.length > 3 ? `${texts.length} events, the last: ${texts.at(-1)}` : texts.join(". ");

@@ -64,7 +64,7 @@ function start() {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select")) return;
     const place = panel().firstElementChild ? panel() : document.querySelector(".explain-page");
     if (!place) return;
-    if (event.key === "Escape" && place === panel() && !document.querySelector("dialog[open], [popover]:popover-open")) {
+    if (event.key === "Escape" && place === panel() && !document.querySelector("[popover]:popover-open")) {
       event.preventDefault();
       closeExplain();
     } else if (event.key.startsWith("Arrow") && (place.contains(event.target) || event.target.closest?.("[data-explained]"))) {

@@ -1,13 +1,13 @@
 // Figures that are asked for whole: those of a proposal and its steps, those of a query's results.
 
-import { fillTables } from "./chart-tables.js";
+import { makeAccessible } from "./chart-access.js";
 import { themed } from "./theme.js";
 
 const AGAIN_MS = 2000;
 
 function panel(host, name) {
   const section = document.createElement("section");
-  section.className = "panel";
+  section.className = "drawn";
   section.innerHTML = '<header><h2></h2></header><div class="chart"></div>';
   section.querySelector("h2").textContent = name;
   section.querySelector(".chart").dataset.figure = name;
@@ -17,19 +17,19 @@ function panel(host, name) {
 
 function draw(host, figures) {
   host.weirFigures = figures;
-  fillTables(host);
+  for (const element of host.querySelectorAll("[data-figure]")) {
+    if (!(element.dataset.figure in figures)) makeAccessible(element, element.dataset.waiting);
+  }
   for (const [name, figure] of Object.entries(figures)) {
     const found = [...host.querySelectorAll("[data-figure]")].find((element) => element.dataset.figure === name);
     const element = found ?? (host.dataset.each ? panel(host, name) : null);
     if (!element) continue;
     delete element.dataset.waiting;
-    if (figure.layout.meta?.finding) {
-      element.setAttribute("role", "img");
-      element.setAttribute("aria-label", figure.layout.meta.finding);
-    }
     const { data, layout, config } = themed(figure);
-    window.Plotly.react(element, data, layout, config)
-      .then(() => element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true })));
+    window.Plotly.react(element, data, layout, config).then(() => {
+      makeAccessible(element, figure.layout.meta?.finding);
+      element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true }));
+    });
   }
 }
 

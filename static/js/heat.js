@@ -1,6 +1,7 @@
 // The heat map of nodes over time: cells on a canvas, words in HTML, and one link that stands on the
 // selected cell: the pointer and the arrow keys move it, a click or Enter opens Explain.
 
+import { addTable } from "./chart-access.js";
 import { format } from "./format.js";
 import { tokenReader } from "./theme.js";
 
@@ -8,11 +9,13 @@ const BLUE = [[0, "--heat-0"], [0.5, "--heat-1"], [0.8, "--heat-2"]];
 const GAP = 1;
 const ROW_PX = 26;
 const LEAST_ROW_PX = 11;
+const TABLE_ROWS = 120;
 const ALL = Symbol("all columns");
 
 export class HeatMap {
   constructor(card) {
     Object.assign(this, { card, canvas: card.querySelector("canvas"), area: card.querySelector(".area"), link: card.querySelector(".cell-focus"), names: card.querySelector(".names"), times: card.querySelector(".xs"), at: null });
+    addTable(card.querySelector(".heat"), "Load per node", () => this.#table());
     this.near = Number(card.dataset.near) || 1;
     this.limit = Number(card.dataset.limit) || 1;
     this.area.addEventListener("pointermove", (event) => this.#point(event));
@@ -135,6 +138,14 @@ export class HeatMap {
     const limit = format.percent(this.limit);
     const text = over.length ? `${over.slice(0, 5).map(([, name]) => name).join(", ")}${over.length > 5 ? ` and ${over.length - 5} others` : ""} exceed${over.length === 1 ? "s" : ""} ${limit}` : `no node exceeds ${limit}`;
     return `Load of ${this.nodes.length} nodes over time as a share of capacity: ${text}. Each cell is explained by the link that the arrow keys move.`;
+  }
+
+  // The newest cells first, one column per node.
+  #table() {
+    const columns = [...Array(this.count ?? 0).keys()].reverse().slice(0, TABLE_ROWS);
+    const write = (share) => (share === null ? "–" : format.percent(share));
+    const time = (column) => new Date(this.start + column * this.step).toISOString().slice(0, 19).replace("T", " ");
+    return { head: ["Time, UTC", ...(this.nodes ?? []).map(([, name]) => name)], body: columns.map((column) => [time(column), ...this.shares.map((row) => write(row[column]))]) };
   }
 
   #point(event) {

@@ -49,7 +49,7 @@ function actionOf(key) {
 }
 
 function isDialogOpen() {
-  return document.querySelector("dialog[open], .dialog:popover-open, .palette:popover-open") !== null;
+  return document.querySelector(".dialog:popover-open, .palette:popover-open") !== null;
 }
 
 export function startKeys() {

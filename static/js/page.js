@@ -30,7 +30,7 @@ function startAges() {
 
 // An open dialog inside a part that is refreshed would vanish under the reader: wait with it.
 function startRefreshGuard() {
-  const open = (target) => target.querySelector("dialog[open], :checked:not(option), details[open]");
+  const open = (target) => target.querySelector(":popover-open, :checked:not(option), details[open]");
   document.body.addEventListener("htmx:oobBeforeSwap", (event) => {
     if (open(event.detail.target)) event.detail.shouldSwap = false;
   });
@@ -46,20 +46,10 @@ function startRefreshGuard() {
 
 function startDialogs() {
   document.addEventListener("click", (event) => {
-    const opener = event.target.closest("[data-dialog]");
-    if (opener) {
-      const dialog = document.getElementById(opener.dataset.dialog);
-      dialog.querySelectorAll("[data-required]").forEach((input) => { input.required = true; });
-      dialog.showModal();
-    }
-    const closer = event.target.closest("[data-close]");
-    if (closer) closer.closest("dialog").close();
+    if (event.target.closest("[data-close]")) event.target.closest("[popover]").hidePopover();
     const theme = event.target.closest("[data-set-theme]");
     if (theme) chooseTheme(theme.dataset.setTheme);
   });
-  document.addEventListener("close", (event) => {
-    event.target.querySelectorAll?.("[data-required]").forEach((input) => { input.required = false; });
-  }, true);
 }
 
 function startSelection() {

@@ -172,7 +172,7 @@ function startControls() {
   document.addEventListener("keydown", (event) => {
     if (!["ArrowLeft", "ArrowRight"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     if (event.defaultPrevented || ![document.body, document.getElementById("content")].includes(document.activeElement)) return;
-    if (document.querySelector("dialog[open], :popover-open, #panel > *")) return;
+    if (document.querySelector(":popover-open, #panel > *")) return;
     event.preventDefault();
     place.querySelector(`[data-step="${event.key === "ArrowLeft" ? "-0.5" : "0.5"}"]`).click();
   });

@@ -4,6 +4,16 @@ import re
 from pathlib import Path
 from typing import Final
 
+from django.test import Client
+
+from controlplane.models import Cluster
+from controlplane.proposals.outcome import MeasureStatus
+from controlplane.topology.applicability import Obstacle
+from controlplane.watch import CODES
+from dashboard.proposals.list_rows import WORSENS_ANOTHER
+from dashboard.proposals.measure_rows import STATUSES
+from dashboard.proposals.words import obstacle_words
+
 ROOT: Final = Path(__file__).parents[2]
 # A label that was replaced, and what stands for it now.
 REPLACED: Final = {
@@ -31,6 +41,11 @@ REPLACED: Final = {
     "cannot be.<": "correct",
     "Heard of": "Last report",
     "Cron line": "Cron expression",
+    "left out": "skipped",
+    ">silent<": "Not reporting",
+    '"silent"': "Not reporting",
+    ">within<": "OK",
+    '"within"': "OK",
 }
 _TEMPLATE_CODE: Final = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
 _ATTRIBUTE_NAMES: Final = re.compile(r'(class|id|name|data-code)="[^"]*"')
@@ -44,6 +59,21 @@ def shown_texts() -> dict[str, str]:
     }
     settings = ROOT / "controlplane/policies/settings.py"
     return texts | {settings.name: settings.read_text()}
+
+
+def test_states_of_measures_processes_and_actions_are_words_that_people_know(
+    operating: Client, sf: Cluster
+) -> None:
+    """OK, Worsens another measure, Not reporting, 141 applied, 48 skipped (query ended)."""
+    assert STATUSES[MeasureStatus.KEPT] == "OK"
+    assert obstacle_words(Obstacle.ENDED) == "query ended"
+    assert (CODES["within"].title, CODES["balanced"].title) == ("OK", "OK")
+    assert CODES["spoils"].title == "Worsens another measure"
+    assert CODES["silent"].title == "Not reporting"
+    assert WORSENS_ANOTHER == "worsens another measure"
+    states = operating.get("/system/").content.decode()
+    assert "Not reporting" in states, "no process of Weir runs in a test"
+    assert "silent" not in states.lower()
 
 
 def test_no_replaced_label_is_left() -> None:

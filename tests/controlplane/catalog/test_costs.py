@@ -83,6 +83,19 @@ def test_sharing_is_that_of_the_page_of_a_query(sf: Cluster) -> None:
     assert sorted(counts.values()) == [0, 0, 1, 1]
 
 
+def test_the_processor_time_of_a_query_is_estimated_by_its_records(sf: Cluster) -> None:
+    """Of a node, the measured time times the query's part of the records; None if unknown."""
+    query = Query.objects.get(cluster=sf, name="a")
+    assert query_report(query).processor is None
+    write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
+    moment = timezone.now() - timedelta(seconds=5)
+    values = {"t": moment.timestamp() * 1000, "busy": [0.9, 0.5, 0.5, 0.5], "loads": [1.0] * 4}
+    MetricSample.objects.create(cluster=sf, resolution=1, t=moment, values=values)
+    report = query_report(query)
+    assert report.processor == pytest.approx(0.2 * 0.5)
+    assert (report.node_share, report.records_per_s) == (pytest.approx(0.2), 50.0)
+
+
 def test_streams_have_latency_and_order_of_their_costs(sf: Cluster) -> None:
     add_sample(sf, timezone.now(), [10.0])
     sizes = {"s0": (100.0, 10.0, 7.0), "s1": (10.0, 900.0, 3.0)}

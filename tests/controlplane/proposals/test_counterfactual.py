@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Execution, LedgerEntry, Query
 from controlplane.proposals import ledger
-from controlplane.proposals.counterfactual import MEASURES, counterfactual
+from controlplane.proposals.counterfactual import MEASURES, counterfactual, node_counterfactual
 from tests.support.execution import begun, carried_out, scattered
 from tests.support.recorded import record_arrivals, record_samples
 
@@ -76,3 +76,38 @@ def test_the_ledger_has_it_with_the_error_of_the_model(execution: Execution) -> 
     assert entry.without["fullest"] == pytest.approx(proposal.before["fullest"])
     half = abs(entry.measured["fullest"] - proposal.after["fullest"])
     assert entry.without_error["fullest"] == pytest.approx(half, abs=1e-6)
+
+
+def test_a_node_has_its_load_without_the_plan(execution: Execution) -> None:
+    """As the snapshot, with the recorded rates; none for a plan that does not change the node."""
+    proposal, cluster = execution.proposal, execution.cluster
+    begin = timezone.now() - timedelta(minutes=3)
+    record_arrivals(cluster, begin, [2.0] * PERIODS)
+    record_samples(proposal, begin)
+    nodes = [node.index for node in proposal.snapshot.nodes]
+    changed = [
+        place
+        for place, (was, is_now) in enumerate(
+            zip(proposal.before["rates"], proposal.after["rates"], strict=True)
+        )
+        if was != pytest.approx(is_now)
+    ]
+    place = changed[0]
+    plan, stop = list(proposal.plan), timezone.now()
+    load = node_counterfactual(execution, plan, nodes[place], begin, stop)
+    assert load is not None
+    assert load.without[0] == pytest.approx(2 * proposal.before["rates"][place])
+    assert load.modelled[0] == pytest.approx(2 * proposal.after["rates"][place])
+    # The samples have 1.1 times the load of the plan, the arrivals twice the rates.
+    assert load.interval == pytest.approx(0.9 * proposal.after["rates"][place], rel=0.05)
+    assert node_counterfactual(execution, [], nodes[place], begin, stop) is None
+    assert node_counterfactual(execution, plan, 99, begin, stop) is None
+
+
+def test_the_last_plan_is_the_one_in_effect(execution: Execution) -> None:
+    cluster, now = execution.cluster, timezone.now()
+    last = ledger.last_applied(cluster, now)
+    assert last is not None
+    assert (last[0].pk, last[1]) == (execution.pk, list(execution.proposal.plan))
+    assert ledger.last_applied(cluster, now - timedelta(minutes=3)) is None, "it ended later"
+    assert ledger.last_applied(cluster, now + timedelta(days=2)) is None, "too long ago"

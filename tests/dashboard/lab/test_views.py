@@ -155,7 +155,7 @@ def test_what_is_not_there_is_not_found(operating: Client) -> None:
 def test_a_run_under_way_refreshes_until_it_is_over(operating: Client, run: LabRun) -> None:
     """Its live part brings the points; at the end the whole page is read again."""
     page = f"/lab/runs/{run.pk}/"
-    assert "position 1 in the queue" in text(operating, page)
+    assert "Position 1 in the queue" in text(operating, page)
     LabRun.objects.update(
         state="running", progress=0.25, started_at=timezone.now() - timedelta(seconds=20),
         table={"columns": ["width", "series", "seed", "area", "seconds"],

@@ -1,17 +1,8 @@
-"""The glossary of the help page and of tooltips, an extract of docs/glossary.md."""
+"""Words of the pages that are no measures."""
 
-from dataclasses import dataclass
 from typing import Final
 
-
-@dataclass(frozen=True)
-class Term:
-    """A word with its definition; `labels`: the labels of pages that the definition explains."""
-
-    word: str
-    text: str
-    labels: tuple[str, ...] = ()
-
+from dashboard.glossary.terms import Term
 
 WORDS: Final = (
     Term(
@@ -57,12 +48,6 @@ WORDS: Final = (
         "an input factor; the pipeline chooses the position in each micro-batch.",
     ),
     Term(
-        "input factor",
-        "The records that arrive, divided by what the cluster can process without drops. Above "
-        "1, an armed ladder drops records.",
-        ("Input factor",),
-    ),
-    Term(
         "weight, floor",
         "Of a query in load shedding: the value of one of its records, and the least part of "
         "its records that is kept.",
@@ -78,18 +63,6 @@ WORDS: Final = (
         "The assignment of keys to the tasks of a query, by the key alone or also by the load "
         "of tasks.",
         ("Key grouping", "Grouping"),
-    ),
-    Term(
-        "pair",
-        "A key and a task that has state of it. Their number is the memory of a key grouping: "
-        "one per key under plain key grouping.",
-        ("Pairs", "Memory"),
-    ),
-    Term(
-        "skew",
-        "Of a query: the largest load over capacity of a task, minus the mean over its tasks, "
-        "in points of capacity.",
-        ("Skew",),
     ),
     Term(
         "routing table",
@@ -161,30 +134,6 @@ WORDS: Final = (
         "and every record counts once.",
     ),
     Term(
-        "replication factor",
-        "Delivered records divided by source records. A record is delivered once to each node "
-        "with a query that reads its stream, so the minimum is 1.",
-        ("Replication factor", "Replication"),
-    ),
-    Term(
-        "lower bound",
-        "The value that no plan with the same queries and balance can undercut. The distance to "
-        "it is the possible gain.",
-        ("Bound", "Lower bound"),
-    ),
-    Term(
-        "imbalance",
-        "The most loaded node's load over its capacity, minus the mean over all nodes. 0 % is "
-        "perfectly even.",
-        ("Imbalance",),
-    ),
-    Term(
-        "latency",
-        "Time from a record's entry into the log to the result that counts it. p95: 95 of 100 "
-        "records were faster.",
-        ("Latency p95", "Latency", "p95 latency", "Latency p99"),
-    ),
-    Term(
         "Lab",
         "Experiments that compare planners on generated or recorded workloads. They affect no "
         "cluster.",
@@ -213,100 +162,4 @@ WORDS: Final = (
         "The slack of planners: a node hosts at most (1 + nu) times its even share, or alpha "
         "more queries on clusters with few queries.",
     ),
-    Term(
-        "load",
-        "The records that a node, split node or task processes per second.",
-        ("Load", "Current load and capacity", "Share of node", "Records processed"),
-    ),
-    Term(
-        "capacity",
-        "The records per second that a node can process, declared or measured. Load above it "
-        "becomes backlog.",
-        ("Capacity", "Share of capacity", "Declared capacity"),
-    ),
-    Term(
-        "fullest node",
-        "The node with the largest load over its capacity.",
-        ("Fullest node", "Fullest"),
-    ),
-    Term(
-        "backlog",
-        "Records that a node has accepted and not processed yet. Its length in seconds is the "
-        "time that the node needs for them.",
-        ("Backlog",),
-    ),
-    Term(
-        "records in",
-        "The source records that arrive per second, before replication and drops.",
-        ("Records in", "Input", "Records/s"),
-    ),
-    Term(
-        "processor time",
-        "The part of a second that a node's process computes; above 100 % it uses more than one "
-        "processor.",
-        ("Processor time", "Processor"),
-    ),
-    Term(
-        "state",
-        "The size of the open windows and partial results that a query or node stores.",
-        ("State", "State moved"),
-    ),
-    Term(
-        "pause",
-        "The time for which a moved task emits no results, while its state is transferred.",
-        ("Pause", "Longest pause", "Pauses"),
-    ),
-    Term(
-        "input kept",
-        "The part of the records read that drop rules and ladders keep.",
-        ("Input kept", "Input dropped", "Least kept", "Mean kept"),
-    ),
-    Term(
-        "headroom",
-        "The input that a cluster can process beyond its present input, without drops.",
-        ("Headroom",),
-    ),
-    Term(
-        "quality lost",
-        "The part of the weighted records that a rung drops.",
-        ("Quality lost",),
-    ),
-    Term(
-        "rung",
-        "A prepared plan of the ladder; higher rungs drop more.",
-        ("Active rung", "Rung", "Changes of the rung"),
-    ),
-    Term(
-        "lag",
-        "The records, or the time, that a reader is behind the newest record of its source.",
-        ("Lag", "Behind"),
-    ),
-    Term(
-        "watermark",
-        "The event time up to which a query expects no more records. Windows before it are final.",
-        ("Watermark",),
-    ),
-    Term(
-        "shared queries",
-        "Queries with the same computation on a node, which share its cost: each record is "
-        "aggregated once for all of them.",
-        ("Shared with",),
-    ),
-    Term(
-        "error of a plan",
-        "The difference between the measured value and the approved one, relative to the "
-        "approved one. The record of a planner is the median over its plans.",
-        ("Error", "Median error"),
-    ),
-    Term(
-        "gain",
-        "The improvement that a plan predicts: lower imbalance, replication factor or latency.",
-        ("Gain", "Gain now", "Gain as proposed"),
-    ),
 )
-_BY_LABEL: Final = {label.lower(): term for term in WORDS for label in (term.word, *term.labels)}
-
-
-def term_of(label: str) -> Term | None:
-    """Return the term that explains a label of a page, None if the glossary has none."""
-    return _BY_LABEL.get(label.strip().lower())

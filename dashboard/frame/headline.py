@@ -1,0 +1,25 @@
+"""The headline of a page: one sentence, its level, its reason, and what to do."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A sentence with its level, the reason below it, and at most one link.
+
+    `grade`: good, warn, bad or info; "" for neither good nor bad. `chip`: the level in a few
+    words. `icon`: a drawing of `templatetags.design` instead of that of the level.
+    """
+
+    what: str
+    why: str = ""
+    grade: str = ""
+    chip: str = ""
+    icon: str = ""
+    link: str = ""
+    link_title: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Return `what` with its full stop."""
+        return self.what if self.what.endswith((".", "!", "?")) else f"{self.what}."

@@ -1,0 +1,33 @@
+"""A tile of a page: a figure with its unit, its trend, its limit, and its definition."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile, as texts, with a bar of `value` up to its limit.
+
+    `note` stands below the number, `below` below the bar. `bound`: the least value that a plan can
+    reach. `top`: the value of the whole bar where no limit determines it. `grade`: warn, bad or "".
+    `link`: what a click opens, "" for nothing. `term`: the label that the glossary explains, by
+    default the title. `name`: the measure or figure.
+    """
+
+    title: str
+    number: str
+    unit: str = ""
+    note: str = ""
+    below: str = ""
+    value: float | None = None
+    limit: float | None = None
+    bound: float | None = None
+    top: float | None = None
+    grade: str = ""
+    link: str = ""
+    term: str = ""
+    name: str = ""
+
+    @property
+    def has_bar(self) -> bool:
+        """Return True if the value has something to be compared with."""
+        return self.value is not None and bool(self.limit or self.top)
