@@ -113,7 +113,7 @@ def _lag_tile(report: StreamReport) -> Tile:
     shown = "no data" if lag_s is None else numbers.seconds(lag_s)
     note = wait if own.latency_ms is not None else "of unread records"
     grade = "bad" if lag_s is not None and lag_s > limit_s else ""
-    return Tile("Lag", shown, "", note, f"limit {limit_s:g} s", lag_s, limit_s, grade)
+    return Tile("Lag", shown, "", note, f"limit {limit_s:g} s", lag_s, limit_s, grade=grade)
 
 
 def _first(report: StreamReport) -> datetime | None:
