@@ -74,48 +74,21 @@ def tiles(report: QueryReport) -> list[Tile]:
     latency, unit = _apart(report.latency_ms, ValueUnit.MS)
     size, size_unit = _apart(report.state_bytes, ValueUnit.BYTES)
     grade = str(report.grade) if report.grade in (Grade.BAD, Grade.WARN) else ""
-    rate = report.records_per_s
-    streams = "1 stream" if report.stream_count == 1 else f"{report.stream_count:,} streams"
+    source = numbers.compact(report.source_per_s)
     shared = "same computation, stream and node" if report.shared_count else "no other query"
     return [
-        Tile(
-            "Latency p95",
-            latency,
-            unit,
-            report.slowest,
-            f"limit {report.limit_ms / 1000:g} s",
-            report.latency_ms,
-            report.limit_ms,
-            grade=grade,
-        ),
-        Tile(
-            "Records processed",
-            numbers.compact(rate),
-            "/s",
-            f"of {numbers.compact(report.source_per_s)}/s in {streams}",
-        ),
-        Tile(
-            "Share of node",
-            numbers.percent(report.node_share),
-            "",
-            report.node_share_name,
-            "of its processed records",
-            value=report.node_share,
-            top=1.0,
-        ),
+        Tile("Latency p95", latency, unit, report.slowest, f"limit {report.limit_ms / 1000:g} s",
+             report.latency_ms, report.limit_ms, grade=grade),
+        Tile("Records processed", numbers.compact(report.records_per_s), "/s",
+             f"of {source}/s in {numbers.counted(report.stream_count, 'streams')}"),
+        Tile("Share of node", numbers.percent(report.node_share), "", report.node_share_name,
+             "of its processed records", report.node_share, top=1.0),
         Tile("State", size, size_unit, "of all tasks"),
-        Tile(
-            "Processor time",
-            numbers.percent(report.processor),
-            "",
-            "estimated by its part of the records",
-            "of one processor",
-            report.processor,
-            top=1.0,
-            term="Processor time of a query",
-        ),
+        Tile("Processor time", numbers.percent(report.processor), "",
+             "estimated by its part of the records", "of one processor", report.processor, top=1.0,
+             term="Processor time of a query"),
         Tile("Shared with", f"{report.shared_count:,}", "queries", shared),
-    ]
+    ]  # fmt: skip
 
 
 def _apart(value: float | None, unit: ValueUnit) -> tuple[str, str]:
