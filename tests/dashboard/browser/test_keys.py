@@ -74,7 +74,7 @@ def test_the_keys_are_shown_and_a_plan_is_requested(page: Page, web: str, split:
     page.locator("body[data-ready]").wait_for(state="attached")
     page.get_by_role("button", name="Change grouping…").click()
     expect(
-        page.locator("dialog#key_grouping fieldset.grouping").filter(visible=True)
+        page.locator("#key_grouping fieldset.grouping").filter(visible=True)
     ).to_have_count(1)
     page.keyboard.press("Escape")
 

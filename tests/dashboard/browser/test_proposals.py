@@ -126,7 +126,7 @@ def test_the_page_does_not_scroll_sideways(page_of: Page, proposal: Proposal, wi
     page_of.locator("#do-approve").click()
     page_of.get_by_role("dialog").get_by_role("button", name="Approve").click()
     acknowledge(proposal)
-    expect(page_of.locator("#execution table")).to_be_visible()
+    expect(page_of.locator("#steps table")).to_be_visible()
     assert page_of.evaluate("document.documentElement.scrollWidth") <= width
 
 
