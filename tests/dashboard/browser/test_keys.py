@@ -73,9 +73,7 @@ def test_the_keys_are_shown_and_a_plan_is_requested(page: Page, web: str, split:
 
     page.locator("body[data-ready]").wait_for(state="attached")
     page.get_by_role("button", name="Change grouping…").click()
-    expect(
-        page.locator("#key_grouping fieldset.grouping").filter(visible=True)
-    ).to_have_count(1)
+    expect(page.locator("#key_grouping fieldset.grouping").filter(visible=True)).to_have_count(1)
     page.keyboard.press("Escape")
 
     page.get_by_role("button", name="Request plan").click()
