@@ -57,6 +57,8 @@ def add_queries(cluster: Any, count: int) -> None:
     """Create so many queries, of which nine in ten run with one task each."""
     from django.utils import timezone  # noqa: PLC0415
 
+    from controlplane.catalog.reader_counts import recount  # noqa: PLC0415
+    from controlplane.catalog.source_rates import record_source_rates  # noqa: PLC0415
     from controlplane.models import Query, Task  # noqa: PLC0415
 
     now = timezone.now()
@@ -88,6 +90,9 @@ def add_queries(cluster: Any, count: int) -> None:
         ),
         batch_size=BATCH,
     )
+    # What services store for lists.
+    recount(cluster)
+    record_source_rates(cluster)
 
 
 def _reads(cluster: Any, rows: Sequence[Any], draw: np.random.Generator) -> None:

@@ -128,8 +128,19 @@ def take_all(browser: Browser, addresses: dict[str, str], directory: Path) -> No
             context = logged_in(browser, scheme, size)
             for name, page in visited(context, addresses):
                 file = directory / f"{name.replace(':', '-')}-{scheme}-{size[0]}.png"
+                load_all(page)
                 page.screenshot(path=file, full_page=True)
             context.close()
+
+
+def load_all(page: Page) -> None:
+    """Scroll to the parts that are loaded when they are seen, and back to the top."""
+    parts = page.locator("[data-when-seen]").all()
+    for part in parts:
+        part.scroll_into_view_if_needed()
+    if parts:
+        page.wait_for_timeout(SETTLE_MS)
+        page.evaluate("scrollTo(0, 0)")
 
 
 def visited(context: BrowserContext, addresses: dict[str, str]) -> Iterator[tuple[str, Page]]:

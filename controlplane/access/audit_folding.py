@@ -16,12 +16,15 @@ from django.db.models import Q, QuerySet
 from controlplane.access.routine_actions import ROUTINE
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster
-from controlplane.pagination.folding import Fold, fold_rows
+from controlplane.pagination.folding import Fold, fold_rows, period_of, start_of
 from controlplane.pagination.listing import Listing
+from controlplane.pagination.pages import read_by_id
 
 PER_PAGE: Final = 50
 MACHINE: Final = ~Q(actor__in=User.objects.values("username")) | Q(action__in=ROUTINE)
 _COLUMNS: Final = ("actor", "action", "cluster")
+# Periods that are folded first; then twice as many, until a page is full.
+_FIRST_PERIODS: Final = 6
 
 
 @dataclass(frozen=True)
@@ -64,31 +67,63 @@ _Key = tuple[datetime, int]
 
 
 def folded_page(
-    listing: Listing[AuditEntry, AuditEntry], period: timedelta, before: str = ""
+    listing: Listing[AuditEntry, AuditEntry], start: datetime, stop: datetime, before: str = ""
 ) -> FoldedPage:
-    """Return a page of a listing with folded machine actions.
+    """Return a page of a listing with folded machine actions, of the time from start to stop.
 
     `before`: the cursor of the page, "" for the first. Raises `Invalid` for an invalid cursor.
     """
-    bound = _read(before) if before else None
-    folds = fold_rows(listing.rows.filter(MACHINE), _COLUMNS, period, first="at", last="at")
+    bound, period = _read(before) if before else None, period_of(stop - start)
+    last = stop if bound is None else max(start, min(stop, bound[0]))
+    folds = _Folds(listing.rows.filter(MACHINE), period, start, bound).newest(last)
     people = listing.rows.filter(~MACHINE)
     rows: list[tuple[_Key, AuditEntry | Fold]] = [
         ((entry.at, entry.pk), entry) for entry in _entries(people, bound)
     ]
-    rows += [((fold.last, 0), fold) for fold in folds if bound is None or (fold.last, 0) < bound]
+    rows += [((fold.last, 0), fold) for fold in folds]
     rows.sort(key=lambda row: row[0], reverse=True)
-    stop = PER_PAGE
+    end = PER_PAGE
     # Folds of one moment stay together: a cursor cannot stand between them.
-    while 0 < stop < len(rows) and rows[stop][0] == rows[stop - 1][0]:
-        stop += 1
-    shown = rows[:stop]
-    cursor = _written(shown[-1][0]) if len(rows) > stop else ""
-    machines = sum(fold.count for fold in folds)
+    while 0 < end < len(rows) and rows[end][0] == rows[end - 1][0]:
+        end += 1
+    shown = rows[:end]
+    cursor = _written(shown[-1][0]) if len(rows) > end else ""
+    of_people = people.count()
     return FoldedPage(
         _audit_rows([row for _, row in shown], period, listing.row), cursor,
-        people.count(), machines,
+        of_people, listing.rows.count() - of_people,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """The folded actions of a time range before a bound.
+
+    Those of the newest periods that fill a page are folded, not all of the range: a month has
+    hundred thousand actions.
+    """
+
+    rows: QuerySet[AuditEntry]
+    period: timedelta
+    start: datetime
+    bound: _Key | None
+
+    def newest(self, last: datetime) -> list[Fold]:
+        """Return the newest folds up to a moment, more than a page has, or all of them."""
+        stop, length = start_of(last, self.period) + self.period, _FIRST_PERIODS * self.period
+        folds: list[Fold] = []
+        while stop > self.start and not _fills_page(folds):
+            begin = stop - length
+            part = self.rows.filter(at__gte=begin, at__lt=stop)
+            older = fold_rows(part, _COLUMNS, self.period, first="at", last="at")
+            folds += [fold for fold in older if self.bound is None or (fold.last, 0) < self.bound]
+            stop, length = begin, 2 * length
+        return folds
+
+
+def _fills_page(folds: Sequence[Fold]) -> bool:
+    """Return True if older folds cannot be on the page: those of one moment stay together."""
+    return len(folds) > PER_PAGE and folds[PER_PAGE - 1].last != folds[-1].last
 
 
 def _entries(people: QuerySet[AuditEntry], bound: _Key | None) -> list[AuditEntry]:
@@ -96,7 +131,7 @@ def _entries(people: QuerySet[AuditEntry], bound: _Key | None) -> list[AuditEntr
     if bound is not None:
         moment, pk = bound
         rows = rows.filter(at__lte=moment).exclude(Q(at=moment) & Q(pk__gte=pk))
-    return list(rows[: PER_PAGE + 1])
+    return read_by_id(rows, rows[: PER_PAGE + 1])
 
 
 def _audit_rows(

@@ -18,6 +18,7 @@ from controlplane.planning.admission.problem import (
     actions_of,
     split_problem,
 )
+from controlplane.plans.admission_input import AdmissionInput
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
 from controlplane.topology.apply import Change, apply
@@ -47,12 +48,14 @@ class PlannedRedirections:
     refused: int
 
 
-def plan_redirections(cluster: Cluster, policy: PolicySettings) -> PlannedRedirections:
+def plan_redirections(
+    cluster: Cluster, policy: PolicySettings, given: AdmissionInput | None = None
+) -> PlannedRedirections:
     """Return the redirections that the policy's strategy plans for the next period.
 
-    Raises `Conflict` no_capacity.
+    `given`: the input of the planner, if it was read before. Raises `Conflict` no_capacity.
     """
-    given = read_input(cluster)
+    given = given or read_input(cluster)
     splits = dict(cluster.streams.values_list("id", "split"))
     known = {stream.id for stream in given.streams}
     excluded = _excluded(cluster) | (splits.keys() - known)

@@ -5,12 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from controlplane.models import Cluster
-from controlplane.planning.admission.expected_rates import split_loads
+from controlplane.planning.admission.expected_rates import expected_rates, split_loads
 from controlplane.planning.admission.observation import read_input
-from controlplane.planning.admission.problem import Outlook, predictions
 from controlplane.plans.admission_input import AdmissionInput
 from controlplane.telemetry.time_series import latest_values
 
@@ -50,8 +47,7 @@ def split_node_table(cluster: Cluster, given: AdmissionInput | None = None) -> l
     given = given or read_input(cluster)
     splits = dict(cluster.streams.values_list("id", "split"))
     sample = latest_values(cluster) or {}
-    rates = predictions(given, Outlook()).expected if given.streams else np.zeros((0, 1))
-    expected = split_loads(given, splits, rates)
+    expected = split_loads(given, splits, expected_rates(given))
     count = max(cluster.splits, max(splits.values(), default=-1) + 1)
     streams = Counter(splits.values())
     return [

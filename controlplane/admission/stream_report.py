@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-import numpy as np
 from django.utils import timezone
 from redis.exceptions import RedisError
 
@@ -17,9 +16,8 @@ from controlplane.arrivals import LagPoint, lag_of
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, KeySkew, Proposal, Query, Stream, Task
-from controlplane.planning.admission.expected_rates import split_loads
+from controlplane.planning.admission.expected_rates import expected_rates, split_loads
 from controlplane.planning.admission.observation import read_input
-from controlplane.planning.admission.problem import Outlook, predictions
 from controlplane.plans.admission_input import AdmissionInput
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -111,7 +109,7 @@ def stream_report(stream: Stream) -> StreamReport:
     given, policy = read_input(cluster), policy_of(cluster)
     outlook = outlook_of(stream, given=given)
     rows = split_node_table(cluster, given)
-    moves = _planned_moves(cluster, policy)
+    moves = _planned_moves(cluster, policy, given)
     readers, count, nodes = _readers(stream)
     planned = PlannedMove(moves.get(stream.pk), len(moves))
     return StreamReport(
@@ -129,10 +127,12 @@ def stream_report(stream: Stream) -> StreamReport:
     )
 
 
-def _planned_moves(cluster: Cluster, policy: PolicySettings) -> Mapping[int, int]:
+def _planned_moves(
+    cluster: Cluster, policy: PolicySettings, given: AdmissionInput
+) -> Mapping[int, int]:
     """Return the target of each stream that the strategy would redirect now."""
     try:
-        planned = plan_redirections(cluster, policy)
+        planned = plan_redirections(cluster, policy, given)
     except Conflict:
         return {}
     return {
@@ -147,8 +147,7 @@ def _changes(
 ) -> list[SplitNodeChange]:
     """Return the split nodes with their loads after the moves."""
     splits = dict(cluster.streams.values_list("id", "split")) | dict(moves)
-    rates = predictions(given, Outlook()).expected if given.streams else np.zeros((0, 1))
-    loads = split_loads(given, splits, rates)
+    loads = split_loads(given, splits, expected_rates(given))
     capacity = given.capacity or None
     opened = [
         SplitNodeRow(index, 0, capacity, None, None, None, None, 0.0)

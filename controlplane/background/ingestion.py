@@ -134,7 +134,9 @@ def update_rates(cluster_id: int, records: Mapping[int, float], seconds: float) 
     mean since its creation, as its first batch may have all records since.
     """
     now = timezone.now()
-    known = Stream.objects.filter(cluster=cluster_id).values_list("id", "rate", "created_at")
+    # In the order of their ids, as all updates of many streams.
+    streams = Stream.objects.filter(cluster=cluster_id).order_by("id")
+    known = streams.values_list("id", "rate", "created_at")
     changes = []
     for stream, rate, created in known:
         age = max(seconds, (now - created).total_seconds())

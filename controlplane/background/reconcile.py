@@ -3,7 +3,7 @@
 import logging
 from datetime import datetime
 
-from controlplane.catalog import query_costs, stream_costs
+from controlplane.catalog import query_costs, source_rates, stream_costs
 from controlplane.health import skipped_batches
 from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
@@ -53,6 +53,7 @@ def record_costs(now: datetime) -> None:
     for cluster in Cluster.objects.all():
         try:
             query_costs.record_query_costs(cluster, now)
+            source_rates.record_source_rates(cluster)
             stream_costs.record_stream_costs(cluster, now)
         except Exception:
             # The next beat retries.

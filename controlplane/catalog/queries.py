@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models import F, FilteredRelation, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from controlplane.catalog.computations import computation_of_query, right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
+from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.filter_text import (
     MAX_LENGTH,
@@ -31,10 +31,8 @@ from controlplane.pagination.lookup import row_by
 from controlplane.wire.query import BadQuery, Computation
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
-# A stream by its id, name and rate.
-Read = tuple[int, str, float]
-# The measured rate of a stream, else the declared one (records/s).
-STREAM_RATE: Final = Coalesce("rate", "declared_rate", 0.0)
+# A stream by its id and name.
+Read = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,7 @@ class QueryRow:
     """One query, the node its first task is on (None while it has none), its streams' names.
 
     task_ranges: which node (by index) has which tasks, of a query that is split. right: which
-    of the streams are the right side of a join. drops: what its edges drop. records_per_s: of all
-    its streams together, measured or else declared.
+    of the streams are the right side of a join. drops: what its edges drop.
     """
 
     query: Query
@@ -52,7 +49,6 @@ class QueryRow:
     task_ranges: tuple[TaskRange, ...] = ()
     right: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
-    records_per_s: float = 0.0
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -72,10 +68,9 @@ def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
         tasks[task.query_id].append(task)
     streams: dict[int, list[Read]] = defaultdict(list)
     reading = QueryStream.objects.filter(query__in=ids)
-    rate = Coalesce("stream__rate", "stream__declared_rate", 0.0)
-    columns = reading.values_list("query_id", "stream_id", "stream__name", rate)
-    for query, stream, name, records_per_s in columns:
-        streams[query].append((stream, name, records_per_s))
+    columns = reading.values_list("query_id", "stream_id", "stream__name")
+    for query, stream, name in columns:
+        streams[query].append((stream, name))
     drops = drop_rules_by_query(ids)
     return [
         _row(query, tasks[query.pk], streams[query.pk], drops.get(query.pk, ()))
@@ -93,14 +88,13 @@ def _row(
 ) -> QueryRow:
     right = right_of(query)
     # Sorted here: databases do not agree on the order of letters.
-    names = tuple(sorted(name for _, name, _ in streams))
-    others = tuple(sorted(name for stream, name, _ in streams if stream in right))
+    names = tuple(sorted(name for _, name in streams))
+    others = tuple(sorted(name for stream, name in streams if stream in right))
     node = tasks[0].node if tasks else None
     nodes = [(task.index, task.node.index) for task in tasks]
     is_split = tasks and query.task_count > 1
     task_ranges = task_ranges_from(nodes, query.task_count) if is_split else ()
-    records_per_s = sum(rate for _, _, rate in streams)
-    return QueryRow(query, node, names, task_ranges, others, tuple(drops), records_per_s)
+    return QueryRow(query, node, names, task_ranges, others, tuple(drops))
 
 
 # What a column is called in a query string, and what it is called in the table.
@@ -110,7 +104,7 @@ ORDERS: Final = {
     "node": "first_node",
     "window": "window_s",
     "submitted": "submitted_at",
-    "rate": "rate",
+    "rate": "source_rate",
     "tasks": "task_count",
     "records": "records_per_s",
     "latency": "latency_ms",
@@ -144,7 +138,7 @@ FIELDS: Final = (
                 lambda: (LIVE, *STATES)),
     FilterField("node", "index of a node that has a task of it", FieldKind.NUMBER, _on_node),
     FilterField("stream", "name of a stream that it reads", FieldKind.TEXT, _reads_stream),
-    FilterField("rate", "records of its streams", FieldKind.NUMBER, by_column("rate"),
+    FilterField("rate", "records of its streams", FieldKind.NUMBER, by_column("source_rate"),
                 unit="records/s"),
     FilterField("records", "records that its tasks process", FieldKind.NUMBER,
                 by_column("records_per_s"), unit="records/s"),
@@ -213,7 +207,7 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, QueryRow]:
     """Return the queries of a cluster in the order of the filters. Raises `BadFilter`."""
-    rows = _whole(cluster).alias(rate=_rate_of_streams())
+    rows = _whole(cluster)
     if filters.order.removeprefix("-") == "node":
         first = FilteredRelation("tasks", condition=Q(tasks__index=0))
         # Those that are nowhere yet before node 0, in every database.
@@ -230,17 +224,7 @@ def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, Q
     if filters.stream:
         rows = rows.filter(_reads_stream(cluster, "exact", filters.stream))
     rows = filtered(rows, filters.filter, FIELDS, lambda word: Q(name__icontains=word), cluster)
-    return Listing(rows, _order(filters.order), rows_of, filters)
-
-
-def _rate_of_streams() -> Coalesce:
-    """Return the records/s of the streams that a query reads: what its tasks have to select from.
-
-    Computed only where a filter or an order uses it.
-    """
-    streams = Stream.objects.filter(subscriptions__query=OuterRef("pk")).order_by()
-    weights = streams.values("subscriptions__query").annotate(total=Sum(STREAM_RATE))
-    return Coalesce(Subquery(weights.values("total")), 0.0)
+    return Listing(rows, _order(filters.order), rows_of, filters, by_id=True)
 
 
 def _order(order: str) -> tuple[str, str]:

@@ -36,7 +36,7 @@ from controlplane.wire.schema import StreamSchema
 
 # What a column is called in a query string, and what it is called in the table.
 _COLUMNS: Final = {
-    "name": "name", "rate": "shown_rate", "queries": "query_count", "split": "split",
+    "name": "name", "rate": "shown_rate", "queries": "reader_count", "split": "split",
     "mean": "mean_rate", "bytes": "shown_bytes", "drops": "drop_count",
 }  # fmt: skip
 ORDERS = tuple(sign + name for name in _COLUMNS for sign in ("", "-"))
@@ -69,7 +69,7 @@ FIELDS: Final = (
                 by_column("shown_bytes"), unit="bytes/s"),
     FilterField("split", "index of its split node", FieldKind.NUMBER, by_column("split")),
     FilterField("queries", "number of live queries that read it", FieldKind.NUMBER,
-                by_column("query_count")),
+                by_column("reader_count")),
     FilterField("query", "name of a live query that reads it", FieldKind.TEXT, _is_read_by),
     FilterField("has", "what it has", FieldKind.CHOICE, _has, lambda: _HAS),
 )  # fmt: skip
@@ -87,17 +87,21 @@ class StreamFilters(Filters):
 
 @dataclass(frozen=True)
 class StreamRow:
-    """A stream with its number of live readers, its drop rules and its dead letters.
+    """A stream with its drop rules and its dead letters.
 
     `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
     `split_latency_ms`: how long records wait at its split node, by the newest sample.
     """
 
     stream: Stream
-    queries: int
     drops: tuple[Drop, ...] = ()
     dead: Mapping[str, int] | None = None
     split_latency_ms: float | None = None
+
+    @property
+    def queries(self) -> int:
+        """Return the number of live queries that read it."""
+        return self.stream.reader_count
 
     @property
     def bytes_per_s(self) -> float:
@@ -134,15 +138,12 @@ def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream,
 
 
 def _with_counts(streams: QuerySet[Stream], order: str) -> QuerySet[Stream]:
-    """Return the streams with the numbers that a filter or an order uses.
+    """Return the streams with the number of drop rules, which only their order uses.
 
-    They are computed only there; a cursor needs the value of an order.
+    A cursor needs the value of an order.
     """
-    counts = {"query_count": _live_readers(), "drop_count": _drop_rules()}
-    for name, count in counts.items():
-        is_order = _COLUMNS[order.removeprefix("-")] == name
-        streams = (streams.annotate if is_order else streams.alias)(**{name: count})
-    return streams
+    is_order = _COLUMNS[order.removeprefix("-")] == "drop_count"
+    return streams.annotate(drop_count=_drop_rules()) if is_order else streams
 
 
 def _named(word: str) -> Q:
@@ -150,18 +151,13 @@ def _named(word: str) -> Q:
 
 
 def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
-    """Return the rows of streams; readers are counted for these streams only."""
-    read = QueryStream.objects.filter(stream__in=[stream.pk for stream in streams])
-    # Counted, not filtered: or SQLite begins at all live queries of the site.
-    live = Count("id", filter=Q(query__state__in=LIVE_STATES))
-    counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
+    """Return the rows of streams."""
     drops = drop_rules_by_stream([stream.pk for stream in streams])
     dead = _dead_counts(streams)
     latencies = _split_latencies(streams)
     return [
         StreamRow(
             stream,
-            counts.get(stream.pk, 0),
             tuple(drops.get(stream.pk, ())),
             None if dead is None else dead.get(stream.pk, {}),
             latencies.get((stream.cluster_id, stream.split)),
@@ -212,14 +208,3 @@ def stream_by_key(cluster: Cluster, key: str) -> Stream:
 def _drop_rules() -> Any:
     rules = Drop.objects.filter(stream=OuterRef("pk")).order_by().values("stream")
     return Coalesce(Subquery(rules.annotate(n=Count("id")).values("n")), 0)
-
-
-def _live_readers() -> Any:
-    readers = (
-        QueryStream.objects.filter(stream=OuterRef("pk"), query__state__in=LIVE_STATES)
-        .order_by()
-        .values("stream")
-        .annotate(n=Count("id"))
-        .values("n")
-    )
-    return Coalesce(Subquery(readers), 0)

@@ -169,7 +169,8 @@ class Stream(models.Model):
     name, as records of the log may still have them. `meta`: free labels. `characteristics`: a
     `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty before a first fit;
     `fitted_at`: the last fit. `mean_rate`: over the last hour; `record_bytes`: of a record in
-    the log, by its newest block; both at `measured_at`, null before.
+    the log, by its newest block; both at `measured_at`, null before. `reader_count`: of live
+    queries that read it, changed with them (controlplane.catalog.reader_counts).
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="streams")
@@ -187,6 +188,7 @@ class Stream(models.Model):
     mean_rate = models.FloatField(default=0.0)
     record_bytes = models.FloatField(default=0.0)
     measured_at = models.DateTimeField(null=True, blank=True)
+    reader_count = models.IntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -72,7 +72,8 @@ class Query(models.Model):
     record, `shedding_floor`: the least part of its records that is kept, when records are dropped.
     `records_per_s`, `state_bytes`: of its tasks; `latency_ms`: the p95 of the slowest of its nodes;
     `shared_with`: the number of other queries with the same computation on one of its nodes: means
-    of the last minute at `measured_at`, null before. `bulk_action`: the action that ended it.
+    of the last minute at `measured_at`, null before. `source_rate`: records/s of its streams, at
+    most half a minute ago while it is live. `bulk_action`: the action that ended it.
     `submitted_by`: a user name as text. `fault`: the reason why the data plane could not compute
     the query, stage of the engine, index of the node, sample of the input (a list of rows); empty
     for none.
@@ -116,6 +117,7 @@ class Query(models.Model):
     state_bytes = models.BigIntegerField(default=0)
     shared_with = models.PositiveIntegerField(default=0)
     measured_at = models.DateTimeField(null=True, blank=True)
+    source_rate = models.FloatField(default=0.0)
     bulk_action = models.ForeignKey(
         BulkAction, on_delete=models.SET_NULL, null=True, blank=True, related_name="queries"
     )
@@ -133,13 +135,32 @@ class Query(models.Model):
         ]
         indexes = [
             models.Index(fields=["cluster", "state", "id"], name="query_by_state"),
-            models.Index(fields=["cluster", "-submitted_at", "-id"], name="query_by_age"),
+            # Lists in the order of age are filtered and counted from this index alone.
+            models.Index(
+                fields=[
+                    "cluster",
+                    "-submitted_at",
+                    "-id",
+                    "state",
+                    "records_per_s",
+                    "latency_ms",
+                    "state_bytes",
+                    "shared_with",
+                    "source_rate",
+                    "window_s",
+                    "task_count",
+                ],
+                name="query_by_age",
+            ),
             models.Index(fields=["cluster", "name", "id"], name="query_by_name"),
             models.Index(fields=["state", "ended_at"], name="query_by_end"),
-            models.Index(fields=["cluster", "records_per_s", "id"], name="query_by_records"),
-            models.Index(fields=["cluster", "latency_ms", "id"], name="query_by_latency"),
-            models.Index(fields=["cluster", "state_bytes", "id"], name="query_by_size"),
-            models.Index(fields=["cluster", "shared_with", "id"], name="query_by_sharing"),
+            # With the state: most lists are of live queries.
+            models.Index(
+                fields=["cluster", "records_per_s", "id", "state"], name="query_by_records"
+            ),
+            models.Index(fields=["cluster", "latency_ms", "id", "state"], name="query_by_latency"),
+            models.Index(fields=["cluster", "state_bytes", "id", "state"], name="query_by_size"),
+            models.Index(fields=["cluster", "shared_with", "id", "state"], name="query_by_sharing"),
             models.Index(
                 fields=["ends_at"],
                 condition=models.Q(ends_at__isnull=False),

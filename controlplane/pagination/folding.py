@@ -60,6 +60,12 @@ def period_of(length: timedelta) -> timedelta:
     return next((period for most, period in _PERIODS if length <= most), _LONGEST)
 
 
+def start_of(moment: datetime, period: timedelta) -> datetime:
+    """Return the start of the period that has a moment."""
+    seconds = int(period.total_seconds())
+    return datetime.fromtimestamp(moment.timestamp() // seconds * seconds, UTC)
+
+
 def fold_rows(
     rows: QuerySet[M],
     columns: Sequence[str],

@@ -117,18 +117,21 @@ class Listing(Generic[M, T]):
     """Filtered rows in an order, by page number or after a cursor.
 
     `order`: columns that are never null, the last one "pk". `row`: converts the rows of a page.
+    `by_id`: True for wide rows with an index that has the columns of filters and order.
     """
 
     rows: QuerySet[M]
     order: Sequence[str]
     row: Callable[[Sequence[M]], Sequence[T]]
     filters: Filters = Filters()
+    by_id: bool = False
 
     @property
     def page(self) -> Page[T]:
         """Return the page that the filters name."""
         ordered = self.rows.order_by(*self.order)
-        return page_of(ordered, self.filters.page, self.filters.per_page, self.row)
+        number, per_page = self.filters.page, self.filters.per_page
+        return page_of(ordered, number, per_page, self.row, by_id=self.by_id)
 
     def after(self, place: Place) -> Slice[T]:
         """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""

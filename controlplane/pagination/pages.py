@@ -47,12 +47,33 @@ class Page(Generic[T]):
 
 
 def page_of(
-    rows: QuerySet[M], number: int, per_page: int, row: Callable[[Sequence[M]], Sequence[T]]
+    rows: QuerySet[M],
+    number: int,
+    per_page: int,
+    row: Callable[[Sequence[M]], Sequence[T]],
+    *,
+    by_id: bool = False,
 ) -> Page[T]:
-    """Return a page; a number past the end returns the last page."""
+    """Return a page; a number past the end returns the last page.
+
+    `by_id`: see `read_by_id`.
+    """
     total = rows.count()
     number, places = page_range(total, number, per_page)
-    return Page(row(list(rows[places.start : places.stop])), total, number, per_page)
+    part = rows[places.start : places.stop]
+    return Page(row(read_by_id(rows, part) if by_id else list(part)), total, number, per_page)
+
+
+def read_by_id(rows: QuerySet[M], part: QuerySet[M]) -> list[M]:
+    """Return the rows of a part of ordered rows, whose ids are read first.
+
+    The ids are read from an index that has the columns of filters and order. Databases sort and
+    filter wide rows ten times slower.
+    """
+    ids = list(part.values_list("pk", flat=True))
+    known = {row.pk: row for row in rows.order_by().filter(pk__in=ids)}
+    # A row may have changed since then, so that it is not selected any more.
+    return [known[pk] for pk in ids if pk in known]
 
 
 def page_range(total: int, number: int, per_page: int) -> tuple[int, range]:

@@ -1,5 +1,6 @@
 """Submitting and ending queries; placing them is the business of topology.placement."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +16,8 @@ from controlplane.catalog import names, query_text
 from controlplane.catalog.computations import Columns, stored
 from controlplane.catalog.query_retention import retention_faults
 from controlplane.catalog.query_shedding import shedding_faults
+from controlplane.catalog.reader_counts import add_readers, subtract_readers
+from controlplane.catalog.source_rates import rates_of_streams
 from controlplane.errors import Fields, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.groupings import PARAMETERS, key_grouping_faults, stored_parameters
@@ -180,13 +183,21 @@ def end_overdue(cluster_id: int, now: datetime) -> int:
 def begin_end(cluster_id: int, ids: Sequence[int]) -> int:
     """End pending queries, mark running ones ending and have them removed; returns how many.
 
-    Pending first: a query that is placed in between is then found running.
+    In a transaction of the caller. Pending first: a query that is placed in between is then found
+    running.
     """
     now, changed = timezone.now(), 0
+    ended: list[int] = []
     for part in chunks(ids):
         chunk = Query.objects.filter(id__in=part)
-        changed += chunk.filter(state="pending").update(state="ended", ended_at=now, detail="")
+        pending = chunk.filter(state="pending").order_by("id").select_for_update()
+        waiting = list(pending.values_list("id", flat=True))
+        changed += Query.objects.filter(id__in=waiting).update(
+            state="ended", ended_at=now, detail=""
+        )
         changed += chunk.filter(state="running").update(state="ending")
+        ended += waiting
+    subtract_readers(ended)
     if changed:
         send_on_commit(PLACE, cluster_id)
     return changed
@@ -194,6 +205,7 @@ def begin_end(cluster_id: int, ids: Sequence[int]) -> int:
 
 def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Query]:
     known = check(cluster, specs)
+    rates = rates_of_streams(cluster, sorted(known.values()))
     now = timezone.now()
     queries = Query.objects.bulk_create(
         [
@@ -201,6 +213,7 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
                 cluster=cluster,
                 submitted_by=actor.name,
                 submitted_at=now,
+                source_rate=sum(rates[known[name]] for name in spec.reads),
                 **stored_values(spec) | _computed_columns(spec, known),
             )
             for spec in specs
@@ -212,6 +225,7 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
         for name in spec.reads
     ]
     insert_rows(QueryStream, ("query_id", "stream_id"), reads)
+    add_readers(Counter(stream for _, stream in reads))
     _announce_submission(actor, cluster, specs, known)
     send_on_commit(PLACE, cluster.pk)
     return queries

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.catalog.computations import schema_of
+from controlplane.catalog.reader_counts import subtract_readers
 from controlplane.errors import VersionMoved
 from controlplane.groupings import columns_of
 from controlplane.models import (
@@ -151,6 +152,7 @@ class _QueryRows:
                 raise VersionMoved(self._version - 1)
         if ended != len(queries):
             raise VersionMoved(self._version - 1)
+        subtract_readers(queries)
 
     def _add(self, added: Mapping[int, Route]) -> None:
         placed = 0

@@ -39,7 +39,8 @@ def index(request: PageRequest) -> HttpResponse:
     }
     if shown.listing is not None and context["is_folded"]:
         period = period_of(time_range.length)
-        folded = folded_page(shown.listing, period, request.GET.get("before", ""))
+        before = request.GET.get("before", "")
+        folded = folded_page(shown.listing, time_range.start, time_range.end, before)
         context |= {"folded": folded, "period": numbers.duration(period)}
     context["headline"] = _headline(shown, time_range, context.get("folded"))
     return render_list_page(request, "audit.html", "_audit_table.html", shown, context)

@@ -39,7 +39,7 @@ export class ChartBoard {
     this.figures = answer.figures;
     this.live = answer.live;
     this.range = { start: answer.start, end: answer.end };
-    this.window = new SampleWindow(answer.end - answer.start, answer.resolution);
+    this.window = new SampleWindow(answer.end - answer.start, answer.resolution, Object.keys(answer.columns));
     this.window.load(rowsOf(answer.columns));
     this.drawnSample = this.window.last;
     this.marks.clear();

@@ -19,7 +19,7 @@ export function connect() {
   const badge = new Badge();
   socket.addEventListener("samples", ({ detail }) => {
     for (const sample of detail) known.t = Math.max(known.t ?? 0, sample.t);
-    if (detail.length) badge.heard = Date.now();
+    if (detail.length) badge.hear();
     dispatch("weir:sample", detail);
   });
   socket.addEventListener("event", ({ detail }) => {
@@ -68,13 +68,31 @@ function dispatch(type, detail) {
 
 class Badge {
   constructor() {
-    Object.assign(this, { now: null, paused: false, heard: null, known: null, grade: null });
+    Object.assign(this, { now: null, paused: false, heard: null, known: null, grade: null, timer: null });
     this.started = Date.now();
     const trigger = Number(document.body.dataset.triggerMs ?? 0);
     this.quietMs = trigger > SHORT_TRIGGER_MS ? trigger + QUIET_MS : QUIET_MS;
   }
 
   show(state) { this.now = state; this.render(); }
+
+  /** Note that samples arrived. */
+  hear() {
+    const wasQuiet = this.grade === "warn";
+    this.heard = Date.now();
+    if (wasQuiet) this.render();
+    this.#watch(this.quietMs);
+  }
+
+  // Silence shows when it is long enough, not with the next second.
+  #watch(rest) {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      const left = this.quietMs - (Date.now() - this.heard);
+      if (left < 0) this.render();
+      else this.#watch(left);
+    }, rest + 10);
+  }
 
   pause(paused) { this.paused = paused; this.render(); }
 

@@ -44,6 +44,30 @@ function startRefreshGuard() {
   });
 }
 
+// A part out of view is refreshed, or first loaded, when it comes into view: it waits for weir:seen.
+function startSeen() {
+  const inView = new WeakSet();
+  const behind = new WeakSet();
+  const observer = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) inView.add(target);
+      else inView.delete(target);
+      if (isIntersecting && behind.delete(target)) target.dispatchEvent(new CustomEvent("weir:seen"));
+    }
+  }, { rootMargin: "120px" });
+  for (const part of document.querySelectorAll("[data-when-seen]")) {
+    if (part.dataset.whenSeen === "first") behind.add(part);
+    observer.observe(part);
+  }
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    const { elt, requestConfig } = event.detail;
+    const asked = requestConfig.triggeringEvent?.type ?? "";
+    if (!("whenSeen" in elt.dataset) || inView.has(elt) || !asked.startsWith("weir:")) return;
+    behind.add(elt);
+    event.preventDefault();
+  });
+}
+
 function startDialogs() {
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-close]")) event.target.closest("[popover]").hidePopover();
@@ -126,6 +150,7 @@ markTheme();
 startAges();
 startRefreshGuard();
 startFocus();
+startSeen();
 startDialogs();
 startSelection();
 startFilling();

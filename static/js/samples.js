@@ -8,9 +8,11 @@ const NEWEST = new Set(["t", "version", "tasks", "node_waiting", "node_state",
 const GAP_STEPS = 6;
 
 export class SampleWindow {
-  /** span in ms; resolution is the seconds that one drawn sample stands for, 1: as measured. */
-  constructor(span, resolution = 1) {
+  /** span in ms; resolution is the seconds that one drawn sample stands for, 1: as measured.
+   *  names: of the figures to keep, by default all; the newest sample has all of them. */
+  constructor(span, resolution = 1, names = null) {
     this.span = span;
+    this.names = names;
     this.step = resolution > 1 ? resolution * 1000 : 0;
     this.buckets = new Map(); // key -> {sample, parts: Set of t, sealed}
     this.ordered = [];
@@ -51,18 +53,21 @@ export class SampleWindow {
     if (this.last !== null && sample.t < this.last - this.span) return false;
     const key = this.#key(sample.t);
     const bucket = this.buckets.get(key);
-    if (bucket && (bucket.sealed || bucket.parts.has(sample.t))) {
-      this.#note(sample);
-      return false;
-    }
+    this.#note(sample);
+    if (bucket && (bucket.sealed || bucket.parts.has(sample.t))) return false;
+    const kept = this.#kept(sample);
     if (bucket) {
-      bucket.sample = { ...merged(bucket.sample, sample, bucket.parts.size), t: key };
+      bucket.sample = { ...merged(bucket.sample, kept, bucket.parts.size), t: key };
       bucket.parts.add(sample.t);
     } else {
-      this.buckets.set(key, { sample: this.step ? { ...sample, t: key } : sample, parts: new Set([sample.t]), sealed: false });
+      this.buckets.set(key, { sample: this.step ? { ...kept, t: key } : kept, parts: new Set([sample.t]), sealed: false });
     }
-    this.#note(sample);
     return true;
+  }
+
+  // Lists of nodes are most of a sample, and no line draws them.
+  #kept(sample) {
+    return this.names ? Object.fromEntries(this.names.filter((name) => name in sample).map((name) => [name, sample[name]])) : sample;
   }
 
   #note(sample) {

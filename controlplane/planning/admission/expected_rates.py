@@ -15,7 +15,7 @@ def expected_rates(given: AdmissionInput) -> Floats:
 
     Before and after a plan they are the same.
     """
-    return _cached(_Held(given))
+    return _cached(_Held(given)) if given.streams else np.zeros((0, 1))
 
 
 def split_loads(

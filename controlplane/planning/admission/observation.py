@@ -1,11 +1,16 @@
 """Reading the input of the admission planner from the rows of a cluster."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats
@@ -35,8 +40,10 @@ LATENCY_WEIGHT: Final = 0.3
 
 def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     """Return what is known of the streams and split nodes of a cluster."""
-    columns = ("id", "name", "characteristics", "forecaster", "declared_rate")
-    streams = list(Stream.objects.filter(cluster=cluster).order_by("id").values_list(*columns))
+    # As text: most streams have equal values, which are parsed once.
+    texts = [Cast(name, TextField()) for name in ("characteristics", "forecaster")]
+    rows = Stream.objects.filter(cluster=cluster).order_by("id")
+    streams = list(rows.values_list("id", "name", *texts, "declared_rate"))
     periods = max(2, min(LONGEST, MOST_RATES // max(1, len(streams))))
     ids = [row[0] for row in streams]
     rates = history(cluster, periods, PERIOD_S, ids).rates
@@ -49,7 +56,8 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
         capacity=split_capacity(cluster, samples),
         latency=_latency(samples),
         streams=[
-            AdmittedStream(pk, name, row, _declared(characteristics, declared), forecaster)
+            AdmittedStream(pk, name, row, _declared(_parsed(characteristics), declared),
+                           dict(_parsed(forecaster)))
             for (pk, name, characteristics, forecaster, declared), row in zip(
                 streams, _known(rates), strict=True
             )
@@ -127,7 +135,7 @@ def _latency(samples: Sequence[Mapping[str, Any]]) -> dict[int, float]:
 def _known(rates: Floats) -> list[Sequence[float | None]]:
     """Return the rates of each stream without those before its first known one."""
     if not rates.shape[1]:
-        return [[] for _ in rates]
+        return [[] for _ in range(len(rates))]
     unknown = np.isnan(rates)
     first = np.where(unknown.all(axis=1), rates.shape[1], (~unknown).argmax(axis=1))
     has_gap = unknown.sum(axis=1) > first
@@ -136,6 +144,12 @@ def _known(rates: Floats) -> list[Sequence[float | None]]:
         [None if math.isnan(value) else value for value in row[start:]] if gap else row[start:]
         for row, start, gap in zip(rows, first.tolist(), has_gap.tolist(), strict=True)
     ]
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Mapping[str, Any]:
+    row: Mapping[str, Any] = json.loads(text)
+    return MappingProxyType(row)
 
 
 def _declared(characteristics: Mapping[str, Any], rate: float | None) -> dict[str, Any]:

@@ -138,6 +138,44 @@ def test_a_paused_page_draws_nothing_and_catches_up(operating: Page, cluster: Cl
     eventually(page, f"{POINTS} === {before + 2}")
 
 
+def test_a_part_out_of_view_waits_until_it_is_seen(operating: Page) -> None:
+    """Flow and nodes are below the first screen: they are not requested meanwhile."""
+    asked: list[str] = []
+    operating.on("request", lambda request: asked.append(request.url.rpartition("/sf/")[2]))
+    operating.goto("/clusters/sf/")
+    page = answering(operating)
+    expect(page.locator("#flow .sub")).to_have_text("loading")
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('weir:event'))")
+    page.wait_for_timeout(500)
+    parts = {path.partition("/")[0] for path in asked}
+    assert "summary" in parts
+    assert not {"flow", "node-list"} & parts
+    with page.expect_request("**/clusters/sf/node-list/**"):
+        page.locator("#nodes").scroll_into_view_if_needed()
+    expect(page.locator("#flow .sub")).not_to_have_text("loading")
+    assert any(path.startswith("flow/") for path in asked)
+
+
+def test_the_badge_reports_silence_when_it_is_long_enough(
+    operating: Page, cluster: Cluster
+) -> None:
+    page = live(operating)
+    script = """() => new Promise((resolve) => {
+      const badge = document.getElementById("connection");
+      addEventListener("weir:sample!", () => {
+        const heard = performance.now();
+        new MutationObserver(() => {
+          if (badge.dataset.grade === "warn") resolve(performance.now() - heard);
+        }).observe(badge, { attributes: true });
+      }, { once: true });
+    })"""
+    page.evaluate("window.silence = null")
+    page.evaluate(f"({script})().then((ms) => {{ window.silence = ms; }}); 0")
+    measured(cluster, sample(now()))
+    eventually(page, "window.silence !== null")
+    assert page.evaluate("window.silence") >= 5000
+
+
 def test_the_keys_lead_to_the_pages(operating: Page) -> None:
     page = live(operating)
     page.keyboard.press("g")

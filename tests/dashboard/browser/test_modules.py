@@ -62,6 +62,16 @@ def test_a_live_sample_joins_its_bucket(module: Page) -> None:
     ]
 
 
+def test_a_window_keeps_the_figures_of_its_lines(module: Page) -> None:
+    """Figures of nodes are most of a sample: an hour of them would be megabytes."""
+    script = (
+        "const w = new SampleWindow(60000, 1, ['t', 'in', 'p99']);"
+        "w.add([{t: 1000, in: 5, loads: [1, 2]}]); return [w.samples, w.newest];"
+    )
+    newest = {"t": 1000, "in": 5, "loads": [1, 2]}
+    assert run(module, WINDOW + script) == [[{"t": 1000, "in": 5}], newest]
+
+
 def test_a_gap_breaks_the_line(module: Page) -> None:
     script = "return withGaps([{t: 0}, {t: 1000}, {t: 2000}, {t: 60000}]).length;"
     assert run(module, WINDOW + script) == 6

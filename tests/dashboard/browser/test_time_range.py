@@ -50,6 +50,7 @@ def test_the_picker_changes_every_part_in_place(opened: Page) -> None:
     opened.get_by_role("link", name="Last 6 h").click()
     expect(opened).to_have_url(re.compile(r"\?range=6h$"))
     expect(opened.locator("#strip .top b")).to_have_text("Last 6 h")
+    opened.locator("#nodes").scroll_into_view_if_needed()
     expect(opened.locator("#nodes th").nth(3)).to_have_text("Last 6 h")
     opened.locator("#charts").scroll_into_view_if_needed()
     eventually(opened, f"{AXIS.format('latency')}[1] - {AXIS.format('latency')}[0] > 21590000")
