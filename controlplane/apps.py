@@ -13,7 +13,12 @@ class ControlPlaneConfig(AppConfig):
     def ready(self) -> None:
         """Connect the receivers of log-ins, log-outs and changes of access."""
         # Its models are loaded by now, not when this module is imported.
-        from controlplane.logins import signals, single_sign_on  # noqa: PLC0415
+        from controlplane.logins import (  # noqa: PLC0415
+            breached_passwords,
+            signals,
+            single_sign_on,
+        )
 
         single_sign_on.check()
+        breached_passwords.check()
         signals.connect()

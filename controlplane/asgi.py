@@ -41,9 +41,12 @@ from controlplane.serving.socket_errors import close_on_loss  # noqa: E402
 # All pages and endpoints now, not with the first request.
 import_module(settings.ROOT_URLCONF)
 django_application = PooledHandler(settings.WEB_THREADS)
-queued_logins = LoginQueue(
-    django_application, frozenset({reverse("login"), reverse("password-change")})
-)
+# What hashes a password, or compares a code.
+_QUEUED = (
+    "login", "login-code", "login-factor", "password-change", "session-end", "sessions-end",
+    "second-factor-start", "second-factor-remove",
+)  # fmt: skip
+queued_logins = LoginQueue(django_application, frozenset(reverse(name) for name in _QUEUED))
 
 
 async def is_known(scope: dict[str, Any]) -> bool:

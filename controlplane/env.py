@@ -47,6 +47,14 @@ def flag(name: str, *, default: bool = False) -> bool:
     return value in TRUE
 
 
+def choice(name: str, allowed: tuple[str, ...]) -> str:
+    """Return one of the allowed words, the first if the variable is unset."""
+    value = text(name, allowed[0])
+    if value not in allowed:
+        raise EnvironmentValueError(name, value, f"must be {' or '.join(allowed)}")
+    return value
+
+
 def words(name: str, default: str) -> list[str]:
     """Return the comma-separated words of a variable."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]

@@ -53,6 +53,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "controlplane.logins.middleware.check_login_session",
+    "controlplane.logins.middleware.record_refusals",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -219,6 +220,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "controlplane.logins.context_words.ContextWordsValidator"},
+    {"NAME": "controlplane.logins.breached_passwords.BreachedPasswordsValidator"},
     {"NAME": "controlplane.logins.signals.PasswordChanges"},
 ]
 # Single sign-on by an OpenID Connect provider; off without an issuer.
@@ -231,6 +233,14 @@ OIDC_USER_CLAIM = env.text("WEIR_OIDC_USER_CLAIM", "preferred_username")
 OIDC_GROUPS_CLAIM = env.text("WEIR_OIDC_GROUPS_CLAIM", "groups")
 # The role of a group of the provider, for example weir-admins=admin,analysts=viewer.
 OIDC_ROLES = env.mapping("WEIR_OIDC_ROLES")
+# The authentication context classes (acr) of which a log-in must have one, and the largest age of
+# the log-in at the provider in minutes; none and 0: the provider decides.
+OIDC_ACR_VALUES = env.text("WEIR_OIDC_ACR_VALUES").split()
+OIDC_MAX_AGE = timedelta(minutes=env.integer("WEIR_OIDC_MAX_AGE_MINUTES", 0, 0, 60 * 24 * 30))
+# Whether users with a password may or must have a second factor.
+SECOND_FACTOR = env.choice("WEIR_SECOND_FACTOR", ("optional", "required"))
+# A file of the passwords of known breaches (SHA-1 in order); "" for none.
+BREACHED_PASSWORDS = env.text("WEIR_BREACHED_PASSWORDS")
 # Whether users may log in with a password as well.
 PASSWORD_LOGIN = env.flag("WEIR_PASSWORD_LOGIN", default=True)
 

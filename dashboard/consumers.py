@@ -4,6 +4,7 @@ import asyncio
 from abc import abstractmethod
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 
 from channels.db import database_sync_to_async
@@ -13,6 +14,7 @@ from django.db import OperationalError
 from django.urls import path
 
 from algorithms.strict_json import BadJson, Bounds, read_bounded
+from controlplane.access import refusals
 from controlplane.clusters.listing import newest_samples, visible_cluster
 from controlplane.errors import NotFound
 from controlplane.events.publish import FLEET, group
@@ -72,6 +74,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         """Accept authorized users; others are rejected during the handshake."""
         self.group = await database_sync_to_async(self.authorize)()
         if not self.group or self.user_id is None:
+            await database_sync_to_async(self._record_refusal)()
             await self.close()
             return
         if _open_sockets[self.user_id] >= settings.MAX_SOCKETS_PER_USER:
@@ -87,6 +90,16 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return
         await self.accept()
         self.checks = asyncio.create_task(self._check_periodically())
+
+    def _record_refusal(self) -> None:
+        actor = actor_of_session(self.scope["session"])
+        if actor is not None:
+            client = self.scope.get("client")
+            refusals.record(
+                replace(actor, address=client[0] if client else None),
+                f"WebSocket {type(self).__name__}",
+                f"WebSocket {self.scope['path']}",
+            )
 
     async def disconnect(self, code: int) -> None:
         """Leave the groups."""

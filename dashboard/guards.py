@@ -48,6 +48,8 @@ def anyone_page(view: Page[P]) -> Anyone[P]:
             require_member(page.actor)
             return view(page, *args, **kwargs)
         except Forbidden as refusal:
+            # The audit log has it.
+            request.refusal = str(refusal)  # type: ignore[attr-defined]
             raise PermissionDenied(str(refusal)) from None
         except NotFound as missing:
             raise Http404(str(missing)) from None

@@ -4,7 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from dashboard import access, grants, site, system
-from dashboard.account import login
+from dashboard.account import login, login_steps, second_factor, users
 from dashboard.account import views as account
 from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
@@ -237,13 +237,19 @@ _webhooks: list[URLPattern] = [
 
 _account: list[URLPattern] = [
     path("login/", login.PasswordLogin.as_view(), name="login"),
+    path("login/code/", login_steps.enter_code, name="login-code"),
+    path("login/second-factor/", login_steps.set_up_factor, name="login-factor"),
     path("login/sso/", login.start_single_sign_on, name="sso"),
     path("login/sso/callback/", login.finish_single_sign_on, name="sso-callback"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", account.show, name="account"),
     path("account/password/", account.change_password, name="password-change"),
-    path("account/sessions/<uuid:identity>/end/", account.end_session, name="session-end"),
+    path("account/sessions/end-one/", account.end_session, name="session-end"),
     path("account/sessions/end/", account.end_all_sessions, name="sessions-end"),
+    path("account/second-factor/", second_factor.show, name="second-factor"),
+    path("account/second-factor/start/", second_factor.start, name="second-factor-start"),
+    path("account/second-factor/confirm/", second_factor.confirm, name="second-factor-confirm"),
+    path("account/second-factor/remove/", second_factor.remove, name="second-factor-remove"),
 ]
 
 _CLUSTER = [
@@ -265,6 +271,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("grants/", grants.list_grants, name="grants"),
     path("grants/set/", grants.set_grant, name="grant-set"),
     path("grants/revoke/", grants.revoke_grant, name="grant-revoke"),
+    path("users/end-sessions/", users.end_sessions, name="user-sessions-end"),
+    path("users/remove-second-factor/", users.remove_factor, name="user-factor-remove"),
     path("tokens/", access.list_tokens, name="tokens"),
     path("tokens/make/", access.make_token, name="token-make"),
     path("tokens/<int:pk>/revoke/", access.revoke_token, name="token-revoke"),

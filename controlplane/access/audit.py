@@ -21,8 +21,10 @@ from controlplane.pagination.filter_text import (
 )
 from controlplane.pagination.listing import Filters, Listing, text_filter
 
-# Actions about authentication: their names begin with these words.
-AUTHENTICATION: Final = ("login", "logout", "password", "session", "token")
+# Actions about authentication and refusals: their names begin with these words.
+AUTHENTICATION: Final = (
+    "access", "login", "logout", "password", "second_factor", "session", "token",
+)  # fmt: skip
 _AUTHENTICATION: Final = Q(
     *((f"action__{how}", f"{word}{end}") for word in AUTHENTICATION
       for how, end in (("exact", ""), ("startswith", "."))),

@@ -6,13 +6,14 @@ all accounts from an address, and of an account from all addresses that it was n
 an attacker who tries the passwords of a known user locks out strangers, not the user.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Final
 
-from django.db import OperationalError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
@@ -37,17 +38,24 @@ MAX_ENTRIES_OF_ALL: Final = 500
 # Expired tokens that a script keeps sending are recorded once in this time, then as a count.
 TOKEN_PERIOD: Final = timedelta(hours=1)
 
+_TRIES: Final = 10
 _PASSWORD: Final = FailedAttempts.Kind.PASSWORD
+_CODE: Final = FailedAttempts.Kind.CODE
 _TOKEN: Final = FailedAttempts.Kind.TOKEN
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt that is counted: `subject` is the account, `network` the client's address."""
+    """An attempt that is counted: `subject` is the account, `network` the client's address.
+
+    `kind`: of a password, or of a code of a second factor. A right password takes back attempts of
+    passwords only, so a person who knows it cannot try codes without limit.
+    """
 
     subject: str
     network: str
     is_known: bool
+    kind: str = _PASSWORD
 
     def limits(self) -> list[tuple[str, str, int]]:
         """Return the counts of this attempt: subject, network, the number that locks."""
@@ -58,25 +66,25 @@ class Attempt:
         return counted if self.is_known else [*counted, (self.subject, "", MAX_OF_STRANGERS)]
 
 
-def begin(subject: str, address: str | None) -> Attempt:
+def begin(subject: str, address: str | None, kind: str = _PASSWORD) -> Attempt:
     """Count an attempt and return it. Raises `Busy` with the code locked_out, without a write."""
     now = timezone.now()
     known = LoginSession.objects.filter(
         user__username=subject, address=address, started_at__gt=now - KNOWN_FOR
     )
-    attempt = Attempt(subject, network_of(address), address is not None and known.exists())
-    limits = attempt.limits()
-    _refuse_locked(limits, now)
+    is_known = address is not None and known.exists()
+    attempt = Attempt(subject, network_of(address), is_known, kind)
+    _refuse_locked(attempt, now)
     with transaction.atomic():
-        for of, network, limit in limits:
-            _count(of, network, limit, now)
+        for of, network, limit in attempt.limits():
+            _count(kind, of, network, limit, now)
     return attempt
 
 
 @transaction.atomic
 def succeed(attempt: Attempt) -> None:
     """Take the attempt back, and forget the failures of this account from this address."""
-    of_all = FailedAttempts.objects.filter(kind=_PASSWORD)
+    of_all = FailedAttempts.objects.filter(kind=attempt.kind)
     of_all.filter(subject=attempt.subject, address=attempt.network).delete()
     for of, network, limit in attempt.limits()[1:]:
         counted = of_all.filter(subject=of, address=network, attempts__gt=0)
@@ -87,15 +95,15 @@ def succeed(attempt: Attempt) -> None:
 @transaction.atomic
 def fail(attempt: Attempt, actor: Actor, label: str) -> None:
     """Record a failed attempt: first ones and lock-outs in entries of their own, others counted."""
-    of_all = FailedAttempts.objects.filter(kind=_PASSWORD)
+    of_all = FailedAttempts.objects.filter(kind=attempt.kind)
     row = of_all.filter(subject=attempt.subject, address=attempt.network).first()
     if row is None:
         return
     if row.attempts == MAX_OF_ACCOUNT:
         of_all.filter(pk=row.pk).update(unrecorded=0)
-        audit.record(actor, "login.locked", label, after=_locked(row.attempts))
-    elif row.attempts == 1 and _has_room(attempt.network):
-        audit.record(actor, "login.failed", label)
+        audit.record(actor, "login.locked", label, after=_locked(attempt.kind, row.attempts))
+    elif row.attempts == 1 and _has_room(attempt.kind, attempt.network):
+        audit.record(actor, "login.failed", label, after=_step(attempt.kind))
     else:
         of_all.filter(pk=row.pk).update(unrecorded=F("unrecorded") + 1)
     _record_other_locks(attempt, actor)
@@ -125,7 +133,7 @@ def record_expired_token(actor: Actor, label: str, subject: str) -> None:
 def housekeep(now: datetime, actor: Actor) -> int:
     """Record the counted attempts of ended periods, one entry per address; return deleted rows."""
     deleted = 0
-    for kind, period in ((_PASSWORD, PERIOD), (_TOKEN, TOKEN_PERIOD)):
+    for kind, period in ((_PASSWORD, PERIOD), (_CODE, PERIOD), (_TOKEN, TOKEN_PERIOD)):
         over = FailedAttempts.objects.filter(kind=kind, since__lt=now - period)
         over = over.exclude(locked_until__gt=now)
         with transaction.atomic():
@@ -135,16 +143,17 @@ def housekeep(now: datetime, actor: Actor) -> int:
 
 
 def _record_counted(kind: str, over: "QuerySet[FailedAttempts]", actor: Actor) -> None:
-    action = "login.failed" if kind == _PASSWORD else "token.expired"
+    action = "token.expired" if kind == _TOKEN else "login.failed"
     rows = over.filter(unrecorded__gt=0).order_by().values("address")
     for row in rows.annotate(attempts=Sum("unrecorded"), subjects=Count("pk")):
         after = {"address": row["address"], "attempts": row["attempts"]}
-        audit.record(actor, action, "several", after=after | {"subjects": row["subjects"]})
+        after |= {"subjects": row["subjects"], **_step(kind)}
+        audit.record(actor, action, "several", after=after)
 
 
-def _refuse_locked(limits: list[tuple[str, str, int]], now: datetime) -> None:
-    locked = FailedAttempts.objects.filter(kind=_PASSWORD, locked_until__gt=now)
-    of_these = (Q(subject=subject, address=network) for subject, network, _ in limits)
+def _refuse_locked(attempt: Attempt, now: datetime) -> None:
+    locked = FailedAttempts.objects.filter(kind=attempt.kind, locked_until__gt=now)
+    of_these = (Q(subject=subject, address=network) for subject, network, _ in attempt.limits())
     until = locked.filter(reduce(or_, of_these)).aggregate(until=Max("locked_until"))["until"]
     if until is not None:
         raise _locked_out(until - now)
@@ -156,13 +165,8 @@ def _locked_out(left: timedelta) -> Busy:
     return Busy("locked_out", text, after_s)
 
 
-def _count(subject: str, network: str, limit: int, now: datetime) -> None:
-    row, _ = FailedAttempts.objects.select_for_update().get_or_create(
-        kind=_PASSWORD,
-        subject=subject,
-        address=network,
-        defaults={"since": now, "last_at": now},
-    )
+def _count(kind: str, subject: str, network: str, limit: int, now: datetime) -> None:
+    row = _locked_row(kind, subject, network, now)
     if now - row.since > PERIOD:
         row.since, row.attempts, row.locked_until = now, 0, None
     if row.locked_until is not None:
@@ -175,20 +179,37 @@ def _count(subject: str, network: str, limit: int, now: datetime) -> None:
     row.save()
 
 
-def _has_room(network: str) -> bool:
+def _locked_row(kind: str, subject: str, network: str, now: datetime) -> FailedAttempts:
+    """Return the row of a count, locked until the end of the transaction."""
+    key = {"kind": kind, "subject": subject, "address": network}
+    rows = FailedAttempts.objects.select_for_update()
+    for _ in range(_TRIES):
+        # A parallel attempt may create the row and, as it succeeds, delete it again.
+        with suppress(IntegrityError):
+            return rows.get_or_create(**key, defaults={"since": now, "last_at": now})[0]
+    return rows.get_or_create(**key, defaults={"since": now, "last_at": now})[0]
+
+
+def _has_room(kind: str, network: str) -> bool:
     """Return True if the audit log gets another entry in this period, for this address."""
-    rows = FailedAttempts.objects.filter(kind=_PASSWORD).exclude(subject="").exclude(address="")
+    rows = FailedAttempts.objects.filter(kind=kind).exclude(subject="").exclude(address="")
     of_address = rows.filter(address=network).count()
     return of_address <= MAX_ENTRIES and rows.count() <= MAX_ENTRIES_OF_ALL
 
 
 def _record_other_locks(attempt: Attempt, actor: Actor) -> None:
     for of, network, limit in attempt.limits()[1:]:
-        row = FailedAttempts.objects.filter(kind=_PASSWORD, subject=of, address=network).first()
+        rows = FailedAttempts.objects.filter(kind=attempt.kind)
+        row = rows.filter(subject=of, address=network).first()
         if row is not None and row.attempts == limit:
             label = "all accounts from this address" if network else f"{of} from new addresses"
-            audit.record(actor, "login.locked", label, after=_locked(limit))
+            audit.record(actor, "login.locked", label, after=_locked(attempt.kind, limit))
 
 
-def _locked(attempts: int) -> dict[str, int]:
-    return {"attempts": attempts, "seconds": round(COOL_OFF.total_seconds())}
+def _locked(kind: str, attempts: int) -> dict[str, int | str]:
+    return {"attempts": attempts, "seconds": round(COOL_OFF.total_seconds()), **_step(kind)}
+
+
+def _step(kind: str) -> dict[str, str]:
+    """Return what an entry names besides: nothing for passwords."""
+    return {"step": "second factor"} if kind == _CODE else {}

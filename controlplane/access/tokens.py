@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from controlplane.access import audit, failed_attempts
 from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor, require, require_member
+from controlplane.access.second_factor_rule import require_factor
 from controlplane.access.user_lock import lock_user
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded
 from controlplane.models import ApiToken, Cluster
@@ -58,11 +59,13 @@ def make(
     """Create a token of the actor; return its row and the secret, which is not stored.
 
     `role`: the highest role of the token; `cluster`: the only cluster that it is valid for. Raises
-    `Forbidden` if the actor uses a token, `Invalid` per field, `Conflict` if there are too many.
+    `Forbidden` if the actor uses a token, `Invalid` per field, `Conflict` if there are too many or
+    the actor lacks a required second factor.
     """
     user = _user(actor)
     if actor.token is not None:
         raise LoginNeeded
+    require_factor(actor)
     if faults := _faults(actor, name, role, cluster, days):
         raise Invalid(faults)
     lock_user(actor)

@@ -14,6 +14,7 @@ from controlplane.api import (
     proposals,
     saved_views,
     storage,
+    users,
 )
 from controlplane.api import health as site_health
 from controlplane.api.clusters import fleet, health, lifecycle, scenarios, shedding
@@ -58,6 +59,7 @@ api.add_router("/tokens", access.tokens_router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
 api.add_router("/grants", grants.router)
+api.add_router("/users", users.router)
 api.add_router("/views", saved_views.router)
 api.add_router("/clusters", grants.of_cluster)
 api.add_router("/alerts", alerts.router)

@@ -13,9 +13,9 @@ from django.utils.crypto import constant_time_compare
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
-from controlplane.access.roles import Actor, Automatic
-from controlplane.errors import Forbidden, LoginNeeded
+from controlplane.access.roles import ADMIN, Actor, Automatic, require
 from controlplane.logins.changes import announce_access_change
+from controlplane.logins.reauthentication import confirm_if_any, person_of
 from controlplane.models import LoginSession
 from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.lookup import row_by
@@ -89,28 +89,51 @@ def end(rows: "QuerySet[LoginSession]", reason: str) -> int:
 
 def sessions_of(actor: Actor) -> "QuerySet[LoginSession]":
     """Return the open sessions of the actor, newest first. Raises `Forbidden` for a token."""
-    if actor.token is not None:
-        raise LoginNeeded
-    if not isinstance(actor.user, User):
-        raise Forbidden("login")
+    return _open_sessions(person_of(actor))
+
+
+def _open_sessions(user: User) -> "QuerySet[LoginSession]":
     oldest = timezone.now() - settings.SESSION_MAX_AGE
-    rows = LoginSession.objects.filter(user=actor.user, ended_at=None, started_at__gt=oldest)
+    rows = LoginSession.objects.filter(user=user, ended_at=None, started_at__gt=oldest)
     return rows.filter(seen_at__gt=timezone.now() - settings.SESSION_IDLE)
 
 
-@transaction.atomic
-def revoke(actor: Actor, identity: str) -> None:
-    """End one of the actor's sessions. Raises `NotFound`, `Forbidden`."""
+def revoke(actor: Actor, identity: str, password: str = "") -> LoginSession:
+    """End one of the actor's sessions, after the password of a user who has one; return it.
+
+    Raises `NotFound`, and as `confirm_if_any`.
+    """
     row = row_by(sessions_of(actor), "session", pk=identity)
-    end(LoginSession.objects.filter(pk=row.pk), Ended.REVOKED)
-    audit.record(actor, "session.end", _label(row))
+    confirm_if_any(actor, password)
+    with transaction.atomic():
+        end(LoginSession.objects.filter(pk=row.pk), Ended.REVOKED)
+        audit.record(actor, "session.end", _label(row))
+    return row
+
+
+def revoke_all(actor: Actor, password: str = "") -> int:
+    """End all sessions of the actor, this one as well; return how many.
+
+    After the password of a user who has one. Raises as `confirm_if_any`.
+    """
+    user = confirm_if_any(actor, password)
+    return _end_all(actor, user, "")
+
+
+def end_all_of(actor: Actor, username: str, reason: str = "") -> int:
+    """End all sessions of a user, as an admin of all clusters; return how many.
+
+    Tokens of the user stay valid. Raises `Forbidden`, `NotFound`.
+    """
+    require(actor, ADMIN)
+    return _end_all(actor, row_by(User.objects.all(), "user", username=username), reason)
 
 
 @transaction.atomic
-def revoke_all(actor: Actor) -> int:
-    """End all sessions of the actor, this one as well; return how many. Raises `Forbidden`."""
-    count = end(sessions_of(actor), Ended.REVOKED)
-    audit.record(actor, "session.end_all", f"user {actor.name}", after={"sessions": count})
+def _end_all(actor: Actor, user: User, reason: str) -> int:
+    count = end(_open_sessions(user), Ended.REVOKED)
+    after = {"sessions": count}
+    audit.record(actor, "session.end_all", f"user {user.username}", reason=reason, after=after)
     return count
 
 

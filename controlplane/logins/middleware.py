@@ -1,14 +1,18 @@
-"""Middleware: sessions end with their row, and no response of a user is stored by a cache."""
+"""Middleware: sessions end with their row, refusals are recorded, and no cache stores responses."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from http import HTTPStatus
 
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from controlplane.access import refusals
+from controlplane.access.roles import actor_of
 from controlplane.logins.login_sessions import KEY, ending_of, record_ending, record_use
-from controlplane.models import LoginSession
+from controlplane.models import ApiToken, LoginSession
 
 Respond = Callable[[HttpRequest], HttpResponse]
 
@@ -37,6 +41,32 @@ def forbid_storage(get_response: Respond) -> Respond:
         return response
 
     return respond
+
+
+def record_refusals(get_response: Respond) -> Respond:
+    """Return the middleware that records what a user of a session or token may not do (403)."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if response.status_code == HTTPStatus.FORBIDDEN:
+            _record_refusal(request)
+        return response
+
+    return respond
+
+
+def _record_refusal(request: HttpRequest) -> None:
+    actor, token = actor_of(request), getattr(request, "auth", None)
+    if isinstance(token, ApiToken):
+        actor = replace(actor, user=token.user, token=token.pk)
+    route = request.resolver_match.route if request.resolver_match else request.path
+    refusals.record(
+        actor,
+        f"{request.method} {route}",
+        f"{request.method} {request.path}",
+        cluster=getattr(request, "cluster", None),
+        reason=getattr(request, "refusal", ""),
+    )
 
 
 def _is_open(request: HttpRequest) -> bool:

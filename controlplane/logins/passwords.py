@@ -1,14 +1,13 @@
 """Change of the own password."""
 
-from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from controlplane.access import failed_attempts
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Forbidden, Invalid, LoginNeeded
+from controlplane.errors import Invalid
+from controlplane.logins.reauthentication import confirm_password
 from controlplane.models import LoginSession
 
 
@@ -19,18 +18,7 @@ def change(actor: Actor, session: str, current: str, new: str, repeated: str) ->
     to log in. Raises `Invalid` per field, `Busy` after too many attempts, `Conflict` for a user
     without a password, `Forbidden`.
     """
-    if actor.token is not None:
-        raise LoginNeeded
-    if not isinstance(actor.user, User):
-        raise Forbidden("login")
-    user = User.objects.get(pk=actor.user.pk)
-    if not user.has_usable_password():
-        raise Conflict("no_password", "Your account has no password: it logs in by single sign-on")
-    attempt = failed_attempts.begin(user.username, actor.address)
-    if not check_password(current, user.password):
-        failed_attempts.fail(attempt, actor, f"user {user.username}")
-        raise Invalid({"current": ["This is not your password"]})
-    failed_attempts.succeed(attempt)
+    user = confirm_password(actor, current, "current")
     _validate(user, new, repeated)
     user.set_password(new)
     user.changed_by = actor  # type: ignore[attr-defined]

@@ -61,7 +61,10 @@ def _logged_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
     by_sso = getattr(user, "backend", "") == SSO_BACKEND
     via = LoginSession.Via.SSO if by_sso else LoginSession.Via.PASSWORD
     login_sessions.start(request, user, via)
-    audit.record(_by(user, request), "login", f"user {user.get_username()}", after={"via": via})
+    after = {"via": str(via)}
+    if factor := getattr(user, "factor", ""):
+        after["factor"] = factor
+    audit.record(_by(user, request), "login", f"user {user.get_username()}", after=after)
 
 
 def _by(user: User, request: HttpRequest) -> Actor:

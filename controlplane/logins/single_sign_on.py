@@ -19,6 +19,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseRedirect
+from django.utils import timezone
 from joserfc.errors import JoseError
 from requests import RequestException
 
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 TIMEOUT_S: Final = 5
 # How long a person may take at the provider; the anonymous session is deleted then.
 FLOW_S: Final = 600
+# By how much the clocks of Weir and the provider may differ.
+CLOCK_S: Final = 60
 MAX_NAME: Final = 150
 Claims = Mapping[str, Any]
 
@@ -71,7 +74,8 @@ def begin(request: HttpRequest, callback: str) -> HttpResponseRedirect:
     if not request.user.is_authenticated:
         request.session.set_expiry(FLOW_S)
     try:
-        response: HttpResponseRedirect = _client().authorize_redirect(request, callback)
+        wanted = _requested_strength()
+        response: HttpResponseRedirect = _client().authorize_redirect(request, callback, **wanted)
     except (AuthlibBaseError, RequestException, ValueError) as error:
         raise _away(error) from error
     return response
@@ -80,8 +84,9 @@ def begin(request: HttpRequest, callback: str) -> HttpResponseRedirect:
 def finish(request: HttpRequest) -> User:
     """Log in the user that the provider has authenticated, and return it.
 
-    Raises `Conflict` with the code not_authenticated for an invalid response of the provider or
-    no_role for a user without a group that has a role, and `Away`.
+    Raises `Conflict` with the code not_authenticated for an invalid response of the provider,
+    weak_login or old_login for a log-in there that does not suffice, or no_role for a user without
+    a group that has a role, and `Away`.
     """
     try:
         claims = _claims(request)
@@ -94,11 +99,8 @@ def finish(request: HttpRequest) -> User:
         raise Conflict("not_authenticated", text) from error
     user = authenticate(request, claims=claims)
     if user is None:
-        label = f"subject {claims['sub']}"[:200]
-        actor = Automatic("anonymous", client_address(request), request_id(request))
-        audit.record(actor, "login.refused", label, after={"reason": "no_role"})
         text = "Your account has no role in Weir: ask an administrator"
-        raise Conflict("no_role", text)
+        raise _refused(request, claims, Conflict("no_role", text))
     login(request, user)
     return user
 
@@ -116,13 +118,53 @@ def _claims(request: HttpRequest) -> Claims:
     """Return the validated claims; groups that the ID token lacks are read at the provider."""
     client = _client()
     token = client.authorize_access_token(request)
+    # Of the signed ID token alone: the user info does not describe the log-in.
     claims = dict(token["userinfo"])
+    _check_strength(request, claims)
     if settings.OIDC_GROUPS_CLAIM not in claims and client.server_metadata.get("userinfo_endpoint"):
         more = client.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
             raise ValueError("the user info is of another subject")
         claims = {**more, **claims}
     return claims
+
+
+def _requested_strength() -> dict[str, str | int]:
+    """Return the parameters of the request about the log-in (OpenID Connect Core, 3.1.2.1)."""
+    wanted: dict[str, str | int] = {}
+    if settings.OIDC_ACR_VALUES:
+        wanted["acr_values"] = " ".join(settings.OIDC_ACR_VALUES)
+    if settings.OIDC_MAX_AGE:
+        wanted["max_age"] = round(settings.OIDC_MAX_AGE.total_seconds())
+    return wanted
+
+
+def _check_strength(request: HttpRequest, claims: Claims) -> None:
+    """Raise `Conflict` if the log-in at the provider is of another class, or too long ago.
+
+    A provider may ignore what was requested (OpenID Connect Core, 5.5.1.1).
+    """
+    allowed, acr = settings.OIDC_ACR_VALUES, claims.get("acr")
+    if allowed and acr not in allowed:
+        text = "Weir requires another method of log-in at the provider: choose it there"
+        data = {"acr": str(acr or "none")[:100], "required": " or ".join(allowed)}
+        raise _refused(request, claims, Conflict("weak_login", text, data))
+    if not settings.OIDC_MAX_AGE:
+        return
+    since = claims.get("auth_time")
+    longest_s = settings.OIDC_MAX_AGE.total_seconds() + CLOCK_S
+    is_time = isinstance(since, int | float) and not isinstance(since, bool)
+    if not is_time or not -CLOCK_S <= timezone.now().timestamp() - float(str(since)) <= longest_s:
+        text = "Your log-in at the provider is too long ago: log in there again"
+        raise _refused(request, claims, Conflict("old_login", text))
+
+
+def _refused(request: HttpRequest, claims: Claims, refusal: Conflict) -> Conflict:
+    """Record a refused person of the provider, and return the refusal."""
+    label = f"subject {claims['sub']}"[:200]
+    actor = Automatic("anonymous", client_address(request), request_id(request))
+    audit.record(actor, "login.refused", label, after={"reason": refusal.code, **refusal.data})
+    return refusal
 
 
 @transaction.atomic

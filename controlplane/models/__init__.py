@@ -27,6 +27,8 @@ from controlplane.models.login import (
     FailedAttempts,
     InitialPassword,
     LoginSession,
+    RecoveryCode,
+    SecondFactor,
 )
 from controlplane.models.partitioning import KeySkew
 from controlplane.models.policy import Blackout, Exclusion, Policy
@@ -87,12 +89,14 @@ __all__ = [
     "ProposalComment",
     "Query",
     "QueryStream",
+    "RecoveryCode",
     "Redirection",
     "ReplicationBound",
     "RoutineActions",
     "RoutingVersion",
     "SavedView",
     "Scenario",
+    "SecondFactor",
     "SheddingInterval",
     "SkippedBatch",
     "Snapshot",

@@ -53,17 +53,20 @@ class LoginSession(models.Model):
 class FailedAttempts(models.Model):
     """Failed attempts to authenticate by one subject from one address, in one period.
 
-    `subject`: the account as it was entered (for `password`), or the label of a token (for
-    `token`); "" counts all accounts from an address. `address`: "" counts an account over all
-    addresses that it was never used from. `unrecorded`: attempts that the audit log does not have
-    yet.
+    `subject`: the account as it was entered (for `password` and `code`, of a second factor), the
+    label of a token (for `token`), or a user's id and an operation that the user's role does not
+    allow (for `refusal`); "" counts all accounts from an address. `address`: "" counts an account
+    over all addresses that it was never used from. `unrecorded`: attempts that the audit log does
+    not have yet.
     """
 
     class Kind(models.TextChoices):
         """What was tried."""
 
         PASSWORD = "password"  # noqa: S105 - a label
+        CODE = "code"
         TOKEN = "token"  # noqa: S105 - a label
+        REFUSAL = "refusal"
 
     kind = models.CharField(max_length=10, choices=Kind)
     subject = models.CharField(max_length=150, blank=True)
@@ -102,6 +105,46 @@ class InitialPassword(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} until {self.expires_at:%Y-%m-%d}"
+
+
+class SecondFactor(models.Model):
+    """An authenticator of a user, which computes codes from a secret and the time (RFC 6238).
+
+    `nonce`: random bits from which the secret is derived by Django's key, so that the row alone
+    computes no code. `confirmed_at`: the first right code; null while the user sets it up.
+    `last_step`: the newest time step (of 30 s) whose code was accepted; each counts once.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="second_factor",
+    )
+    nonce = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True, blank=True)
+    last_step = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user}"
+
+
+class RecoveryCode(models.Model):
+    """A code that replaces a code of the authenticator once; only its sha256 is kept."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes"
+    )
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "digest"], name="recovery_code_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.user}"
 
 
 class ExternalIdentity(models.Model):

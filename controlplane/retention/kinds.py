@@ -13,6 +13,7 @@ from django.conf import settings
 from controlplane import arrivals, scenarios, watch
 from controlplane.alerts import listing as alerts
 from controlplane.integrations import attached_housekeeping, deliveries, idempotency
+from controlplane.logins import second_factor
 from controlplane.partitioning import skew_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.results import edge_periods, window_retention
@@ -64,6 +65,9 @@ KINDS: Final = (
         lambda now: rows.prune_routing(), always="those of proposals, and unpublished ones"),
     RetentionKind("sessions", ("LoginSession", "FailedAttempts"), "30 days after their end",
         rows.prune_sessions, always="open sessions"),
+    RetentionKind("second factors", ("SecondFactor", "RecoveryCode"),
+        "ten minutes without the first code; codes until they are used",
+        second_factor.housekeep, always="confirmed factors, until they are removed"),
     RetentionKind("attached jobs", ("AttachedJob", "AttachedQuery", "AttachedProgress"),
         "progress for a day, jobs for 7 days after their last report",
         attached_housekeeping.prune),

@@ -12,7 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET
 
 from controlplane.errors import Away, Conflict, TryLater, WeirError
-from controlplane.logins import single_sign_on
+from controlplane.logins import second_factor, second_step, single_sign_on
 from controlplane.logins.password_backend import refusal_of
 
 TEMPLATE = "dashboard/login.html"
@@ -31,11 +31,23 @@ class PasswordLogin(LoginView):
         """Add what the page offers besides the form."""
         return super().get_context_data(**kwargs) | _offers()
 
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Begin the session, or ask for the second factor first."""
+        user = form.get_user()
+        step = second_step.step_of(self.request, user)
+        if not step:
+            return super().form_valid(form)
+        second_step.hold(self.request, user, self.get_success_url())
+        if step == second_step.SET_UP:
+            second_factor.start_setup(user)
+            return redirect("login-factor")
+        return redirect("login-code")
+
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         """Show that the password is wrong, or why it was refused."""
         refusal = refusal_of(self.request)
         context = self.get_context_data(form=form, refusal=refusal)
-        return _refused(self.render_to_response(context), refusal)
+        return refused(self.render_to_response(context), refusal)
 
 
 @require_GET
@@ -47,7 +59,7 @@ def start_single_sign_on(request: HttpRequest) -> HttpResponse:
     try:
         return single_sign_on.begin(request, request.build_absolute_uri(reverse("sso-callback")))
     except Away as away:
-        return _page(request, away)
+        return login_page(request, away)
 
 
 @require_GET
@@ -59,26 +71,28 @@ def finish_single_sign_on(request: HttpRequest) -> HttpResponse:
     try:
         single_sign_on.finish(request)
     except (Away, Conflict) as refusal:
-        return _page(request, refusal)
+        return login_page(request, refusal)
     hosts = {request.get_host()}
     is_own = url_has_allowed_host_and_scheme(wanted, hosts, require_https=request.is_secure())
     return redirect(wanted if is_own else resolve_url(settings.LOGIN_REDIRECT_URL))
 
 
-def _page(request: HttpRequest, refusal: WeirError) -> HttpResponse:
+def login_page(request: HttpRequest, refusal: WeirError) -> HttpResponse:
+    """Render the page of the log-in with the reason of a refusal."""
     context = {"refusal": refusal, "form": AuthenticationForm(request)} | _offers()
-    return _refused(render(request, TEMPLATE, context), refusal)
+    return refused(render(request, TEMPLATE, context), refusal)
 
 
-def _offers() -> dict[str, Any]:
-    sso = settings.OIDC_NAME if single_sign_on.is_enabled() else ""
-    return {"sso": sso, "has_passwords": settings.PASSWORD_LOGIN}
-
-
-def _refused(response: HttpResponse, refusal: WeirError | None) -> HttpResponse:
+def refused(response: HttpResponse, refusal: WeirError | None) -> HttpResponse:
+    """Return the response with the status of a refusal, if there is one."""
     if isinstance(refusal, TryLater):
         response.status_code = 503 if isinstance(refusal, Away) else 429
         response["Retry-After"] = str(refusal.after_s)
     elif refusal is not None:
         response.status_code = 403
     return response
+
+
+def _offers() -> dict[str, Any]:
+    sso = settings.OIDC_NAME if single_sign_on.is_enabled() else ""
+    return {"sso": sso, "has_passwords": settings.PASSWORD_LOGIN}

@@ -1,7 +1,9 @@
-"""The page of the own account: change the password, list and end sessions."""
+"""The page of the own account: password, second factor, sessions."""
 
+import uuid
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
@@ -11,11 +13,14 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from controlplane.access.roles import actor_of
-from controlplane.errors import Busy, Invalid, NotFound
-from controlplane.logins import login_sessions, passwords
+from controlplane.access.second_factor_rule import is_required
+from controlplane.errors import Busy, Fields, Invalid, NotFound
+from controlplane.logins import login_sessions, passwords, second_factor
 from controlplane.logins.login_sessions import KEY
 from dashboard.guards import Anyone, P, Page, PageRequest
 from dashboard.responses import notify, notify_refusals, render_page
+
+T = TypeVar("T")
 
 
 def own_page(view: Page[P]) -> Anyone[P]:
@@ -36,7 +41,7 @@ def own_page(view: Page[P]) -> Anyone[P]:
 @own_page
 def show(request: PageRequest) -> HttpResponse:
     """Render the account."""
-    return _page(request, {})
+    return account_page(request, {})
 
 
 @require_POST
@@ -46,18 +51,18 @@ def change_password(request: PageRequest) -> HttpResponse:
     values = request.POST
     identity = request.session.get(KEY, "")
     with notify_refusals(request):
-        try:
-            user = passwords.change(
+        user, faults, status = faults_of(
+            lambda: passwords.change(
                 request.actor,
                 identity,
                 values.get("current", ""),
                 values.get("new", ""),
                 values.get("repeated", ""),
-            )
-        except Invalid as invalid:
-            return _page(request, invalid.fields, 422)
-        except Busy as locked:
-            return _page(request, {"current": [str(locked)]}, 429)
+            ),
+            "current",
+        )
+        if user is None:
+            return account_page(request, {"errors": faults}, status)
         # A new key, and the hash of the new password: this session goes on.
         update_session_auth_hash(request, user)
         notify(request, "The password is changed. Your other sessions have ended.")
@@ -66,28 +71,62 @@ def change_password(request: PageRequest) -> HttpResponse:
 
 @require_POST
 @own_page
-def end_session(request: PageRequest, identity: str) -> HttpResponse:
-    """End a session of the user."""
-    login_sessions.revoke(request.actor, identity)
-    notify(request, "The session has ended.")
+def end_session(request: PageRequest) -> HttpResponse:
+    """End a session of the user, after the password."""
+    values = request.POST
+    with notify_refusals(request):
+        try:
+            identity = uuid.UUID(values.get("session", ""))
+        except ValueError:
+            raise NotFound("session", values.get("session", "")[:40]) from None
+        password = values.get("password", "")
+        done, faults, status = faults_of(
+            lambda: login_sessions.revoke(request.actor, str(identity), password),
+            "password",
+        )
+        if done is None:
+            return account_page(request, {"session_errors": faults["password"]}, status)
+        notify(request, "The session has ended.")
     return redirect("account")
 
 
 @require_POST
 @own_page
 def end_all_sessions(request: PageRequest) -> HttpResponse:
-    """End all sessions of the user, this one as well."""
-    login_sessions.revoke_all(request.actor)
+    """End all sessions of the user, this one as well, after the password."""
+    password = request.POST.get("password", "")
+    count, faults, status = faults_of(
+        lambda: login_sessions.revoke_all(request.actor, password), "password"
+    )
+    if count is None:
+        return account_page(request, {"session_errors": faults["password"]}, status)
     logout(request)
     return redirect("login")
 
 
-def _page(request: PageRequest, errors: dict[str, list[str]], status: int = 200) -> HttpResponse:
+def faults_of(service: Callable[[], T], field: str) -> tuple[T | None, Fields, int]:
+    """Return what a service returns; or None, its messages per field and the status of the page.
+
+    After too many attempts the message is of `field`. Other errors are raised.
+    """
+    try:
+        return service(), {}, 200
+    except Invalid as invalid:
+        return None, invalid.fields, 422
+    except Busy as locked:
+        return None, {field: [str(locked)]}, 429
+
+
+def account_page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
+    """Render the account, with more values of the template: errors, session_errors."""
     user = request.actor.user
+    has_password = isinstance(user, User) and user.has_usable_password()
     context: dict[str, Any] = {
         "sessions": login_sessions.sessions_of(request.actor),
         "own": request.session.get(KEY, ""),
-        "has_password": isinstance(user, User) and user.has_usable_password(),
-        "errors": errors,
+        "has_password": has_password,
+        "factor": second_factor.status_of(user) if isinstance(user, User) else None,
+        "is_factor_required": is_required(),
+        "errors": {},
     }
-    return render_page(request, "account.html", context, status)
+    return render_page(request, "account.html", context | more, status)

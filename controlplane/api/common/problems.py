@@ -207,7 +207,8 @@ def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
 
 
 def _forbidden(request: HttpRequest, refused: Forbidden) -> HttpResponse:
-    """403: the role is missing."""
+    """403: the role is missing; the audit log has the message."""
+    request.refusal = str(refused)  # type: ignore[attr-defined]
     code = "login_needed" if isinstance(refused, LoginNeeded) else "forbidden"
     data = {"role": refused.role}
     return problem(request, 403, "Not allowed", str(refused), code=code, data=data)

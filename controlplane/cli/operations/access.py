@@ -125,4 +125,10 @@ OPERATIONS: Final = (
     ),
     *_grants("set", "grant a role", (Option("role", required=True, metavar="ROLE"),)),
     *_grants("remove", "remove the role of a user"),
+    Operation("users end-sessions", "POST", "/users/{user}/end-sessions",
+              "end all sessions of a user; tokens stay valid", body=REASON,
+              sentence="{ended} sessions of {user} have ended"),
+    Operation("users remove-second-factor", "DELETE", "/users/{user}/second-factor",
+              "remove the second factor of a user who lost it", query=REASON,
+              sentence="{user} has no second factor"),
 )  # fmt: skip

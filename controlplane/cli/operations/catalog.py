@@ -20,6 +20,7 @@ GROUPS: Final = {
     "audit": "read and verify the audit log",
     "grants": "list, grant and remove roles of users",
     "tokens": "list, create and revoke tokens of the API",
+    "users": "end sessions of users, and remove second factors that they lost",
     "webhooks": "list, create, change and test webhooks",
     "attached": "jobs outside of Weir that report to it",
 }

@@ -10,10 +10,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access import tokens
 from controlplane.models import AuditEntry, Cluster, LoginSession
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db
+JSON = "application/json"
 OLD, NEW = "a long enough password", "another long password"
 
 
@@ -73,23 +75,81 @@ def test_a_session_is_that_of_its_row(user: User) -> None:
     assert status(client) == 302
 
 
+def end(client: Client, session: object, password: str = OLD) -> int:
+    """Return the status of the end of a session."""
+    form = {"session": str(session), "password": password}
+    return client.post("/account/sessions/end-one/", form).status_code
+
+
 def test_log_out_everywhere(user: User) -> None:
+    """After the password, whose attempts are limited."""
     here, there = browser(user), browser(user)
-    assert here.post("/account/sessions/end/").status_code == 302
+    path = "/account/sessions/end/"
+    assert here.post(path).status_code == here.post(path, {"password": NEW}).status_code == 422
+    assert (status(here), status(there)) == (200, 200)
+    assert here.post(path, {"password": OLD}).status_code == 302
     assert (status(here), status(there)) == (302, 302)
     assert "session.end_all" in actions()
 
 
 def test_one_session_is_ended_and_only_an_own_one(user: User) -> None:
     here, there = browser(user), browser(user)
-    other = LoginSession.objects.get(pk=there.session["login"])
-    assert here.post(f"/account/sessions/{other.pk}/end/").status_code == 302
+    other = there.session["login"]
+    assert [end(here, other, password) for password in ("", NEW)] == [422, 422]
+    assert status(there) == 200
+    assert end(here, other) == 302
     assert (status(here), status(there)) == (200, 302)
+    mallory = User.objects.create_user("mallory", password=OLD)
     stranger = Client()
-    stranger.force_login(User.objects.create_user("mallory"))
-    mine = LoginSession.objects.get(pk=here.session["login"])
-    assert stranger.post(f"/account/sessions/{mine.pk}/end/").status_code == 404
+    stranger.force_login(mallory)
+    mine = here.session["login"]
+    assert end(stranger, mine) == end(stranger, "no id") == 302
     assert status(here) == 200
+    assert [end(here, mine, "wrong") for _ in range(6)] == [422] * 5 + [429]
+
+
+def test_a_user_of_single_sign_on_ends_sessions_without_a_password() -> None:
+    user = made.actor("viewer", "ada").user
+    assert isinstance(user, User)
+    user.set_unusable_password()
+    user.save()
+    here, there = Client(), Client()
+    here.force_login(user)
+    there.force_login(user)
+    assert b"session-password" not in here.get("/account/").content
+    assert end(here, there.session["login"], "") == 302
+    assert (status(here), status(there)) == (200, 302)
+    assert here.post("/account/sessions/end/").status_code == 302
+    assert status(here) == 302
+
+
+def test_an_administrator_ends_all_sessions_of_a_user(user: User) -> None:
+    """On the page and by the API; others are refused, and tokens stay valid."""
+    token = tokens.create(user, "script")
+    clients = {}
+    for role in ("approver", "admin"):
+        clients[role] = Client()
+        person = made.actor(role, f"the-{role}").user
+        assert isinstance(person, User)
+        clients[role].force_login(person)
+    form = {"user": "alice", "reason": "left"}
+    victim = browser(user)
+    api = "/api/v1/users/alice/end-sessions"
+    assert clients["approver"].post("/users/end-sessions/", form).status_code == 403
+    assert clients["approver"].post(api, {}, content_type=JSON).status_code == 403
+    assert status(victim) == 200
+    assert clients["admin"].post("/users/end-sessions/", form).status_code == 302
+    assert status(victim) == 302
+    victim = browser(user)
+    done = clients["admin"].post(api, {"reason": "left"}, content_type=JSON)
+    assert (done.status_code, done.json()) == (200, {"ended": 1})
+    assert status(victim) == 302
+    assert status(clients["admin"]) == 200
+    assert Client(headers={"Authorization": f"Bearer {token}"}).get("/api/v1/me").status_code == 200
+    entries = AuditEntry.objects.filter(action="session.end_all", actor="the-admin")
+    assert {(entry.object, entry.reason) for entry in entries} == {("user alice", "left")}
+    assert clients["admin"].post("/api/v1/users/x/end-sessions", {}, content_type=JSON
+                                 ).status_code == 404  # fmt: skip
 
 
 def change(client: Client, current: str, new: str, repeated: str = "") -> int:
@@ -134,10 +194,10 @@ def test_long_passwords_of_any_letters_are_kept_whole(user: User) -> None:
     assert change(client, OLD, long.strip()) == 302
     assert not Client().login(username="alice", password=long.strip()[:-1])
     assert Client().login(username="alice", password=long.strip())
-    for path, names in (("/account/", ("current", "new", "repeated")), ("/login/", ("password",))):
+    for path, count in (("/account/", 5), ("/login/", 1)):
         page = (Client() if path == "/login/" else client).get(path).content.decode()
         fields = {tag for tag in re.findall("<input[^>]*>", page) if 'type="password"' in tag}
-        assert len(fields) == len(names)
+        assert len(fields) == count
         for tag in fields:
             assert re.search('autocomplete="(current|new)-password"', tag)
             assert "maxlength" not in tag

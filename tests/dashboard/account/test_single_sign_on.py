@@ -4,8 +4,10 @@ import base64
 import hashlib
 import io
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,12 +16,14 @@ from wsgiref.simple_server import make_server
 import httpx
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, RequestFactory
 from oidc_provider_mock import User as Person
 from oidc_provider_mock import app as provider_app
 from oidc_provider_mock._server import _threaded_server
 from pytest_django import Settings
 
+from controlplane.errors import Conflict
+from controlplane.logins import single_sign_on
 from controlplane.models import AuditEntry, ExternalIdentity, LoginSession
 
 pytestmark = [
@@ -27,11 +31,17 @@ pytestmark = [
     # The provider's, not ours.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
+NOW = round(time.time())
 PEOPLE = [
     Person(sub="s-1", claims={"preferred_username": "ada", "groups": ["weir-ops", "staff"]}),
     Person(sub="s-2", claims={"preferred_username": "operator", "groups": ["weir-admins"]}),
     Person(sub="s-3", claims={"preferred_username": "eve", "groups": ["staff"]}),
-]
+    *(Person(sub=sub, claims={"preferred_username": sub, "groups": ["weir-ops"], "acr": acr})
+      for sub, acr in (("weak", "urn:weak"), ("strong", "urn:strong"), ("list", ["urn:strong"]))),
+    *(Person(sub=sub, claims={"preferred_username": sub, "groups": ["weir-ops"], "auth_time": at})
+      for sub, at in (("now", NOW), ("earlier", NOW - 3000), ("day-ago", NOW - 86_400),
+                      ("later", NOW + 86_400), ("text", "now"), ("flag", True))),
+]  # fmt: skip
 
 
 class RequiresPKCE:
@@ -133,6 +143,53 @@ def test_groups_decide_the_role_again_at_each_login(settings: Settings) -> None:
     assert log_in(browser, "s-1").status_code == 403
     assert roles(User.objects.get(username="ada")) == []
     assert browser.get("/account/").status_code == 302
+
+
+def test_a_log_in_has_one_of_the_required_classes(settings: Settings) -> None:
+    """`acr` is requested, and compared: a provider may ignore what was requested."""
+    settings.OIDC_ACR_VALUES = ["urn:strong", "urn:phishing-resistant"]
+    query = parse_qs(urlsplit(sent_to_provider(Client())).query)
+    assert query["acr_values"] == ["urn:strong urn:phishing-resistant"]
+    assert log_in(Client(), "strong").status_code == 302
+    for subject, acr in (("weak", "urn:weak"), ("s-1", "none"), ("list", "['urn:strong']")):
+        response = log_in(Client(), subject)
+        refusal = response.context["refusal"]
+        assert (response.status_code, refusal.code) == (403, "weak_login")
+        assert refusal.data["acr"] == acr
+        assert not User.objects.filter(username=subject).exists()
+    entry = AuditEntry.objects.filter(action="login.refused").first()
+    assert entry is not None
+    assert entry.after["reason"] == "weak_login"
+
+
+def test_a_log_in_at_the_provider_is_not_too_old(settings: Settings) -> None:
+    settings.OIDC_MAX_AGE = timedelta(hours=1)
+    query = parse_qs(urlsplit(sent_to_provider(Client())).query)
+    assert query["max_age"] == ["3600"]
+    assert [log_in(Client(), subject).status_code for subject in ("now", "earlier")] == [302, 302]
+    for subject in ("day-ago", "later", "text", "flag"):
+        response = log_in(Client(), subject)
+        assert response.status_code == 403, subject
+        # Authlib refuses what is no number.
+        wanted = "not_authenticated" if subject == "text" else "old_login"
+        assert response.context["refusal"].code == wanted
+    assert not LoginSession.objects.filter(user__username="day-ago").exists()
+    # The provider of the tests always states the time; others may leave it out.
+    with pytest.raises(Conflict):
+        single_sign_on._check_strength(RequestFactory().get("/"), {"sub": "s-1"})
+
+
+def test_without_settings_the_provider_decides() -> None:
+    query = parse_qs(urlsplit(sent_to_provider(Client())).query)
+    assert not {"acr_values", "max_age"} & set(query)
+    assert log_in(Client(), "day-ago").status_code == log_in(Client(), "weak").status_code == 302
+
+
+def test_a_required_second_factor_is_that_of_the_provider(settings: Settings) -> None:
+    settings.SECOND_FACTOR = "required"
+    browser = Client()
+    assert log_in(browser, "s-1").status_code == 302
+    assert browser.get("/account/").status_code == 200
 
 
 def test_a_person_without_a_role_is_refused_and_gets_no_user() -> None:

@@ -17,6 +17,7 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.asgi import application
 from controlplane.events.publish import group, sample_message
+from controlplane.logins import login_sessions
 from controlplane.logins.connection_access import ConnectionAccess, while_authorized
 from controlplane.models import ApiToken, Cluster, Grant, LoginSession
 from dashboard.consumers import ACCESS_ENDED
@@ -64,7 +65,12 @@ def log_out(user: User, client: Client) -> None:
 def log_out_everywhere(user: User, client: Client) -> None:
     other = Client()
     other.force_login(user)
-    other.post("/account/sessions/end/")
+    other.post("/account/sessions/end/", {"password": PASSWORD})
+
+
+def end_the_sessions(user: User, client: Client) -> None:
+    """By an administrator."""
+    login_sessions.end_all_of(made.actor("admin", "root"), user.username)
 
 
 def take_the_grant(user: User, client: Client) -> None:
@@ -89,7 +95,8 @@ def change_password(user: User, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [log_out, log_out_everywhere, take_the_grant, deactivate, change_password]
+    "change",
+    [log_out, log_out_everywhere, end_the_sessions, take_the_grant, deactivate, change_password],
 )
 async def test_a_change_of_access_ends_the_socket(
     cluster: Cluster, change: Callable[[User, Client], None]

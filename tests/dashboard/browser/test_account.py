@@ -1,12 +1,18 @@
-"""The account in a real browser: log in, change the password, log out; open pages follow."""
+"""The account in a real browser: log-in, password, second factor; open pages follow."""
 
+import base64
+import os
 import re
+from pathlib import Path
 
 import pytest
+from django_otp.oath import totp
 from playwright.sync_api import Page, expect
+from pytest_django import Settings
 
 from tests.dashboard.browser.conftest import apart
 from tests.support import cluster as made
+from tests.support.axe import axe_source, violations
 
 pytestmark = pytest.mark.browser
 # Connected: without telemetry the badge reads "no data" after five seconds.
@@ -43,3 +49,84 @@ def test_open_pages_follow_their_session(page: Page, web: str) -> None:
     other.get_by_role("button", name="Log out", exact=True).click()
     expect(page.get_by_label("User name")).to_be_visible()
     assert "/login/" in page.url
+
+
+def shown(page: Page, name: str) -> None:
+    """Check the page by axe-core in both themes, at two widths, and keep pictures on request."""
+    folder = os.environ.get("WEIR_SCREENSHOTS")
+    # No colour is measured on its way.
+    page.emulate_media(reduced_motion="reduce")
+    for theme in ("light", "dark"):
+        page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+        for width in (400, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            if folder:
+                file = Path(folder) / f"{name}-{theme}-{width}.png"
+                page.screenshot(path=file, full_page=True)
+        page.evaluate(axe_source())
+        assert not violations(page), (name, theme)
+
+
+def code_of(page: Page) -> str:
+    """Return what an application shows for the secret on the page."""
+    secret = page.locator(".secret-text code").inner_text()
+    return f"{totp(base64.b32decode(secret)):06d}"
+
+
+def test_a_second_factor_is_set_up_and_asked_for(page: Page, web: str) -> None:
+    """Also by keyboard and for screen readers; a wrong code has its message at the field."""
+    apart(_account)
+    page.goto("/login/")
+    fill_in(page, User_name="alice", Password=OLD)
+    page.get_by_role("button", name="Log in").click()
+    page.goto("/account/")
+    shown(page, "account")
+    section = page.get_by_role("region", name="Second factor")
+    section.get_by_label("Your password").fill(OLD)
+    section.get_by_role("button", name="Set up second factor").click()
+    expect(page.get_by_role("img", name="QR code")).to_be_visible()
+    shown(page, "set-up")
+    page.get_by_role("textbox", name="Code").fill("000000")
+    page.get_by_role("button", name="Set up second factor").click()
+    expect(page.locator("#faults-code")).to_contain_text("not valid")
+    page.get_by_role("textbox", name="Code").fill(code_of(page))
+    page.get_by_role("button", name="Set up second factor").click()
+    codes = page.locator(".recovery-codes code")
+    expect(codes).to_have_count(10)
+    recovery = codes.first.inner_text()
+    shown(page, "codes")
+    page.get_by_role("link", name="Continue").click()
+    expect(page.get_by_text("10 recovery codes left")).to_be_visible()
+    shown(page, "account-with-factor")
+    page.get_by_role("button", name="Log out", exact=True).click()
+    fill_in(page, User_name="alice", Password=OLD)
+    page.get_by_role("button", name="Log in").click()
+    code = page.get_by_label("Code of your authenticator")
+    expect(code).to_be_focused()
+    shown(page, "code")
+    code.fill("000000")
+    page.keyboard.press("Enter")
+    expect(page.locator("#faults-code")).to_contain_text("not valid")
+    code.fill(recovery)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Log out", exact=True)).to_be_visible()
+
+
+def test_a_required_factor_is_set_up_at_the_log_in(
+    page: Page, web: str, settings: Settings
+) -> None:
+    settings.SECOND_FACTOR = "required"
+    apart(_account)
+    page.goto("/account/")
+    fill_in(page, User_name="alice", Password=OLD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Set up second factor")).to_be_visible()
+    shown(page, "required")
+    page.get_by_role("textbox", name="Code").fill(code_of(page))
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator(".recovery-codes code")).to_have_count(10)
+    shown(page, "required-codes")
+    page.get_by_role("link", name="Continue").click()
+    expect(page.get_by_text("this session")).to_be_visible()
+    assert page.url.endswith("/account/")

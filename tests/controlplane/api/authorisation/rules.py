@@ -103,14 +103,17 @@ OPERATIONS: Final = _rules(
         clusters_health_skip_batch policies_change_policy policies_add_blackout
         policies_remove_blackout clusters_lifecycle_apply_cluster access_verify_audit
         grants_grant_everywhere grants_revoke_everywhere grants_grant_on_cluster
-        grants_revoke_on_cluster
+        grants_revoke_on_cluster users_end_sessions users_remove_second_factor
         """,
     }
 )
 PAGES: Final = _rules(
     {
-        "anyone": "healthz readyz login sso sso-callback",
-        "person": "logout account password-change session-end sessions-end",
+        "anyone": "healthz readyz login login-code login-factor sso sso-callback",
+        "person": """
+        logout account password-change session-end sessions-end second-factor second-factor-start
+        second-factor-confirm second-factor-remove
+        """,
         "member": """
         metrics fleet navigation-status alerts audit list-file view-save view-change view-delete
         tokens token-make token-revoke webhooks system system-storage
@@ -154,6 +157,7 @@ PAGES: Final = _rules(
         cluster-create cluster-master stuck-batch skip-batch incident-decide policy-change
         blackout-add blackout-remove webhook webhook-change webhook-switch webhook-secret
         webhook-test webhook-remove webhook-again audit-verify grant-set grant-revoke
+        user-sessions-end user-factor-remove
         """,
     }
 )

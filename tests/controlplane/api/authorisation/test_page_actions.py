@@ -11,6 +11,7 @@ pytestmark = pytest.mark.django_db
 # Sessions and passwords belong to browsers; the other pages only have a form of an action below.
 BROWSER_ONLY: Final = {
     "logout", "password-change", "session-end", "sessions-end", "tour-start", "tour-dismiss",
+    "second-factor-start", "second-factor-confirm", "second-factor-remove",
 }  # fmt: skip
 OPERATION_OF: Final = {
     "demo-add": "clusters_lifecycle_add_demo",
@@ -81,6 +82,8 @@ OPERATION_OF: Final = {
     "audit-verify": "access_verify_audit",
     "grant-set": "grants_grant_on_cluster",
     "grant-revoke": "grants_revoke_on_cluster",
+    "user-sessions-end": "users_end_sessions",
+    "user-factor-remove": "users_remove_second_factor",
     "token-revoke": "access_revoke_token",
     "webhook-add": "integrations_webhooks_make_webhook",
     "webhook-change": "integrations_webhooks_change_webhook",

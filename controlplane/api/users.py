@@ -1,0 +1,41 @@
+"""Endpoints of administrators about the log-ins of other users: sessions and second factors."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+
+from controlplane.api.common.schemas import ReasonIn
+from controlplane.api.common.security import caller
+from controlplane.logins import login_sessions, second_factor
+
+router = Router(tags=["access"])
+
+
+class EndedSessionsOut(Schema):
+    """The number of sessions that ended."""
+
+    ended: int
+
+
+@router.post("/{user}/end-sessions", response=EndedSessionsOut)
+def end_sessions(request: HttpRequest, user: str, body: ReasonIn) -> Any:
+    """End all sessions of a user, with their sockets; tokens stay valid. Requires the role admin.
+
+    The role is that on all clusters.
+    """
+    return {"ended": login_sessions.end_all_of(caller(request), user, body.reason)}
+
+
+@router.delete("/{user}/second-factor", response={204: None})
+def remove_second_factor(
+    request: HttpRequest,
+    user: str,
+    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
+) -> Any:
+    """Remove the second factor of a user who lost it, and end the user's sessions.
+
+    Requires the role admin on all clusters. 409 (no_second_factor) if the user has none.
+    """
+    second_factor.remove_of(caller(request), user, reason)
+    return Status(204, None)
