@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0052_latency_of_rungs'),
+        ('controlplane', '0053_stored_list_figures'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
