@@ -57,21 +57,20 @@ def status_of(user: User) -> FactorStatus:
     return FactorStatus(row.confirmed_at if row else None, count)
 
 
-def start(actor: Actor, password: str) -> User:
-    """Start to set up a second factor, after the password; return the user.
+def start(actor: Actor, password: str) -> str:
+    """Start to set up a second factor, after the password; return the id of the setup.
 
     Raises `Conflict` (second_factor_exists) and as `confirm_password`.
     """
-    user = confirm_password(actor, password)
-    start_setup(user)
-    return user
+    return start_setup(confirm_password(actor, password))
 
 
 @transaction.atomic
-def start_setup(user: User) -> None:
+def start_setup(user: User) -> str:
     """Create a secret that `confirm` activates, instead of an earlier unconfirmed one.
 
-    Raises `Conflict` (second_factor_exists).
+    Return the id of the setup, for the session that started it: another person who knows the
+    password does not see the secret. Raises `Conflict` (second_factor_exists).
     """
     if has_factor(user):
         text = "Your account has a second factor already: remove it first"
@@ -80,12 +79,12 @@ def start_setup(user: User) -> None:
         "nonce": authenticator.new_nonce(), "created_at": timezone.now(),
         "confirmed_at": None, "last_step": 0,
     }  # fmt: skip
-    SecondFactor.objects.update_or_create(user=user, defaults=values)
+    return SecondFactor.objects.update_or_create(user=user, defaults=values)[0].nonce
 
 
-def setup_of(user: User) -> Setup | None:
-    """Return the started setup, None if there is none or it is too old."""
-    row = _started(SecondFactor.objects.all(), user)
+def setup_of(user: User, setup: str) -> Setup | None:
+    """Return the started setup with an id, None if there is none, or it is too old."""
+    row = _started(SecondFactor.objects.all(), user, setup)
     if row is None:
         return None
     secret = authenticator.secret_text(row.nonce)
@@ -93,13 +92,15 @@ def setup_of(user: User) -> Setup | None:
 
 
 @transaction.atomic
-def confirm(actor: Actor, user: User, code: str, session: str | None = None) -> Sequence[str]:
-    """Activate the started setup by its first code, and return the recovery codes.
+def confirm(
+    actor: Actor, user: User, setup: str, code: str, session: str | None = None
+) -> Sequence[str]:
+    """Activate the started setup with an id by its first code, and return the recovery codes.
 
     Only their hashes are stored. `session`: the login session that continues; all others of the
     user end. Raises `Invalid` for a wrong code, and `Conflict` (no_setup) without a setup.
     """
-    row = _started(SecondFactor.objects.select_for_update(no_key=True), user)
+    row = _started(SecondFactor.objects.select_for_update(no_key=True), user, setup)
     if row is None:
         raise Conflict("no_setup", "The set-up took too long: start again")
     now = timezone.now()
@@ -168,9 +169,10 @@ def housekeep(now: datetime) -> int:
     return old.delete()[0]
 
 
-def _started(rows: "QuerySet[SecondFactor]", user: User) -> SecondFactor | None:
+def _started(rows: "QuerySet[SecondFactor]", user: User, setup: str) -> SecondFactor | None:
     since = timezone.now() - SETUP_TIME
-    return rows.filter(user=user.pk, confirmed_at=None, created_at__gt=since).first()
+    unconfirmed = rows.filter(user=user.pk, confirmed_at=None, created_at__gt=since)
+    return unconfirmed.filter(nonce=setup).first()
 
 
 @transaction.atomic

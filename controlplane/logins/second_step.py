@@ -27,10 +27,14 @@ SET_UP: Final = "set_up"
 
 @dataclass(frozen=True)
 class WaitingUser:
-    """A user whose password was right; `wanted`: the page to open after the log-in."""
+    """A user whose password was right; `wanted`: the page to open after the log-in.
+
+    `setup`: the id of the setup of a factor that this browser has started, "" for none.
+    """
 
     user: User
     wanted: str
+    setup: str = ""
 
 
 def step_of(request: HttpRequest, user: User) -> str:
@@ -40,7 +44,7 @@ def step_of(request: HttpRequest, user: User) -> str:
     return SET_UP if must_set_up(user, is_local=is_local(request)) else ""
 
 
-def hold(request: HttpRequest, user: User, wanted: str) -> None:
+def hold(request: HttpRequest, user: User, wanted: str, setup: str = "") -> None:
     """Remember in the anonymous session, under another key, whose password was right."""
     request.session.flush()
     request.session[KEY] = {
@@ -49,6 +53,7 @@ def hold(request: HttpRequest, user: User, wanted: str) -> None:
         "hash": user.get_session_auth_hash(),
         "until": timezone.now().timestamp() + STEP_S,
         "wanted": wanted,
+        "setup": setup,
     }
     request.session.set_expiry(STEP_S)
 
@@ -62,7 +67,7 @@ def waiting_user(request: HttpRequest) -> WaitingUser | None:
     if user is None or not constant_time_compare(held["hash"], user.get_session_auth_hash()):
         return None
     user.backend = held["backend"]
-    return WaitingUser(user, held["wanted"])
+    return WaitingUser(user, held["wanted"], held["setup"])
 
 
 def actor_in(request: HttpRequest, user: User) -> Actor:

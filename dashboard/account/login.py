@@ -37,11 +37,10 @@ class PasswordLogin(LoginView):
         step = second_step.step_of(self.request, user)
         if not step:
             return super().form_valid(form)
-        second_step.hold(self.request, user, self.get_success_url())
-        if step == second_step.SET_UP:
-            second_factor.start_setup(user)
-            return redirect("login-factor")
-        return redirect("login-code")
+        is_new = step == second_step.SET_UP
+        setup = second_factor.start_setup(user) if is_new else ""
+        second_step.hold(self.request, user, self.get_success_url(), setup)
+        return redirect("login-factor" if is_new else "login-code")
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         """Show that the password is wrong, or why it was refused."""

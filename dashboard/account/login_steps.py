@@ -47,7 +47,8 @@ def set_up_factor(request: HttpRequest) -> HttpResponse:
         return _setup_page(request, waiting, {})
     actor = second_step.actor_in(request, waiting.user)
     try:
-        codes = second_factor.confirm(actor, waiting.user, request.POST.get("code", ""))
+        code = request.POST.get("code", "")
+        codes = second_factor.confirm(actor, waiting.user, waiting.setup, code)
     except Invalid as invalid:
         return _setup_page(request, waiting, {"errors": invalid.fields}, 422)
     except Conflict:
@@ -65,7 +66,7 @@ def _code_page(request: HttpRequest, more: dict[str, Any], status: int = 200) ->
 def _setup_page(
     request: HttpRequest, waiting: WaitingUser, more: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    setup = second_factor.setup_of(waiting.user)
+    setup = second_factor.setup_of(waiting.user, waiting.setup)
     if setup is None:
         return _expired(request)
     context = {"setup": setup, "qr_code": qr_code(setup.address)}

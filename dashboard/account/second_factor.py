@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
@@ -15,8 +14,8 @@ from dashboard.account.views import account_page, faults_of, own_page
 from dashboard.guards import PageRequest
 from dashboard.responses import notify, notify_refusals, render_page
 
-# Only the session that entered the password sees the secret.
-_STARTED = "second_factor_started"
+# The id of the setup: only the session that started it sees the secret.
+_STARTED = "second_factor_setup"
 
 
 @own_page
@@ -31,12 +30,12 @@ def start(request: PageRequest) -> HttpResponse:
     """Start to set up a factor, after the password."""
     with notify_refusals(request):
         password = request.POST.get("password", "")
-        done, faults, status = faults_of(
+        setup, faults, status = faults_of(
             lambda: second_factor.start(request.actor, password), "password"
         )
-        if done is None:
+        if setup is None:
             return account_page(request, {"factor_errors": faults}, status)
-        request.session[_STARTED] = True
+        request.session[_STARTED] = setup
         return redirect("second-factor")
     return redirect("account")
 
@@ -46,12 +45,13 @@ def start(request: PageRequest) -> HttpResponse:
 def confirm(request: PageRequest) -> HttpResponse:
     """Activate the factor by its first code; only this response has the recovery codes."""
     user = person_of(request.actor)
-    if not request.session.get(_STARTED):
+    setup = request.session.get(_STARTED)
+    if not setup:
         return redirect("account")
     with notify_refusals(request):
         code, session = request.POST.get("code", ""), request.session.get(KEY, "")
         codes, faults, status = faults_of(
-            lambda: second_factor.confirm(request.actor, user, code, session), "code"
+            lambda: second_factor.confirm(request.actor, user, setup, code, session), "code"
         )
         if codes is None:
             return _setup_page(request, {"errors": faults}, status)
@@ -77,9 +77,8 @@ def remove(request: PageRequest) -> HttpResponse:
 
 
 def _setup_page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    user = request.actor.user
-    started = request.session.get(_STARTED) and isinstance(user, User)
-    setup = second_factor.setup_of(person_of(request.actor)) if started else None
+    started = request.session.get(_STARTED, "")
+    setup = second_factor.setup_of(person_of(request.actor), started)
     if setup is None:
         return redirect("account")
     context = {"setup": setup, "qr_code": qr_code(setup.address), "errors": {}}

@@ -72,10 +72,10 @@ def _now() -> int:
 
 def given_factor(user: User) -> tuple[str, list[str]]:
     """Set up a factor, and return its secret and recovery codes; a step later codes are new."""
-    second_factor.start_setup(user)
-    setup = second_factor.setup_of(user)
+    started = second_factor.start_setup(user)
+    setup = second_factor.setup_of(user, started)
     assert setup is not None
-    codes = second_factor.confirm(Actor(user), user, code_of(setup.secret))
+    codes = second_factor.confirm(Actor(user), user, started, code_of(setup.secret))
     SecondFactor.objects.update(last_step=0)
     return setup.secret, list(codes)
 
@@ -317,6 +317,19 @@ def test_a_site_may_require_the_factor(user: User, settings: Settings, moment: A
     assert is_asked(user)
 
 
+def test_a_setup_is_that_of_the_browser_that_started_it(
+    user: User, settings: Settings, moment: Any
+) -> None:
+    """Another person who knows the password does not see the secret that the user confirms."""
+    settings.SECOND_FACTOR = "required"
+    attacker, person = enter_password(), enter_password()
+    path = "/login/second-factor/"
+    assert attacker.get(path).status_code == 400
+    secret = person.get(path).context["setup"].secret
+    assert attacker.post(path, {"code": code_of(secret)}).status_code == 400
+    assert person.post(path, {"code": code_of(secret)}).status_code == 200
+
+
 def test_an_earlier_session_creates_no_token_without_the_required_factor(
     user: User, settings: Settings, moment: Any
 ) -> None:
@@ -359,10 +372,10 @@ def test_users_of_single_sign_on_are_exempt(settings: Settings) -> None:
 
 
 def test_setups_without_a_first_code_are_deleted(user: User, moment: Any) -> None:
-    second_factor.start_setup(user)
+    started = second_factor.start_setup(user)
     assert not is_asked(user)
     moment(601)
-    assert second_factor.setup_of(user) is None
+    assert second_factor.setup_of(user, started) is None
     with pytest.raises(Conflict):
-        second_factor.confirm(Actor(user), user, "000000")
+        second_factor.confirm(Actor(user), user, started, "000000")
     assert second_factor.housekeep(timezone.now()) == 1
