@@ -75,7 +75,7 @@ def _yesterday(cluster: Cluster, end: datetime, period: timedelta) -> str:
     )
     values = [v for v in points.values_list("records_in", flat=True) if v is not None]
     if not values:
-        return "no limit; nothing stored a day before"
+        return "no limit"
     return f"no limit; a day before {numbers.compact(sum(values) / len(values))}/s"
 
 

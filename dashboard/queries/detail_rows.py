@@ -1,5 +1,6 @@
 """Texts and numbers of a query's page: headline, tiles, why it is on its nodes, history."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -74,21 +75,27 @@ def tiles(report: QueryReport) -> list[Tile]:
     latency, unit = _apart(report.latency_ms, ValueUnit.MS)
     size, size_unit = _apart(report.state_bytes, ValueUnit.BYTES)
     grade = str(report.grade) if report.grade in (Grade.BAD, Grade.WARN) else ""
+    rate = _or_missing(report.records_per_s, numbers.compact)
+    share = _or_missing(report.node_share, numbers.percent)
     source = numbers.compact(report.source_per_s)
     shared = "same computation, stream and node" if report.shared_count else "no other query"
     return [
         Tile("Latency p95", latency, unit, report.slowest, f"limit {report.limit_ms / 1000:g} s",
              report.latency_ms, report.limit_ms, grade=grade),
-        Tile("Records processed", numbers.compact(report.records_per_s), "/s",
+        Tile("Records processed", rate, "" if report.records_per_s is None else "/s",
              f"of {source}/s in {numbers.counted(report.stream_count, 'streams')}"),
-        Tile("Share of node", numbers.percent(report.node_share), "", report.node_share_name,
+        Tile("Share of node", share, "", report.node_share_name,
              "of its processed records", report.node_share, top=1.0),
         Tile("State", size, size_unit, "of all tasks"),
-        Tile("Processor time", numbers.percent(report.processor), "",
-             "estimated by its part of the records", "of one processor", report.processor, top=1.0,
+        Tile("Processor time", _or_missing(report.processor, numbers.percent), "",
+             "estimated", "of one processor", report.processor, top=1.0,
              term="Processor time of a query"),
         Tile("Shared with", f"{report.shared_count:,}", "queries", shared),
     ]  # fmt: skip
+
+
+def _or_missing(value: float | None, write: Callable[[float], str]) -> str:
+    return "no data" if value is None else write(value)
 
 
 def _apart(value: float | None, unit: ValueUnit) -> tuple[str, str]:
