@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import get_resolver
 from django.utils import timezone
 
 from controlplane.access import tokens
-from controlplane.models import AuditEntry, Cluster, LoginSession
+from controlplane.asgi import queued_logins
+from controlplane.models import AuditEntry, Cluster, FailedAttempts, LoginSession
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db
@@ -121,6 +124,30 @@ def test_a_user_of_single_sign_on_ends_sessions_without_a_password() -> None:
     assert (status(here), status(there)) == (200, 302)
     assert here.post("/account/sessions/end/").status_code == 302
     assert status(here) == 302
+
+
+def test_every_page_that_compares_a_password_is_queued(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So hashes wait in turn, in front of the threads that answer pages."""
+    compared: set[str] = set()
+    path = ""
+
+    def counted(password: str, encoded: str) -> bool:
+        compared.add(path)
+        return check_password(password, encoded)
+
+    monkeypatch.setattr("controlplane.logins.reauthentication.check_password", counted)
+    client = browser(user)
+    form = {"session": client.session["login"]}
+    for pattern in get_resolver("dashboard.urls").url_patterns:
+        path = f"/{pattern.pattern}"
+        if path.startswith("/account/"):
+            FailedAttempts.objects.all().delete()
+            client.post(path, form)
+    assert len(compared) == 5
+    assert compared <= queued_logins._paths
+    assert {"/login/", "/login/code/", "/login/second-factor/"} <= queued_logins._paths
 
 
 def test_an_administrator_ends_all_sessions_of_a_user(user: User) -> None:

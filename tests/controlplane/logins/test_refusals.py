@@ -59,6 +59,14 @@ def test_a_refused_page_and_a_refused_operation_are_recorded(sf: Cluster) -> Non
     assert page.request
 
 
+def test_refused_metrics_name_the_user_of_the_token(sf: Cluster) -> None:
+    user, _ = person("", "nobody")
+    script = Client(headers={"Authorization": f"Bearer {tokens.create(user, 'n')}"})
+    assert script.get("/metrics").status_code == 403
+    (entry,) = entries()
+    assert (entry.actor, entry.object) == ("nobody", "GET /metrics")
+
+
 def test_what_is_allowed_or_anonymous_is_not_recorded(sf: Cluster) -> None:
     _, client = person("operator", "olga")
     assert client.get("/clusters/sf/").status_code == 200
