@@ -105,7 +105,7 @@ def _counts(alerts: Sequence[AlertRow]) -> str:
     """Return the number of alerts by state in words: 3 firing, 1 acknowledged."""
     parts = [
         f"{count} {status}"
-        for status in _HANDLED
+        for status in (*_HANDLED, Status.PENDING)
         if (count := sum(row.status is status for row in alerts))
     ]
     return ", ".join(parts) or "none"
