@@ -21,8 +21,7 @@ def rate_figures(
 ) -> dict[str, Figure]:
     """Return the chart `rate`; without an outlook it is empty, with a note."""
     if outlook is None:
-        empty = _note("No record has arrived yet")
-        return {"rate": figure([], annotations=[empty], yaxis=value_axis("records/s"))}
+        return {"rate": _empty("No record has arrived yet")}
     traces = [*_interval(outlook), *_rates(outlook), *_left(outlook)]
     first, last = outlook.starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
@@ -44,8 +43,7 @@ def long_figures(
 ) -> dict[str, Figure]:
     """Return the chart `hours`: past hours, and the forecast of the next periods or hour."""
     if outlook is None:
-        note = _note("The first mean of five minutes is missing")
-        return {"hours": figure([], annotations=[note], yaxis=value_axis("records/s"))}
+        return {"hours": _empty("The first mean of five minutes is missing")}
     first, last = outlook.starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
     now = outlook.next_starts[0]
@@ -67,8 +65,7 @@ def lag_figures(points: Sequence[LagPoint], limit_s: float) -> dict[str, Figure]
     """Return the chart `lag`: the lag of past hours, against the limit if it is near."""
     known = [point.seconds for point in points if point.seconds is not None]
     if not known:
-        note = _note("No lag is known yet")
-        return {"lag": figure([], annotations=[note], yaxis=value_axis("s"))}
+        return {"lag": _empty("The first mean of five minutes is missing")}
     highest = max(known)
     near = 0 < limit_s <= _NEAR * highest
     top = 1.15 * max(highest, limit_s if near else 0.0, _LEAST_LAG_S)
@@ -102,7 +99,7 @@ def _ahead(now: datetime, last: datetime) -> dict[str, Any]:
     """Return the shade of the time ahead."""
     return {
         "type": "rect", "xref": "x", "yref": "paper", "x0": _ms(now), "x1": _ms(last), "y0": 0,
-        "y1": 1, "fillcolor": "--sunken", "line": {"width": 0}, "layer": "below",
+        "y1": 1, "fillcolor": "--sunken", "opacity": 0.5, "line": {"width": 0}, "layer": "below",
     }  # fmt: skip
 
 
@@ -137,15 +134,19 @@ def _long_rates(outlook: LongOutlook) -> list[Trace]:
     """Return the means, the forecast, and its interval as a filled area."""
     measured = [_ms(start) for start in outlook.starts]
     coming = [_ms(start) for start in outlook.next_starts]
+    # The forecast begins where the measured line ends.
+    last = [rate for rate in outlook.rates[-1:] if rate is not None]
+    coming = [*measured[-1:], *coming] if last else coming
     hover = {"hovertemplate": "%{y:,.3~r} /s"}
     line = {"color": "--series-1", "width": 1.8}
     hidden: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip"}
     return [
-        scatter("low", coming, outlook.low, showlegend=False, **hidden),
-        scatter("90 % interval", coming, outlook.high, fill="tonexty",
+        scatter("low", coming, [*last, *outlook.low], showlegend=False, **hidden),
+        scatter("90 % interval", coming, [*last, *outlook.high], fill="tonexty",
                 fillcolor="--accent-soft", **hidden),
         scatter("measured", measured, outlook.rates, line=line, connectgaps=False, **hover),
-        scatter("forecast", coming, outlook.forecast, line=line | {"dash": "dash"}, **hover),
+        scatter("forecast", coming, [*last, *outlook.forecast], line=line | {"dash": "dash"},
+                **hover),
     ]  # fmt: skip
 
 
@@ -162,8 +163,14 @@ def _long_limit(outlook: LongOutlook) -> list[Trace]:
     ]  # fmt: skip
 
 
-def _note(text: str) -> dict[str, Any]:
-    return {"text": text, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
+def _empty(text: str) -> Figure:
+    """Return axes without values, and the reason."""
+    note = {"text": text, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
+    axes = {
+        "xaxis": time_axis() | {"showticklabels": False},
+        "yaxis": value_axis("", showticklabels=False, range=[0, 1]),
+    }
+    return figure([], annotations=[note], meta={"finding": text}, **axes)
 
 
 def _rates(outlook: StreamOutlook) -> list[Trace]:

@@ -99,8 +99,8 @@ def _forecast_of(report: StreamReport) -> str:
     if outlook is None or not outlook.peaks:
         return "by the forecast of the next hour"
     chance = outlook.peaks[0].chance
-    likely = "" if chance is None else f", {numbers.percent(chance)} likely in it"
-    return f"by the forecast of its next period{likely}"
+    likely = "" if chance is None else f"{numbers.percent(chance)} likely "
+    return f"{likely}in its next period"
 
 
 def _lag_tile(report: StreamReport) -> Tile:

@@ -20,6 +20,7 @@ _ONLINE: Final = ("least_source", "least_qt", "on_rand")
 _LESS_POPULAR: Final = "The heavier the tail of source popularity (the smaller its exponent), the "
 _LEAST_COST: Final = "LeastCost has the smallest replication factor of the online algorithms."
 _LEAST_SOURCE: Final = "LeastSource comes close to LeastCost: within 10 %."
+_SUB_LINEAR: Final = "The replication factor grows less than the number of servers."
 _ROBUST: Final = "LeastCost keeps its lead although servers leave and join."
 
 
@@ -61,8 +62,7 @@ CLAIMS: Final[Mapping[str, tuple[Claim, ...]]] = {
                     Below(_RF, "ic", ("off_rand",), above=2.0))), "3(b) diminishing increase"),
     ),
     "fig3c": (
-        Claim("figure 3(c)", "The replication factor grows less than the number of servers.",
-              SubLinear(_RF, ("mms", "ic")), "3(c) sub-linear in k"),
+        Claim("figure 3(c)", _SUB_LINEAR, SubLinear(_RF, ("mms", "ic")), "3(c) sub-linear in k"),
     ),
     "fig3d": (
         Claim("figure 3(d)", "The replication factor does not depend on the number of queries: "
@@ -81,6 +81,11 @@ CLAIMS: Final[Mapping[str, tuple[Claim, ...]]] = {
               Close(_RF, "least_qt", "on_rand", 0.05), "4 LeastQT is equal to OnRand"),
     ),
     "fig4c": (_best_online("figure 4(c)", "4 LeastCost is best online"),),
+    "trips": (
+        Claim("figure 3(c)", _SUB_LINEAR, SubLinear(_RF, ("mms", "ic")), "3(c) sub-linear in k"),
+        _best_online("figure 4(c)", "4 LeastCost is best online"),
+    ),
+    "trips_live": (_best_online("figure 5(c)", "5 LeastCost best"),),
     "fig4d": (_best_online("figure 4(d)", "4 LeastCost is best online"),),
     "fig5a": (_best_online("figure 5(a)", "5 LeastCost best"),),
     "fig5b": (_best_online("figure 5(b)", "5 LeastCost best"),),
