@@ -1,0 +1,42 @@
+"""The charts of a node: the load without the last plan, with its interval."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dashboard.figures.node import NodeLimits, WithoutPlan, node_figures
+
+BEGIN = datetime(2026, 1, 5, 10, tzinfo=UTC)
+LIMITS = NodeLimits(500.0, 500.0, 10_000.0)
+# A minute of samples of two nodes, the first with 200 records/s.
+ROWS = [
+    (BEGIN + timedelta(seconds=place), [200.0, 300.0], [0, 0], [90.0, 80.0], [1, 2], 90.0, 5.0, 5.0)
+    for place in range(60)
+]
+POINTS = [(round(1000 * (BEGIN + timedelta(seconds=s)).timestamp()), 700.0) for s in (0, 10, 20)]
+WITHOUT = WithoutPlan(12, POINTS, 30.0)
+
+
+def load_chart(without: WithoutPlan | None) -> Any:
+    ends = (BEGIN, BEGIN + timedelta(minutes=1))
+    return node_figures(ROWS, 0, LIMITS, [], ends, without)["load"]
+
+
+def test_the_load_without_the_plan_is_dashed_with_its_interval() -> None:
+    chart = load_chart(WITHOUT)
+    lines = {trace["name"]: trace for trace in chart["data"]}
+    line = lines["without proposal 12"]
+    assert (line["y"], line["line"]["dash"]) == ([700.0] * 3, "dash")
+    assert lines["without proposal 12, low"]["y"] == [670.0] * 3
+    assert lines["without proposal 12, high"]["y"] == [730.0] * 3
+    assert chart["layout"]["yaxis"]["range"][1] > 700
+    assert "without proposal 12 700 records/s" in chart["layout"]["meta"]["finding"]
+    texts = [label["text"] for label in chart["layout"]["annotations"]]
+    assert texts == ["load", "limit 500 records/s", "without 12"]
+
+
+def test_without_a_plan_or_an_interval_less_is_drawn() -> None:
+    assert [trace["name"] for trace in load_chart(None)["data"]] == ["load", "plans"]
+    names = [trace["name"] for trace in load_chart(replace(WITHOUT, interval=None))["data"]]
+    assert names == ["load", "plans", "without proposal 12"]
+    assert load_chart(replace(WITHOUT, points=[]))["data"][-1]["name"] == "plans"
