@@ -16,7 +16,7 @@ def actor_of(given: Namespace) -> Actor:
     The audit log also gets the login name, which nobody chooses on the command line.
     """
     login = _login()
-    name = given.user or env.text("WEIR_USER") or login
+    name = given.acting_user or env.text("WEIR_USER") or login
     user = User.objects.filter(username=name, is_active=True).first()
     if user is None:
         text = f"there is no active user {name} in Weir"

@@ -33,11 +33,11 @@ def add_command(commands: Any, name: str, run: str, about: str) -> Any:
     if run in LOCAL:
         description += f" Computes in this process, without a Weir: {LOCAL[run]}."
     sub = commands.add_parser(name, help=about, description=description, allow_abbrev=False)
-    sub.set_defaults(run=run, user="", url="")
+    sub.set_defaults(run=run, acting_user="", url="")
     sub.add_argument("--json", action="store_true", help="print JSON, for scripts")
     if run not in LOCAL:
         sub.add_argument(
-            "--as", dest="user", default="", metavar="USER",
+            "--as", dest="acting_user", default="", metavar="USER",
             help="the user of Weir who acts (default: WEIR_USER, else the login name)",
         )  # fmt: skip
         _add_connection(sub)

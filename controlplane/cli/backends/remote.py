@@ -84,7 +84,7 @@ def _pause(number: int, retry_after: str) -> float:
 
 def remote_api(given: Namespace) -> RemoteApi:
     """Return the API at --url. Raises `Refused` for a URL, token or CA file that is not usable."""
-    if given.user:
+    if given.acting_user:
         what = "--as names a user of this machine's Weir; elsewhere the token identifies the user"
         raise Refused(Code.WRONG, what, advice="omit --as, or omit --url and unset WEIR_URL")
     url = httpx.URL(given.url.rstrip("/"))
