@@ -50,7 +50,8 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
 	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \
-	tests/end_to_end/test_losses.py tests/end_to_end/test_causes.py tests/controlplane/executions/test_overtaken.py \
+	tests/end_to_end/test_losses.py tests/end_to_end/test_causes.py tests/end_to_end/test_overload.py \
+	tests/end_to_end/test_first_cluster.py tests/controlplane/executions/test_overtaken.py \
 	tests/dashboard/test_idle_sockets.py tests/controlplane/test_migrations.py \
 	tests/controlplane/executions/test_survival.py tests/controlplane/executions/test_mixed_plans.py \
 	tests/controlplane/api/common/test_problems.py tests/controlplane/cluster_spec/test_apply.py

@@ -52,10 +52,14 @@ def status_of(report: LadderReport) -> Status:
     load = f"the input is {bound} {percent(report.factor)} of what the cluster can process"
     if not report.armed:
         return _not_armed(report, load)
-    if report.drift is not None and report.drift.reasons:
-        reasons = "; ".join(reason.text for reason in report.drift.reasons)
-        return Status(WARN, f"Compute the ladder again: {reasons}.", f"It is armed: {load}.")
-    return _armed(report, load)
+    status = _armed(report, load)
+    if report.drift is None or not report.drift.reasons:
+        return status
+    again = f"Compute the ladder again: {'; '.join(r.text for r in report.drift.reasons)}."
+    if report.position:
+        return Status(WARN, status.what, f"{status.why} {again}")
+    drops = "" if report.position is None else ", nothing is dropped"
+    return Status(WARN, again, f"It is armed{drops}: {load}.")
 
 
 def _not_armed(report: LadderReport, load: str) -> Status:

@@ -66,7 +66,7 @@ def _work(rows: Floats) -> NodeWork:
     busy_quotient = None
     # Of batches with different records, the slope is the cost. Quotients of busy ones would be
     # those of the batches that were slow for other reasons.
-    if is_busy.any() and not has_spread(records):
+    if np.median(busy) >= LEAST_BUSY and not has_spread(records):
         busy_quotient = round(float(np.median(quotients[is_busy])), 9)
     quotient = round(float(np.median(quotients[fullest])), 9)
     return NodeWork(quotient, busy_quotient, line_through(records, seconds))
@@ -109,7 +109,7 @@ def _of_nodes(sample: Mapping[str, Any]) -> Iterator[tuple[float, float, float]]
 def merge_seconds(samples: Samples) -> float | None:
     """Return the seconds that an aggregator node needs per partial result, None: not measured.
 
-    The median of the quotients while it merges for a twentieth of its time, else the slope.
+    The slope, else the median of the quotients if it mostly merges for a twentieth of its time.
     """
     rows = [
         (merged, busy, _batch_s(sample))
@@ -119,15 +119,14 @@ def merge_seconds(samples: Samples) -> float | None:
         )
         if merged
     ]
-    costs = [busy / merged for merged, busy, _ in rows if busy >= LEAST_MERGE_BUSY]
-    return _rounded(costs or _slopes(rows))
+    return _seconds_per_record(rows, LEAST_MERGE_BUSY)
 
 
 def split_seconds(samples: Samples) -> float | None:
     """Return the seconds that a split node needs per record, None: not measured.
 
-    The median of the quotients of split nodes that are busy for a quarter of their time, else the
-    slope.
+    The slope, else the median of the quotients if split nodes are mostly busy for a quarter of
+    their time.
     """
     rows = [
         (rate, busy, _batch_s(sample))
@@ -137,17 +136,26 @@ def split_seconds(samples: Samples) -> float | None:
         )
         if rate and busy
     ]
-    costs = [busy / rate for rate, busy, _ in rows if busy >= LEAST_BUSY]
-    return _rounded(costs or _slopes(rows))
+    return _seconds_per_record(rows, LEAST_BUSY)
 
 
-def _slopes(rows: Sequence[tuple[float, float, float]]) -> list[float]:
-    """Return the slope of seconds over numbers, empty if there is none; rows are per second."""
+def _seconds_per_record(
+    rows: Sequence[tuple[float, float, float]], least_busy: float
+) -> float | None:
+    """Return the slope of seconds over numbers, else their quotient while it is mostly busy.
+
+    `rows`: numbers per second, shares of time, and the seconds of the batch. The quotient of a few
+    slow batches is no cost: they were slow for other reasons, as a busy machine.
+    """
     if not rows:
-        return []
+        return None
     number, busy, batch_s = np.array(rows, np.float64).T
     line = line_through(number * batch_s, busy * batch_s)
-    return [line.slope] if line is not None and line.is_sure else []
+    if line is not None and line.is_sure:
+        return _rounded([line.slope])
+    if np.median(busy) < least_busy:
+        return None
+    return _rounded((busy / number)[busy >= least_busy].tolist())
 
 
 def batch_seconds(samples: Samples) -> BatchSeconds | None:

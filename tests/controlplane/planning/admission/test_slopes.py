@@ -108,6 +108,17 @@ def test_split_nodes_and_aggregator_nodes_have_slopes_too() -> None:
     assert split_seconds(split) == merge_seconds(merging) == pytest.approx(0.0002)
 
 
+def test_a_few_slow_batches_of_a_split_node_are_no_cost() -> None:
+    """A busy machine delays two batches of few records: an armed ladder must not drop for that."""
+    usual = [{"split_loads": [100.0], "split_utilisation": [0.02]}] * 15
+    slow = [{"split_loads": [3.0], "split_utilisation": [0.9]}] * 2
+    assert split_seconds(usual + slow) is None, "too few for a slope"
+    merging = [{"merged": [100.0], "merge_busy": [0.002]}] * 15
+    assert merge_seconds([*merging, {"merged": [3.0], "merge_busy": [0.5]}]) is None
+    full = [{"split_loads": [100.0], "split_utilisation": [0.8]}] * 15
+    assert split_seconds(full + slow) == pytest.approx(0.008)
+
+
 def test_the_time_of_batches_is_a_line_over_that_of_the_longest_node() -> None:
     busy = np.linspace(0.1, 2.0, 60)
     given_ = samples(100 + 0 * busy, busy, work_ms=((0.4 + 1.25 * busy) * 1000).tolist())
