@@ -129,7 +129,7 @@ def declare_stream(page: Page, sample: pa.Table, folder: Path) -> None:
     """Declare the stream by the columns that a sample proposes."""
     file = folder / "sample.csv"
     file.write_bytes(csv_of(sample))
-    page.get_by_role("link", name="Streams", exact=True).first.click()
+    page.locator(f'.nav a[href="/clusters/{CLUSTER}/streams/"]').click()
     page.get_by_role("link", name=re.compile("Declare")).first.click()
     page.locator("#sample").set_input_files(file)
     page.get_by_role("button", name="Propose columns").click()
