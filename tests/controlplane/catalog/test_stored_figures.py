@@ -19,6 +19,7 @@ from controlplane.topology import bulk_actions, placement, queries
 from tests.support import cluster as made
 
 STEPS = 60
+pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
