@@ -15,7 +15,7 @@ from controlplane.explain.node_findings import load_limit
 from controlplane.explain.node_keys import NodeKeys, read_node_keys
 from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.observation import FULL, ClusterObservation, mean
-from controlplane.explain.service import explain
+from controlplane.explain.service import explain_node
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, Explanation
@@ -77,7 +77,7 @@ def node_report(
     history = changes_of_node(cluster, index, observed.time - HISTORY, observed.time, work.weights)
     return NodeReport(
         node=node,
-        explanation=explain(cluster, subject, present),
+        explanation=explain_node(observed, subject, node, work),
         tiles=_tiles(observed, node, len(tasks)),
         tasks=tasks,
         keys=read_node_keys(observed, work),

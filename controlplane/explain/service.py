@@ -34,7 +34,7 @@ from controlplane.explain.node_findings import (
     series_of,
 )
 from controlplane.explain.node_keys import read_node_keys
-from controlplane.explain.node_work import read_node_work
+from controlplane.explain.node_work import NodeWork, read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
 from controlplane.explain.shifts import StreamRise, stream_rises
@@ -91,8 +91,11 @@ def _observation(
     return ClusterObservation(cluster, min(time or present, present), present)
 
 
-def _evidence(observed: ClusterObservation, node: Node) -> NodeEvidence:
-    work = read_node_work(observed.cluster, node.index, measured=observed.is_measured)
+def _evidence(
+    observed: ClusterObservation, node: Node, work: NodeWork | None = None
+) -> NodeEvidence:
+    if work is None or not observed.is_measured:
+        work = read_node_work(observed.cluster, node.index, measured=observed.is_measured)
     shift = load_shift(observed, node)
     rises = stream_rises(observed, work.weights, work.stream_names)
     keys = read_node_keys(observed, work, rises, shift.time)
@@ -113,7 +116,14 @@ def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation
     node = observed.node(int(subject.name))
     if node is None:
         raise NotFound("node", subject.name)
-    evidence = _evidence(observed, node)
+    return explain_node(observed, subject, node)
+
+
+def explain_node(
+    observed: ClusterObservation, subject: Subject, node: Node, work: NodeWork | None = None
+) -> Explanation:
+    """Return the explanation of a node; `work`: its measured work, if it was read before."""
+    evidence = _evidence(observed, node, work)
     finding = load_finding(observed, node)
     series = load_series(observed, node, evidence.shift)
     return _of_node(observed, subject, evidence, node.name, finding, series)
