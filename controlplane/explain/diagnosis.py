@@ -11,7 +11,7 @@ from controlplane.explain.node_keys import NodeKey, NodeKeys
 from controlplane.explain.node_speed import slow_cause, slowest_cause, stalled_cause
 from controlplane.explain.node_work import NodeWork
 from controlplane.explain.observation import FULL, ClusterObservation, mean, median
-from controlplane.explain.shifts import StreamRise
+from controlplane.explain.shifts import CommonRise, StreamRise
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import Node
@@ -31,7 +31,8 @@ _INEXACT: Final = timedelta(minutes=1)
 class NodeEvidence:
     """What is known of a node, for its likely cause.
 
-    `rises`: of streams; `changes`: before the moment; `shift`: of its load.
+    `rises`: of streams, `together`: of their sum; `shift`: of its load; `changes`: before the
+    moment.
     """
 
     observed: ClusterObservation
@@ -39,6 +40,7 @@ class NodeEvidence:
     work: NodeWork
     shift: LoadShift
     rises: Sequence[StreamRise]
+    together: CommonRise | None
     keys: NodeKeys | None
     changes: Sequence[Change]
 
@@ -115,13 +117,13 @@ def _capacity(evidence: NodeEvidence) -> list[Cause]:
 
 def _streams(evidence: NodeEvidence) -> list[Cause]:
     """Return the stream that explains most of the increase, or all streams that rose."""
-    rises = [rise for rise in evidence.rises if rise.time is not None and rise.after > rise.before]
-    if not rises or evidence.shift.after <= evidence.shift.before:
+    if evidence.shift.after <= evidence.shift.before:
         return []
+    rises = [rise for rise in evidence.rises if rise.time is not None and rise.after > rise.before]
     increase = _increase(evidence)
-    largest = max(rises, key=lambda rise: rise.after - rise.before)
-    share = (largest.after - largest.before) / increase
-    if share >= MOST:
+    largest = max(rises, key=lambda rise: rise.after - rise.before, default=None)
+    share = (largest.after - largest.before) / increase if largest is not None else 0.0
+    if largest is not None and share >= MOST:
         return [
             _named(
                 evidence, CauseCode.STREAM_ROSE, time=largest.time, stream=largest.id,
@@ -129,21 +131,23 @@ def _streams(evidence: NodeEvidence) -> list[Cause]:
                 after=largest.source_after, share=min(1.0, share),
             )
         ]  # fmt: skip
-    moment = evidence.shift.time
-    together = [
-        rise for rise in rises
-        if moment is not None and rise.time is not None and abs(rise.time - moment) <= _GROWS
-    ]  # fmt: skip
-    total = sum(rise.after - rise.before for rise in together)
-    if total / increase < MOST:
+    return _all_streams(evidence, increase)
+
+
+def _all_streams(evidence: NodeEvidence, increase: float) -> list[Cause]:
+    """Return the streams that rose together with the load (`increase` in records/s)."""
+    rise, moment = evidence.together, evidence.shift.time
+    if rise is None or moment is None or abs(rise.time - moment) > _GROWS:
         return []
-    largest = max(together, key=lambda rise: rise.after - rise.before)
+    share = (rise.after - rise.before) / increase
+    if rise.count == 1 or share < MOST:
+        return []
     return [
         _named(
-            evidence, CauseCode.STREAMS_ROSE, time=moment,
-            stream=largest.id, stream_name=largest.name, count=len(together),
-            before=sum(rise.source_before for rise in together),
-            after=sum(rise.source_after for rise in together), share=min(1.0, total / increase),
+            evidence, CauseCode.STREAMS_ROSE, time=moment, stream=rise.largest,
+            stream_name=evidence.work.stream_names.get(rise.largest, str(rise.largest)),
+            count=rise.count, before=rise.source_before, after=rise.source_after,
+            share=min(1.0, share),
         )
     ]  # fmt: skip
 

@@ -37,7 +37,7 @@ from controlplane.explain.node_keys import read_node_keys
 from controlplane.explain.node_work import NodeWork, read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
-from controlplane.explain.shifts import StreamRise, stream_rises
+from controlplane.explain.shifts import StreamRise, common_rise, stream_rises
 from controlplane.explain.stream_subject import explain_stream
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
@@ -102,7 +102,8 @@ def _evidence(
     changes = changes_of_node(
         observed.cluster, node.index, observed.start, observed.time, work.weights
     )
-    return NodeEvidence(observed, node, work, shift, rises, keys, changes)
+    together = common_rise(observed, work.weights)
+    return NodeEvidence(observed, node, work, shift, rises, together, keys, changes)
 
 
 def _cause(observed: ClusterObservation, measure: str, evidence: NodeEvidence) -> Cause | None:

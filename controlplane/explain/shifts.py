@@ -15,6 +15,8 @@ from controlplane.explain.observation import RECENT, ClusterObservation
 LEAST: Final = 3
 # Standard errors of a shift: it is the largest of many candidates.
 SURE: Final = 4.0
+# A stream rises with all others if it rises by this part of their relative rise.
+_ALIKE: Final = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,52 @@ def stream_rises(
             )
         )  # fmt: skip
     return sorted(rows, key=lambda row: row.before - row.after)
+
+
+@dataclass(frozen=True)
+class CommonRise:
+    """The rise of the rates of all streams together, as a node receives them, in records/s.
+
+    `time`: when their sum rose; `count`: the streams that have more records since then; `largest`,
+    the id of the one that has most more. `source_before`, `source_after`: sums of their own rates.
+    """
+
+    time: datetime
+    count: int
+    largest: int
+    before: float
+    after: float
+    source_before: float
+    source_after: float
+
+
+def common_rise(observed: ClusterObservation, weights: Mapping[int, float]) -> CommonRise | None:
+    """Return the rise of the sum of streams that is more than chance, None without one.
+
+    The rises of many streams may each be small beside their noise where that of the sum is not.
+    """
+    history = observed.rates(sorted(weights))
+    if not history.rates.shape[1] or not history.rates.shape[0]:
+        return None
+    rates, streams = _filled(history.rates), history.streams.tolist()
+    weight = np.array([weights[stream] for stream in streams])
+    shifts = largest_shifts((weight @ rates)[None, :])
+    place = int(shifts.places[0])
+    if not shifts.is_sure(0) or shifts.after[0] <= shifts.before[0]:
+        return None
+    before, after = rates[:, :place].mean(axis=1), rates[:, place:].mean(axis=1)
+    # Relative to the sum: what rises less is noise.
+    least = _ALIKE * float(weight @ after) / max(float(weight @ before), 1.0)
+    risen = after - before > np.maximum(0.0, (least - _ALIKE) * before)
+    if not risen.any():
+        return None
+    part = np.where(risen, weight, 0.0)
+    largest = streams[int(np.argmax(part * (after - before)))]
+    return CommonRise(
+        history.starts[min(place, len(history.starts) - 1)], int(risen.sum()), largest,
+        float(part @ before), float(part @ after),
+        float(before[risen].sum()), float(after[risen].sum()),
+    )  # fmt: skip
 
 
 def _newest(history: RateHistory) -> Floats:

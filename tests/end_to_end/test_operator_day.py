@@ -134,7 +134,7 @@ def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     expect(page.locator("#facts")).to_contain_text("Partial key grouping")
     expect(page.locator("pre.sql")).to_contain_text("max(kmh) AS fast")
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
-    reports = page.locator("#results tbody tr td.number").first
+    reports = page.locator("#results tbody tr td.num").first
     assert int(reports.inner_text().replace(",", "")) > 0
 
 

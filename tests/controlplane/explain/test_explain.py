@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+import numpy as np
 import pytest
 from django.utils import timezone
 
@@ -179,6 +180,32 @@ def test_streams_that_rose_together_fill_all_nodes(
     assert cause.full_share == pytest.approx(1.6, rel=0.01)
     found = explain(sf, parse_subject(f"node:{node_of(queries[0]).index}"), now)
     assert [remedy.reason for remedy in found.remedies] == [RemedyReason.ALL_FULL]
+
+
+def test_many_streams_rose_although_no_single_rise_is_more_than_its_noise(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    """Five of six streams have more records; the other does not count."""
+    names = [f"s{i}" for i in range(6)]
+    (query,) = placed(operator, sf, {"q": names})
+    RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
+    sf.refresh_from_db()
+    node, draw = node_of(query), np.random.default_rng(1)
+
+    def noisy(rate: OverTime) -> OverTime:
+        return lambda ago: max(0.0, rate(ago) + 36 * float(draw.normal()))
+
+    rates = {stream_id(sf, name): noisy(steps(40, 60, 6)) for name in names[1:]}
+    rates[stream_id(sf, "s0")] = steps(100, 100, 6)
+    record_past(sf, now, even(sf, node, steps(300, 400, 6)), rates)
+    cause = likely_cause(sf, Breach("node_load", node.index), now)
+    assert cause is not None
+    assert cause.code is CauseCode.STREAMS_ROSE
+    assert cause.count in (4, 5)
+    assert cause.before == pytest.approx(40 * cause.count, rel=0.1)
+    assert cause.after == pytest.approx(60 * cause.count, rel=0.2)
+    assert cause.time is not None
+    assert abs(cause.time - (now - timedelta(minutes=6))) < timedelta(seconds=60)
 
 
 def test_a_hot_key_is_the_cause_although_its_streams_rose(
