@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ _NICER: Final = 5
 # The kernel kills the process with the highest score first.
 _FIRST_TO_KILL: Final = "1000"
 _STANDARD: Final = 3
+_DESCRIPTORS: Final = "/proc/self/fd"
 _RESET: Final = (
     signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM, signal.SIGCHLD, signal.SIGUSR1,
     signal.SIGUSR2,
@@ -23,8 +25,8 @@ _RESET: Final = (
 def confine(memory_bytes: int, kept: int, parent: int) -> None:
     """Confine this process: it ends with its parent and may allocate so many bytes more.
 
-    All descriptors but the standard ones and `kept` are closed. Ends the process at once if the
-    process `parent` is dead already.
+    All descriptors are closed but the standard ones, `kept`, and pipes within this process. Ends
+    the process at once if the process `parent` is dead already.
     """
     _reset_signals()
     end_with_parent()
@@ -37,8 +39,29 @@ def confine(memory_bytes: int, kept: int, parent: int) -> None:
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_KILL, encoding="ascii")
     # An open descriptor would keep a socket or a lock of the parent beyond the parent's death.
-    os.closerange(_STANDARD, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    for number in _not_needed(kept):
+        with suppress(OSError):
+            os.close(number)
+
+
+def _not_needed(kept: int) -> list[int]:
+    """Return the descriptors but the standard ones, `kept`, and pipes with both ends here.
+
+    A library wakes a thread of its own by such a pipe. Arrow closes and reopens its pipe in each
+    fork: were it closed before, Arrow would close what has its number now, or abort.
+    """
+    targets: dict[int, str] = {}
+    for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - the names are numbers
+        # The descriptor of the listing itself has gone.
+        with suppress(OSError):
+            targets[int(name)] = os.readlink(f"{_DESCRIPTORS}/{name}")  # noqa: PTH115
+    ends = Counter(targets.values())
+    own = targets.get(kept)
+    return [
+        number for number, target in targets.items()
+        if number >= _STANDARD and number != kept
+        and not (target.startswith("pipe:") and ends[target] > 1 and target != own)
+    ]  # fmt: skip
 
 
 def private_bytes() -> int:

@@ -14,7 +14,7 @@ export class SampleWindow {
     this.span = span;
     this.names = names;
     this.step = resolution > 1 ? resolution * 1000 : 0;
-    this.buckets = new Map(); // key -> {sample, parts: Set of t, sealed}
+    this.buckets = new Map(); // key -> {sample, parts: Set of t of merged samples, else null}
     this.ordered = [];
     this.dirty = false;
     this.last = null; // the newest t seen, in ms
@@ -24,7 +24,7 @@ export class SampleWindow {
   /** Take stored samples as they are; live ones never change them. */
   load(samples) {
     for (const sample of samples) {
-      this.buckets.set(this.#key(sample.t), { sample, parts: new Set([sample.t]), sealed: true });
+      this.buckets.set(this.#key(sample.t), { sample, parts: null });
       this.#note(sample);
     }
     this.#changed();
@@ -54,13 +54,14 @@ export class SampleWindow {
     const key = this.#key(sample.t);
     const bucket = this.buckets.get(key);
     this.#note(sample);
-    if (bucket && (bucket.sealed || bucket.parts.has(sample.t))) return false;
+    if (bucket && (!bucket.parts || bucket.parts.has(sample.t))) return false;
     const kept = this.#kept(sample);
     if (bucket) {
       bucket.sample = { ...merged(bucket.sample, kept, bucket.parts.size), t: key };
       bucket.parts.add(sample.t);
     } else {
-      this.buckets.set(key, { sample: this.step ? { ...kept, t: key } : kept, parts: new Set([sample.t]), sealed: false });
+      const isMerged = this.step > 0;
+      this.buckets.set(key, { sample: isMerged ? { ...kept, t: key } : kept, parts: isMerged ? new Set([sample.t]) : null });
     }
     return true;
   }

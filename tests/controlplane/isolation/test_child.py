@@ -1,6 +1,7 @@
 """A computation in a child has limits, and ends when it is not wanted."""
 
 import ctypes
+import io
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from pyarrow.csv import read_csv
 
 from algorithms.compiled import compiled
 from algorithms.errors import TooLarge
@@ -45,6 +47,23 @@ def test_a_result_returns_with_its_progress() -> None:
     assert score == "1000"
     assert values.tolist() == [0, 1, 2]
     assert set(shares) == {0.5}
+
+
+def test_a_child_starts_programs_after_its_parent_has_used_arrow() -> None:
+    """Arrow wakes a thread by a pipe, which it closes and opens again in each fork."""
+    read_csv(io.BytesIO(b"a\n1\n"))
+
+    def compute(_: object) -> bytes:
+        # Python forks itself only for such a function; PySpark has one.
+        with subprocess.Popen(
+            ["cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            preexec_fn=lambda: None,  # noqa: PLW1509 - as PySpark starts Java
+        ) as program:
+            return program.communicate(b"records", timeout=20)[0]
+
+    assert run_in_child(compute, LIMITS) == b"records"
 
 
 def test_an_error_returns_with_its_values() -> None:
