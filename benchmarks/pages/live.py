@@ -16,6 +16,7 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
 
 from benchmarks.control_plane import running_services
+from benchmarks.pages.heap import data_bytes
 from benchmarks.pages.report import Figure, announce
 from benchmarks.pages.sockets import oldest_message_s
 from benchmarks.pages.world import Telemetry, live_cluster
@@ -199,14 +200,18 @@ def _hour_figures(page: Page, session: CDPSession, samples: int) -> list[Figure]
     _wait(page, "window.benchNewest !== undefined")
     page.set_default_timeout(10 * _PATIENCE_MS)
     page.evaluate(_PLAY, [WARM_SAMPLES, PACE])
-    before = _memory(session)
+    before, data_before = _memory(session), data_bytes(session)
     page.evaluate(_PLAY, [samples, PACE])
-    after = _memory(session)
+    after, data_after = _memory(session), data_bytes(session)
     note = f"{samples} samples at {PACE}/s in the page"
     return [
-        Figure(f"growth of {name} in an hour", 100 * (after[key] / before[key] - 1), 10, "%",
-               f"{before[key]:,.0f} to {after[key]:,.0f}; {note}")
-        for name, key in (("the heap", "JSHeapUsedSize"), ("DOM nodes", "Nodes"))
+        Figure("growth of data in the heap in an hour", 100 * (data_after / data_before - 1), 10,
+               "%", f"{data_before:,} to {data_after:,}, without compiled code"),
+        *(
+            Figure(f"growth of {name} in an hour", 100 * (after[key] / before[key] - 1), 10, "%",
+                   f"{before[key]:,.0f} to {after[key]:,.0f}; {note}")
+            for name, key in (("the heap", "JSHeapUsedSize"), ("DOM nodes", "Nodes"))
+        ),
     ]  # fmt: skip
 
 

@@ -6,10 +6,9 @@ import { makeAccessible } from "./chart-access.js";
 import { extendLines, rememberLines } from "./deltas.js";
 import { format } from "./format.js";
 import { isPaused } from "./range.js";
-import { SampleWindow, withGaps } from "./samples.js";
+import { Pace, SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
-const LEAST_MS = 950;
 const KEPT_DELAYS = 2000;
 const MOST_MARKS = 300;
 // Labels at the ends of lines are so far apart, in parts of the height.
@@ -24,7 +23,7 @@ const AHEAD_MS = 15e3;
 export class ChartBoard {
   /** elements: Map of figure name -> element; plotly is given so that a test can watch it. */
   constructor(elements, plotly = window.Plotly) {
-    Object.assign(this, { elements, plotly, figures: {}, visible: new Set(), stale: new Set(), behind: new Set(), timer: null, drawnAt: -Infinity, drawnSample: null });
+    Object.assign(this, { elements, plotly, figures: {}, visible: new Set(), stale: new Set(), behind: new Set(), timer: null, pace: new Pace(), drawnSample: null });
     this.marks = new Map(); // key -> { t, label, text, url }
     this.versions = new Map();
     addEventListener("weir:theme", () => this.#drawSoon([...this.elements.keys()], 0));
@@ -92,7 +91,7 @@ export class ChartBoard {
   #schedule() {
     if (!this.live || !this.window || this.drawnSample === this.window.last) return;
     for (const name of this.elements.keys()) this.behind.add(name);
-    this.#drawSoon([], Math.max(1, LEAST_MS - (performance.now() - this.drawnAt)));
+    this.#drawSoon([], Math.max(1, this.pace.rest()));
   }
 
   #drawSoon(names, wait) {
@@ -104,7 +103,7 @@ export class ChartBoard {
   #draw(asked) {
     this.timer = null;
     if (!this.window || document.hidden || (isPaused() && !asked)) return;
-    this.drawnAt = performance.now();
+    this.pace.happened();
     const samples = withGaps(this.window.samples);
     const names = [...this.visible].filter((name) => this.stale.has(name) || this.behind.has(name));
     for (const name of names) {

@@ -5,9 +5,9 @@ import { showLoads } from "./bars.js";
 import { ChartBoard } from "./charts.js";
 import { HeatMap } from "./heat.js";
 import { chooseRange, currentRange, follow, isPaused, nameOf, TimeRange } from "./range.js";
+import { Pace } from "./samples.js";
 import { startStrip } from "./strip.js";
 
-const LEAST_MS = 950;
 const NOW_PART = 0.02;
 
 const page = document.getElementById("cluster-page");
@@ -39,13 +39,13 @@ function take(samples) {
   timer ??= setTimeout(flush, 0);
 }
 
-let flushedAt = -Infinity;
+const pace = new Pace();
 function flush() {
   timer = null;
   if (!board.window || !waiting.length || isPaused() || document.hidden) return;
-  const rest = LEAST_MS - (performance.now() - flushedAt);
+  const rest = pace.rest();
   if (rest > 0) { timer = setTimeout(flush, rest); return; }
-  flushedAt = performance.now();
+  pace.happened();
   const samples = waiting;
   waiting = [];
   board.add(samples);

@@ -7,6 +7,19 @@ const NEWEST = new Set(["t", "version", "tasks", "node_waiting", "node_state",
   "event_ms", "emitted_ms"]);
 const GAP_STEPS = 6;
 
+const LEAST_MS = 950;
+
+/** The pace of something that happens at most once per second on average: a sample that came late
+ *  does not delay the next one, which comes in time. */
+export class Pace {
+  constructor() { this.at = -Infinity; }
+
+  /** Return the ms until it may happen again. */
+  rest() { return LEAST_MS - (performance.now() - this.at); }
+
+  happened() { this.at = Math.max(this.at + LEAST_MS, performance.now() - LEAST_MS / 2); }
+}
+
 export class SampleWindow {
   /** span in ms; resolution is the seconds that one drawn sample stands for, 1: as measured.
    *  names: of the figures to keep, by default all; the newest sample has all of them. */

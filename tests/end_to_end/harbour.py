@@ -260,12 +260,15 @@ class Harbour(Coast):
         self.wait(self._is_under_way)
         known: dict[str, set[int]] = {}
         for name in names:
-            self.wait(lambda name=name: self.processes.of(name))  # type: ignore[misc]
-            known[name] = self.processes.pids(name)
-            self.processes.kill(name)
+            self.wait(lambda name=name: self._killed(name, known))  # type: ignore[misc]
         return self._recovery(
             lambda: all(self.processes.pids(name) - pids for name, pids in known.items())
         )
+
+    def _killed(self, name: str, known: dict[str, set[int]]) -> bool:
+        """Kill a process of a name, and note the processes of this name before."""
+        known[name] = self.processes.pids(name)
+        return self.processes.kill(name)
 
     def stop(self, name: str, seconds: float) -> Recovery:
         """Stop (SIGSTOP) a process and what it forked, continue; return the time to recover."""

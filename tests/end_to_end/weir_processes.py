@@ -63,9 +63,16 @@ class WeirProcesses:
             return False
         return not stopped and len(self.main_pids(name)) >= count
 
-    def kill(self, name: str) -> None:
-        """Kill (-9) the oldest process of a name, without what it forked."""
-        self.of(name)[0].kill()
+    def kill(self, name: str) -> bool:
+        """Kill (-9) the oldest process of a name, without what it forked; return False without one.
+
+        The driver of an agent that was killed is ending, for example.
+        """
+        with suppress(psutil.Error):
+            for process in self.of(name)[:1]:
+                process.kill()
+                return True
+        return False
 
     def tree(self, name: str) -> list[psutil.Process]:
         """Return the oldest process of a name with what it forked."""
