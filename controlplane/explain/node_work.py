@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from redis.exceptions import RedisError
 
@@ -72,11 +73,21 @@ class NodeWork:
         return weights
 
 
+class _Hosted(NamedTuple):
+    """Columns of a query on a node."""
+
+    id: int
+    name: str
+    task_count: int
+    submitted_by: str
+
+
 def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> NodeWork:
     """Return the present work of a node; `measured`: with the measures of its tasks from Redis."""
     hosted = Task.objects.filter(node__cluster=cluster, node__index=node).values("query")
-    queries = Query.objects.filter(pk__in=hosted).only("id", "name", "task_count", "submitted_by")
-    rows = list(queries.order_by("id"))
+    queries = Query.objects.filter(pk__in=hosted).order_by("id")
+    # Without model instances: a node may host thousands of queries.
+    rows = [_Hosted(*row) for row in queries.values_list(*_Hosted._fields)]
     reads: dict[int, list[int]] = {}
     for query, stream in QueryStream.objects.filter(query__in=hosted).values_list(
         "query_id", "stream_id"
@@ -85,11 +96,11 @@ def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> Nod
     streams = {stream for read in reads.values() for stream in read}
     every = Stream.objects.filter(cluster=cluster).values_list("id", "name")
     names = {pk: name for pk, name in every if pk in streams}
-    tasks = _tasks_on(node, [query for query in rows if query.task_count > 1])
+    tasks = _tasks_on(node, [query.id for query in rows if query.task_count > 1])
     measures = task_measures(cluster) if measured else []
     here, everywhere = _by_query(measures, node)
     result = {
-        query.pk: _hosted(query, tasks.get(query.pk, (0,)), reads.get(query.pk, ()), here)
+        query.id: _hosted(query, tasks.get(query.id, (0,)), reads.get(query.id, ()), here)
         for query in rows
     }
     shares = {
@@ -119,14 +130,14 @@ def queries_over(
 
 
 def _hosted(
-    query: Query,
+    query: _Hosted,
     tasks: Sequence[int],
     streams: Sequence[int],
     measured: Mapping[int, tuple[float, int]],
 ) -> HostedQuery:
-    rate, size = measured.get(query.pk, (None, None))
+    rate, size = measured.get(query.id, (None, None))
     return HostedQuery(
-        query.pk, query.name, tasks, query.task_count, streams, rate, size, query.submitted_by
+        query.id, query.name, tasks, query.task_count, streams, rate, size, query.submitted_by
     )
 
 
@@ -138,9 +149,9 @@ def task_measures(cluster: Cluster) -> list[TaskMeasure]:
         return []
 
 
-def _tasks_on(node: int, split: Sequence[Query]) -> dict[int, list[int]]:
+def _tasks_on(node: int, split: Sequence[int]) -> dict[int, list[int]]:
     """Return the tasks of split queries on a node, by query."""
-    ranges = Task.ranges(Task.objects.filter(query__in=[query.pk for query in split]))
+    ranges = Task.ranges(Task.objects.filter(query__in=split))
     return {
         query: [task for owner, first, stop in placed if owner == node
                 for task in range(first, stop)]

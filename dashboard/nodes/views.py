@@ -108,7 +108,7 @@ def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpRespons
 
 def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, Any]:
     report = node_report(cluster, index, None if time_range.live else time_range.end)
-    row = explanation_row(cluster, report.explanation)
+    row, tasks = explanation_row(cluster, report.explanation), _task_rows(report)
     return {
         "span": time_range,
         "node": report.node,
@@ -116,10 +116,10 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
         "waiting": next((r for r in report.explanation.remedies if r.proposal), None),
         "headline": headline_of(row),
         "tiles": tile_rows(report),
-        "tasks": _task_rows(report)[:SHOWN_TASKS],
+        "tasks": tasks,
         "task_count": sum(len(query.tasks) for query in report.tasks),
         "query_count": len(report.tasks),
-        "records_share": sum(row.share or 0.0 for row in _task_rows(report)[:SHOWN_TASKS]),
+        "records_share": sum(row.share or 0.0 for row in tasks),
         "keys": _key_rows(report),
         "sampled": report.keys,
         "history": [ChangeRow(row, change_text(row), change_look(row)) for row in report.history],
@@ -128,10 +128,11 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
 
 
 def _task_rows(report: NodeReport) -> list[TaskRow]:
+    """Return the tasks with the most records, with their shares of those of the node."""
     total = report.records_per_s
     return [
         TaskRow(query, (query.records_per_s or 0.0) / total if total else None)
-        for query in report.tasks
+        for query in report.tasks[:SHOWN_TASKS]
     ]
 
 
