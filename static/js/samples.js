@@ -17,7 +17,10 @@ export class Pace {
   /** Return the ms until it may happen again. */
   rest() { return LEAST_MS - (performance.now() - this.at); }
 
-  happened() { this.at = Math.max(this.at + LEAST_MS, performance.now() - LEAST_MS / 2); }
+  happened() {
+    const now = performance.now();
+    this.at = Math.min(now, Math.max(this.at + LEAST_MS, now - LEAST_MS / 2));
+  }
 }
 
 export class SampleWindow {
