@@ -107,11 +107,12 @@ def _report(query: Query) -> dict[str, Any]:
 
 
 def edges_context(cluster: Cluster, query: Query) -> dict[str, Any]:
-    """Return key groupings, aggregator nodes and drop rules: a query's own and possible ones."""
+    """Return key groupings, aggregator nodes, drop rules and retention: own and possible ones."""
     return grouping_context(query, grouping_values(query)) | {
         "aggregators": cluster.nodes.filter(index__in=query.aggregators).order_by("index"),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
         "drops": list(map(drop_rule_row, query.drops.select_related("stream", "query"))),
+        "kept": retention_values(query.retention_s, query.retention_windows),
     }
 
 

@@ -27,6 +27,16 @@ def test_a_query_is_submitted_with_a_retention(operating: Client, sf: Cluster) -
     assert kept(Query.objects.get(name="fresh")) == (30 * 86_400, 5_000)
 
 
+def test_settings_that_are_refreshed_still_show_the_retention(
+    operating: Client, sf: Cluster
+) -> None:
+    operating.post(NEW, QUERY | DAYS_30)
+    page = page_of(Query.objects.get(name="fresh"))
+    for headers in ({}, HTMX):
+        content = operating.get(page, headers=headers).content.decode()
+        assert "30 days</button>" in content
+
+
 def test_the_form_shows_the_defaults_of_the_api(operating: Client, sf: Cluster) -> None:
     operating.post(NEW, QUERY)
     assert kept(Query.objects.get(name="fresh")) == (604_800, 1_000_000)

@@ -50,6 +50,19 @@ def test_a_cluster_without_measurements_is_explained(operator: Actor, operating:
     assert 'id="shedding-tiles"' not in content
 
 
+def test_a_ladder_of_many_queries_is_armed_without_a_preview(
+    operating: Client, busy: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controlplane.shedding.report.MOST_PREVIEWED", 1)
+    content = operating.get(PAGE).content.decode()
+    assert 'data-reason="not_computed"' in content
+    assert 'popovertarget="arm"' in content
+    assert 'id="arm"' in content
+    assert 'form="request-plan"' in content
+    assert 'id="request-plan"' in content
+    assert "· 0 queries" not in content
+
+
 def test_the_page_before_arming(operating: Client, busy: Cluster) -> None:
     answer = operating.get(PAGE)
     content = answer.content.decode()
