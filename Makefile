@@ -3,6 +3,7 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
+PACKAGES := $(VENV)/.packages
 INSTALLED := $(VENV)/.installed
 PIP := $(PY) -m pip --disable-pip-version-check --no-input
 # Takes a quarter of pip's time; pip helps out where only pip is told of an index. The certificates
@@ -24,7 +25,7 @@ N ?= 2
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test nightly mutants install lint format types contracts check lock bench screenshots clean
+.PHONY: help run test nightly mutants install packages lint format types contracts check lock bench screenshots clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -63,7 +64,9 @@ mutants: $(INSTALLED) ## test 200 small faults of the code: how many the tests d
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 
-$(INSTALLED): requirements.lock pyproject.toml
+packages: $(PACKAGES) # without what is compiled from them: types can be checked meanwhile
+
+$(PACKAGES): requirements.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "weir: no Python 3.11 to 3.13 with venv was found." >&2; \
 		echo "weir: what to do: apt-get install python3-venv, or make PYTHON=/path/to/python3.11" >&2; \
@@ -74,6 +77,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(UV) pip install --quiet --compile-bytecode --requirement requirements.lock || \
 		$(PIP) install --quiet --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --editable .
+	@touch $@
+
+$(INSTALLED): $(PACKAGES)
 	@$(PY) -m controlplane.assets
 	@$(PY) -m algorithms.warm_up
 	@$(PY) -m workers.agent.class_archive
@@ -105,9 +111,9 @@ bench: $(INSTALLED) ## run the benchmarks and print their tables
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m benchmarks
 
-screenshots: $(INSTALLED) ## draw docs/images from a running Weir; D=FOLDER: every page, both themes, two widths
+screenshots: $(INSTALLED) ## draw docs/images from a running Weir; D=FOLDER: every page, both themes, two widths; P=a,b: these
 	@chromium="$$(.ci/chromium)" && exec env CHROMIUM="$$chromium" DJANGO_SETTINGS_MODULE=controlplane.settings \
-	$(PY) -m docs.screenshots $(if $(D),--all $(D))
+	$(PY) -m docs.screenshots $(if $(D),--all $(D)) $(if $(P),--pages $(P))
 
 clean: ## remove .venv and caches; the data directory stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

@@ -179,11 +179,12 @@ def as_text(planners: Iterable[Planner]) -> str:
 
 def _algorithm_json(planner: Planner, algorithm: Algorithm) -> dict[str, Any]:
     own = {name: getattr(algorithm, name) for name in ("name", "title", "kind", "summary")}
-    parameters = [
-        asdict(field) | {"type": field.type.__name__, "choices": list(field.choices)}
-        for field in planner.fields(algorithm)
-    ]
-    return {**own, "parameters": parameters}
+    return {**own, "parameters": [_field_json(field) for field in planner.fields(algorithm)]}
+
+
+def _field_json(field: ParameterField) -> dict[str, Any]:
+    lists = {"choices": list(field.choices), "choice_titles": list(field.choice_titles)}
+    return asdict(field) | {"type": field.type.__name__} | lists
 
 
 def _lines(planner: Planner) -> list[str]:
@@ -198,7 +199,8 @@ def _lines(planner: Planner) -> list[str]:
 def _describe(field: ParameterField) -> str:
     facts = [_TYPES[field.type] + (f" [{field.unit}]" if field.unit else "")]
     if field.choices:
-        facts = ["one of " + ", ".join(field.choices)]
+        titled = [f"{value} ({title})" for value, title in field.titled_choices]
+        facts = [f"one of {', '.join(titled)}"]
     if field.minimum is not None:
         facts.append(f"at least {field.minimum:,.12g}")
     if field.maximum is not None:
@@ -206,7 +208,7 @@ def _describe(field: ParameterField) -> str:
     if field.optional:
         facts.append("or none")
     default = "none" if field.default is None else str(field.default).lower()
-    return f"{field.name}={default}  ({', '.join(facts)}) {field.help}"
+    return f"{field.name}={default}  {field.title} ({', '.join(facts)}): {field.help}"
 
 
 if __name__ == "__main__":

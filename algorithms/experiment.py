@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from algorithms.claims import Claim
 from algorithms.errors import BadParameters
 from algorithms.estimates import MB, Estimate, total
 from algorithms.tables import FIGURES, Cell, Table
-from algorithms.vocabulary import Parameters, Progress, parameter, portion, silent
+from algorithms.vocabulary import Parameters, Progress, parameter, portion, silent, title_of_name
 
 Measures = Mapping[str, Any]
 # (parameters with x at one of its values, seed, series, progress) -> (series, its measures)
@@ -85,13 +85,14 @@ class Repeated(Parameters):
 class Experiment:
     """A named sweep over one parameter.
 
-    `x` is named like the field of `parameters` that is swept; `values` are its values by
-    default. `series` are the algorithms compared by default, `choices` all that can be.
+    `x` is named like the field of `parameters` that is swept and has its title; `values` are its
+    values by default. `series` are the algorithms compared by default, `choices` all that can be.
     `about` describes what it shows, where the paper has it, and what was chosen where the paper is
     silent. `trial` draws the workload of one seed and yields the measures of each series on it;
-    `measures` names them. `claims`: what the paper claims about the figure; they are tested on
-    runs whose parameters have at least the values of `claim_scale`. Raises `ValueError` if
-    x is named like another column of the table or of its summary.
+    `measures` names them, `axes` has those without a panel. `series_titles`: the titles of the
+    choices that are no algorithms of the planner. `claims`: what the paper claims about
+    the figure; they are tested on runs whose parameters have at least the values of `claim_scale`.
+    Raises `ValueError` if x is named like another column of the table or of its summary.
     """
 
     planner: str
@@ -108,6 +109,8 @@ class Experiment:
     trial: Trial
     claims: tuple[Claim, ...] = ()
     claim_scale: tuple[tuple[str, float], ...] = ()
+    axes: tuple[Axis, ...] = ()
+    series_titles: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         taken = ("series", "seed", *self.measures, *FIGURES)
@@ -121,6 +124,11 @@ class Experiment:
     def columns(self) -> tuple[str, ...]:
         """Columns of the table: x, "series", "seed", then the measures."""
         return (self.x.name, "series", "seed", *self.measures)
+
+    def axis_of(self, measure: str) -> Axis:
+        """Return the axis of a measure, with the words of its name as label if it has none."""
+        known = {axis.name: axis for axis in (*self.axes, *(panel.y for panel in self.panels))}
+        return known.get(measure) or Axis(measure, title_of_name(measure))
 
     def run(
         self,

@@ -15,7 +15,7 @@ from typing import Final
 
 from algorithms.errors import UnknownExperiment
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
-from algorithms.registry import PLANNERS, planner_modules
+from algorithms.registry import PLANNERS, algorithm_title, planner_modules
 from algorithms.tables import Cell, Table, summarise
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Table",
     "experiment",
     "experiments",
+    "series_title",
     "summarise",
 ]
 
@@ -43,6 +44,17 @@ EXPERIMENTS: Final[Mapping[str, tuple[Experiment, ...]]] = {
 def experiments(planner: str) -> tuple[Experiment, ...]:
     """Return the experiments of a planner, in the order of the paper's figures."""
     return EXPERIMENTS.get(planner, ())
+
+
+def series_title(planner: str, experiment_name: str, series: str) -> str:
+    """Return the title of a series: that of the experiment, else that of its algorithm.
+
+    Stored runs may name experiments and series that no longer exist.
+    """
+    for item in experiments(planner):
+        if item.name == experiment_name and series in item.series_titles:
+            return item.series_titles[series]
+    return algorithm_title(planner, series)
 
 
 def experiment(planner: str, name: str) -> Experiment:

@@ -1,13 +1,19 @@
 """The optimizers of scipy, imported when they are first used.
 
-Their import takes half a second, which every process of Weir would spend at its start and most
-never need.
+Their import takes a third of a second, which every process of Weir would spend at its start and
+most never need. A process that forks for each computation imports them first (`load`): otherwise
+each of its children would.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from algorithms.vocabulary import Floats, Ints
+
+
+def load() -> None:
+    """Import the optimizers, if they are not imported yet."""
+    import scipy.optimize  # noqa: F401, PLC0415 - see above
 
 
 def solve_milp(objective: Floats, upper: Any, constraints: Sequence[Any], **settings: Any) -> Any:

@@ -78,6 +78,16 @@ def algorithm(planner_name: str, name: str) -> Algorithm:
     return planner(planner_name).algorithm(name)
 
 
+def parameter_titles(planner_name: str, name: str) -> Mapping[str, str]:
+    """Return the titles of an algorithm's parameters by name, none if it is unknown."""
+    try:
+        chosen = planner(planner_name)
+        fields = chosen.fields(chosen.algorithm(name))
+    except PlanningError:
+        return {}
+    return {field.name: field.title for field in fields}
+
+
 def algorithm_title(planner_name: str, name: str) -> str:
     """Return the title of an algorithm, the words of its name if it is unknown."""
     try:

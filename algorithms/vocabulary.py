@@ -57,7 +57,9 @@ _TRUTHS: Final = {
 class ParameterField:
     """One parameter as a form, an API schema or a command line shows it.
 
-    `optional`: None is a value too, and the help explains it. `choices`: the values of a text.
+    `title`: its label, by default the words of its name. `letter`: its letter in the paper.
+    `optional`: None is a value too, and the help explains it. `choices`: the values of a text;
+    `choice_titles`: their titles in the same order, by default their words.
     Raises `TypeError` for a number without bounds and for a text without choices: the declaration
     bounds what a request may cost.
     """
@@ -67,16 +69,28 @@ class ParameterField:
     default: Value
     unit: str
     help: str
+    title: str = ""
+    letter: str = ""
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    choice_titles: tuple[str, ...] = ()
     optional: bool = False
 
     def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", title_of_name(self.name))
+        if not self.choice_titles:
+            object.__setattr__(self, "choice_titles", tuple(map(title_of_name, self.choices)))
         if self.type in (int, float) and None in (self.minimum, self.maximum):
             raise TypeError(f"{self.name}: a number needs a minimum and a maximum")
         if self.type is str and not self.choices:
             raise TypeError(f"{self.name}: a text needs choices")
+
+    @property
+    def titled_choices(self) -> tuple[tuple[str, str], ...]:
+        """Return the values of a text with their titles."""
+        return tuple(zip(self.choices, self.choice_titles, strict=True))
 
     def problem_with(self, value: object) -> str | None:
         """Return the reason why `value` is invalid, None if it is valid."""
@@ -103,21 +117,33 @@ class ParameterField:
             raise ValueError(f"must be {_WORDS[self.type]}, not {plain!r}") from None
 
 
+def title_of_name(name: str) -> str:
+    """Return the title of what is declared without one: the words of its name."""
+    return name.replace("_", " ").capitalize()
+
+
 def parameter(
     default: Value,
     *,
+    title: str = "",
+    letter: str = "",
     unit: str = "",
     help: str,  # noqa: A002 - the word that forms and argparse use for it
     minimum: float | None = None,
     maximum: float | None = None,
-    choices: tuple[str, ...] = (),
+    choices: tuple[str, ...] | Mapping[str, str] = (),
 ) -> Any:
     """Declare a field of a `Parameters` class; its annotation is the type.
 
-    `float | None` and the like make it optional.
+    `float | None` and the like make it optional. `title`: its label, needed where the words of its
+    name are not plain. `letter`: its letter in the paper. `choices`: the values of a text, with
+    their titles where the words of a value are not plain.
     """
-    bounds = {"minimum": minimum, "maximum": maximum, "choices": choices}
-    return dataclasses.field(default=default, metadata={"unit": unit, "help": help, **bounds})
+    texts = {"title": title, "letter": letter, "unit": unit, "help": help}
+    titles = tuple(choices.values()) if isinstance(choices, Mapping) else ()
+    named = {"choices": tuple(choices), "choice_titles": titles}
+    bounds = {"minimum": minimum, "maximum": maximum, **named}
+    return dataclasses.field(default=default, metadata={**texts, **bounds})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,11 +57,13 @@ def label_of(text: str) -> str:
     except PlanningError:
         return text
     title = GROUPINGS[name].title
-    return f"{title} ({parameters_text(parameters)})" if parameters else title
+    phrases = {item.name: item.title[:1].lower() + item.title[1:] for item in fields_of(name)}
+    named = {phrases[parameter]: value for parameter, value in parameters.items()}
+    return f"{title} ({parameters_text(named)})" if named else title
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
-    """Return parameters for people, such as "eps = 0.01, seed = 3"."""
+    """Return parameters by name as text, such as "eps = 0.01, seed = 3"."""
     return ", ".join(f"{name} = {value_text(value)}" for name, value in parameters.items())
 
 

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from controlplane.access import tokens
@@ -14,6 +15,7 @@ from controlplane.clusters.listing import visible_cluster
 from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.dialog_forms import whole_number
+from dashboard.frame.headlines import SOON
 from dashboard.guards import PageRequest, anyone_action, anyone_page
 from dashboard.lists import require_known
 from dashboard.responses import notify, notify_refusals, render_page
@@ -59,7 +61,7 @@ def revoke_token(request: PageRequest, pk: int) -> HttpResponseRedirect:
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    user = request.GET.get("user", "")
+    user, now = request.GET.get("user", ""), timezone.now()
     rows = tokens.tokens_of_user(request.actor, user) if user else tokens.tokens_of(request.actor)
     context = {
         "tokens": rows,
@@ -68,6 +70,8 @@ def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> Http
         "roles": ROLES,
         "values": {"days": tokens.DEFAULT_DAYS, "role": VIEWER},
         "most_days": tokens.MAX_DAYS,
+        "now": now,
+        "soon": now + SOON,
         "errors": {},
     }
     return render_page(request, "tokens.html", context | more, status)

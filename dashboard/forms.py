@@ -4,42 +4,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 
 _SEPARATORS = re.compile(r"[\s,;]+")
-# Titles of parameters by name and unit, or by name alone, and the letter of the papers.
-_TITLES: Final[Mapping[tuple[str, str] | str, tuple[str, str]]] = {
-    "nu": ("Slack of the load", "nu"),
-    ("alpha", "queries"): ("Absolute slack", "alpha"),
-    "alpha": ("Smoothing of the level", "alpha"),
-    "gamma": ("Smoothing of the trend", "gamma"),
-    "tau": ("Slack of the work", "tau"),
-    "horizon": ("Forecast periods", "k"),
-    "headroom": ("Head-room", "H"),
-    "seconds": ("Time of the computation", ""),
-    "sweeps": ("Tried moves", ""),
-    "start": ("Start", ""),
-    "seed": ("Seed", ""),
-    "preset": ("Preset", ""),
-    "threads": ("Threads", ""),
-    "prefer": ("Among equals", ""),
-    "known": ("Known queries", ""),
-    "plan": ("Plan of the reservations", ""),
-    "tokens": ("Tokens of a node", ""),
-    "balanced": ("Bounded loads", ""),
-    "period_s": ("Length of a period", ""),
-    "latency_s": ("Longest latency", ""),
-    "foresee": ("Use the forecast", ""),
-    "fill": ("Filled share", ""),
-    "consolidate": ("Close split nodes", ""),
-    "room": ("Free capacity", ""),
-    "limit": ("Largest imbalance", ""),
-    "saving": ("Least saving", ""),
-    "messages": ("Sampled messages", ""),
-}
 
 
 def number(text: str) -> float:
@@ -84,23 +54,12 @@ def form_fields(
     return [
         {
             "field": field,
-            "title": parameter_title(field),
-            "letter": _titled(field)[1],
             "value": _form_field(field, values),
             "is_flag": field.type is bool,
             "faults": errors.get(field.name, []),
         }
         for field in fields
     ]
-
-
-def parameter_title(field: ParameterField) -> str:
-    """Return the title of a parameter in plain words; of an unknown one from its name."""
-    return _titled(field)[0] or field.name.replace("_", " ").capitalize()
-
-
-def _titled(field: ParameterField) -> tuple[str, str]:
-    return _TITLES.get((field.name, field.unit)) or _TITLES.get(field.name, ("", ""))
 
 
 def _form_field(field: ParameterField, values: Mapping[str, str]) -> str | bool:

@@ -128,6 +128,8 @@ def _cluster_link(row: ClusterStatus, request: PageRequest, current: str) -> Clu
         grade, words = "info", str(row.status)
     elif row.status is FleetStatus.STOPPED:
         words = str(row.status)
+    elif row.limits:
+        words = row.limits.text
     url = reverse("cluster", args=[cluster.slug])
     return ClusterLink(cluster.slug, cluster.name, url, grade, words, pages)
 
@@ -148,5 +150,5 @@ def _counts(cluster: Cluster) -> dict[str, int]:
         "Nodes": Node.objects.filter(cluster=cluster, active=True).count(),
         "Streams": Stream.objects.filter(cluster=cluster).count(),
         "Queries": Query.objects.filter(cluster=cluster, state=Query.State.RUNNING).count(),
-        "Proposals": Proposal.objects.filter(cluster=cluster, state=Proposal.State.READY).count(),
+        "Proposals": Proposal.awaiting_approval().filter(cluster=cluster).count(),
     }

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from algorithms.registry import algorithm_title
-from dashboard.numbers import compact, milliseconds, percent, size
+from algorithms.registry import algorithm_title, parameter_titles
+from algorithms.vocabulary import title_of_name
+from controlplane.groupings import value_text
+from controlplane.numbers import compact, lowered, milliseconds, percent, size
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "bytes": size,
@@ -14,9 +16,25 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
 }
 
 
-def parameters_name(parameters: Mapping[str, Any]) -> str:
-    """Return parameters as text, such as “nu 0.5, seed 3”."""
-    return ", ".join(f"{key} {_plain(value)}" for key, value in sorted(parameters.items()))
+def parameters_name(planner: str, algorithm: str, parameters: Mapping[str, Any]) -> str:
+    """Return parameters as text, such as “slack of the load 0.5, seed 3”."""
+    titled = titled_parameters(planner, algorithm, dict(sorted(parameters.items())))
+    return ", ".join(f"{lowered(title)} {_value(planner, value)}" for title, value in titled)
+
+
+def _value(planner: str, value: Any) -> str:
+    """Return a value as text; a text names another algorithm, or a choice of words."""
+    if isinstance(value, str):
+        return lowered(algorithm_title(planner, value))
+    return value_text(value)
+
+
+def titled_parameters(
+    planner: str, algorithm: str, parameters: Mapping[str, Any]
+) -> list[tuple[str, Any]]:
+    """Return parameters as titles and values; of unknown ones the words of their names."""
+    titles = parameter_titles(planner, algorithm)
+    return [(titles.get(name) or title_of_name(name), value) for name, value in parameters.items()]
 
 
 def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
@@ -24,7 +42,11 @@ def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[st
     return [
         ", ".join(
             filter(
-                None, [algorithm_title(*plan[:2]), parameters_name(_distinguishing(plan, plans))]
+                None,
+                [
+                    algorithm_title(*plan[:2]),
+                    parameters_name(*plan[:2], _distinguishing(plan, plans)),
+                ],
             )
         )
         for plan in plans
@@ -47,7 +69,3 @@ def budget_name(budget: Mapping[str, float]) -> str:
     """Return a budget as text, such as “at most 10 moves, 1.0 MB”; "" without one."""
     limits = [_WRITTEN[name](value) for name, value in budget.items() if name in _WRITTEN]
     return f"at most {', '.join(limits)}" if limits else ""
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

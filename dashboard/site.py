@@ -1,5 +1,7 @@
 """The help page and the page of internal errors."""
 
+from itertools import groupby
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
@@ -11,8 +13,11 @@ from dashboard.responses import render_page
 
 @anyone_page
 def help_page(request: PageRequest) -> HttpResponse:
-    """Show the glossary."""
-    return render_page(request, "help.html", {"words": WORDS})
+    """Show the keys and the glossary in alphabetical order."""
+    words = sorted(WORDS, key=lambda term: term.word.lower())
+    by_letter = groupby(words, key=lambda term: term.word[0].upper())
+    letters = [{"name": letter, "words": list(group)} for letter, group in by_letter]
+    return render_page(request, "help.html", {"words": words, "letters": letters})
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -1,14 +1,20 @@
 """The page of Weir's own health, and the banner that all pages show."""
 
+from collections.abc import Sequence
+from typing import Any, Final
+
 from django.http import HttpResponse
 from django.utils import timezone
 
 from controlplane.liveness.status import full_status, site_status
 from controlplane.models import Cluster
 from controlplane.retention.kinds import KINDS, OTHERS
-from controlplane.retention.sizes import storage_sizes
+from controlplane.retention.sizes import Size, storage_sizes
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_list, render_page
+
+# The largest parts that a place lists.
+MOST_SIZES: Final = 12
 
 
 @anyone_page
@@ -24,8 +30,20 @@ def system_health(request: PageRequest) -> HttpResponse:
 @anyone_page
 def system_storage(request: PageRequest) -> HttpResponse:
     """Return the sizes of what Weir stores, and what housekeeping keeps."""
-    context = {"sizes": storage_sizes(), "kinds": KINDS, "others": OTHERS}
+    sizes = storage_sizes()
+    places = [
+        _place("table", "Database tables", sizes.tables),
+        _place("key", "Keys of Redis", sizes.keys),
+        _place("folder", "Data directory", sizes.folders),
+    ]
+    context = {"sizes": sizes, "places": places, "kinds": KINDS, "others": OTHERS}
     return render_page(request, "_system_storage.html", context)
+
+
+def _place(kind: str, title: str, sizes: Sequence[Size]) -> dict[str, Any]:
+    """Return the largest parts of a place where Weir stores data, and the total in bytes."""
+    total = sum(size.size or 0 for size in sizes)
+    return {"kind": kind, "title": title, "total": total, "rows": sizes[:MOST_SIZES]}
 
 
 @anyone_page

@@ -3,7 +3,11 @@
 Data attributes send the thresholds to the browser, which grades live numbers in the same way.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+from controlplane.plans.proposal_states import State
 
 GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"
 
@@ -40,3 +44,19 @@ _STATES = {
     BAD: "stuck, crash loop, needs decision, undecided, failed, stale, lost, not answering",
 }  # fmt: skip
 STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}
+# Grade and icon of the chips of proposals. Colour means good or bad, so most states have none.
+STATE_CHIPS: Final[Mapping[str, tuple[str, str]]] = {
+    State.COMPUTING: ("info", "clock"),
+    State.READY: ("info", "clock"),
+    State.APPROVED: ("info", "clock"),
+    State.EXECUTING: ("info", "play"),
+    State.PAUSED: ("warn", "pause"),
+    State.ROLLING_BACK: ("warn", "undo"),
+    State.DONE: ("good", "ok"),
+    State.REJECTED: ("", "close"),
+    State.STALE: ("bad", "exceeded"),
+    State.FAILED: ("bad", "exceeded"),
+    State.STOPPED: ("warn", "stop"),
+    State.ROLLED_BACK: ("", "undo"),
+    State.SUPERSEDED: ("", "close"),
+}

@@ -16,7 +16,7 @@ from dashboard.explain import views as explain
 from dashboard.fleet import alerts, creation, imports
 from dashboard.fleet import views as fleet
 from dashboard.integrations import attached, webhooks
-from dashboard.lab import files
+from dashboard.lab import files, results
 from dashboard.lab import views as lab
 from dashboard.lists import views as lists
 from dashboard.nodes import views as nodes
@@ -198,14 +198,15 @@ _shedding: list[URLPattern] = [
     path("shedding/release/", shedding.release, name="shedding-release"),
     path("shedding/weights/", shedding.set_weights, name="shedding-weights"),
 ]
+_STORED = "lab/<slug:planner>/<slug:name>/stored"
 _lab: list[URLPattern] = [
     path("lab/", lab.index, name="lab"),
     path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
     path("lab/runs/<int:pk>/charts.json", files.charts, name="lab-charts"),
-    path("lab/runs/<int:pk>/table.csv", files.download, {"kind": "csv"}, name="lab-csv"),
-    path("lab/runs/<int:pk>/table.json", files.download, {"kind": "json"}, name="lab-json"),
-    path("lab/runs/<int:pk>/figure.html", files.download, {"kind": "html"}, name="lab-html"),
-    path("lab/runs/<int:pk>/figure.svg", files.download, {"kind": "svg"}, name="lab-svg"),
+    *(
+        path(f"lab/runs/<int:pk>/{file}", files.download, {"kind": kind}, name=f"lab-{kind}")
+        for kind, file in results.FILES.items()
+    ),
     path("lab/runs/<int:pk>/comparison.json", files.comparison_chart, name="lab-comparison"),
     path("lab/runs/<int:pk>/change/", lab.change, name="lab-change"),
     path("lab/runs/<int:pk>/cancel/", lab.cancel, name="lab-cancel"),
@@ -213,6 +214,11 @@ _lab: list[URLPattern] = [
     path("lab/runs/<int:pk>/delete/", lab.delete, name="lab-delete"),
     # Last, as "runs" is not a planner.
     path("lab/<slug:planner>/<slug:name>/estimate/", lab.estimate, name="lab-estimate"),
+    path(f"{_STORED}/charts.json", files.stored_charts, name="lab-stored-charts"),
+    *(
+        path(f"{_STORED}/{file}", files.stored_download, {"kind": kind}, name=f"lab-stored-{kind}")
+        for kind, file in results.FILES.items()
+    ),
     path("lab/<slug:planner>/<slug:name>/", lab.experiment, name="lab-experiment"),
 ]
 

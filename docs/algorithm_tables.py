@@ -28,8 +28,8 @@ def _planner(planner: Planner) -> str:
             "|---|---|---|",
             *(f"| `{item.name}` | {item.kind} | {item.summary} |" for item in planner.algorithms),
             "",
-            "| algorithm | parameter | type | default | what it is |",
-            "|---|---|---|---|---|",
+            "| algorithm | parameter | title | type | default | what it is |",
+            "|---|---|---|---|---|---|",
             *(line for lines in (shared, *own) for line in lines),
             "",
         ]
@@ -42,13 +42,21 @@ def _own(algorithm: Algorithm, shared: set[str]) -> tuple[ParameterField, ...]:
 
 def _parameters(whose: str, fields: tuple[ParameterField, ...]) -> list[str]:
     return [
-        f"| {whose} | `{field.name}` | {_type(field)} | {_default(field)} | {field.help} |"
+        f"| {whose} | `{field.name}` | {_title(field)} | {_type(field)} | {_default(field)}"
+        f" | {field.help} |"
         for field in fields
     ]
 
 
+def _title(field: ParameterField) -> str:
+    """Return the title, with the paper's letter if the name is another one."""
+    letter = "" if field.letter in ("", field.name) else f" ({field.letter})"
+    return f"{field.title}{letter}"
+
+
 def _type(field: ParameterField) -> str:
-    facts = [", ".join(f"`{choice}`" for choice in field.choices) or _TYPES[field.type]]
+    choices = [f"`{choice}` ({title})" for choice, title in field.titled_choices]
+    facts = [", ".join(choices) or _TYPES[field.type]]
     facts += [field.unit] if field.unit else []
     facts += [] if field.minimum is None else [f"at least {field.minimum:,.12g}"]
     facts += [] if field.maximum is None else [f"at most {field.maximum:,.12g}"]

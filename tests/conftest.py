@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from tests.support.databases import Templates
 
 ALIASES = ("default", "results")
+KEPT_BY_CLUSTER = (
+    ("controlplane.arrivals.periods", "_CACHE"),
+    ("controlplane.watch.observation", "_KEPT"),
+    ("controlplane.watch.ladder", "_KEPT"),
+    ("controlplane.partitioning.replays", "_REPLAYS"),
+    ("controlplane.admission.long_outlook", "_computed"),
+    ("controlplane.clusters.routes", "routes_of"),
+    ("controlplane.shedding.measured", "_kept_parts"),
+)
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 
 
@@ -122,6 +131,20 @@ def database(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with as_default(request.getfixturevalue("postgres_database")):
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept_of_clusters() -> None:
+    """Let each test compute what processes keep by a cluster's id and time of creation.
+
+    Clusters of prepared rows have those of an earlier test.
+    """
+    for module, name in KEPT_BY_CLUSTER:
+        # Not imported here: most tests need none of them.
+        if loaded := sys.modules.get(module):
+            kept = getattr(loaded, name)
+            forget = getattr(kept, "cache_clear", None) or kept.clear
+            forget()
 
 
 @pytest.fixture(scope="session")

@@ -32,19 +32,19 @@ class Forecasting(Parameters):
     """How the rates of streams are forecast (section 2.3)."""
 
     horizon: int = parameter(
-        3, unit="periods", minimum=1, maximum=MAX_HORIZON,
-        help="How many optimisation periods are forecast; the k of the paper.",
+        3, title="Forecast periods", letter="k", unit="periods", minimum=1, maximum=MAX_HORIZON,
+        help="How many optimisation periods are forecast.",
     )  # fmt: skip
     alpha: float | None = parameter(
-        None, minimum=0.0, maximum=1.0,
+        None, title="Smoothing of the level", letter="alpha", minimum=0.0, maximum=1.0,
         help="Smoothing factor of the level; none: fitted on the history of each stream.",
     )  # fmt: skip
     gamma: float | None = parameter(
-        None, minimum=0.0, maximum=1.0,
+        None, title="Smoothing of the trend", letter="gamma", minimum=0.0, maximum=1.0,
         help="Smoothing factor of the trend; none: fitted on the history of each stream.",
     )  # fmt: skip
     period_s: float = parameter(
-        1.0, unit="s", minimum=1e-3, maximum=86_400.0,
+        1.0, title="Length of a period", unit="s", minimum=1e-3, maximum=86_400.0,
         help="Seconds of one optimisation period: the distance of two rates of a history.",
     )  # fmt: skip
 

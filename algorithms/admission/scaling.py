@@ -118,11 +118,11 @@ class Parallelism(Parameters):
     """The least numbers of nodes by equations 1a and 1b, from measured costs."""
 
     headroom: float = parameter(
-        0.1, minimum=0.0, maximum=0.9,
-        help="The share of its time that a node stays free; the H of the paper.",
+        0.1, title="Head-room", letter="H", minimum=0.0, maximum=0.9,
+        help="The share of its time that a node stays free.",
     )  # fmt: skip
     latency_s: float = parameter(
-        0.0, unit="s", minimum=0.0, maximum=MAX_SECONDS,
+        0.0, title="Longest allowed latency", unit="s", minimum=0.0, maximum=MAX_SECONDS,
         help="The longest latency of a result, above one interval of micro-batches; 0: no bound.",
     )  # fmt: skip
 

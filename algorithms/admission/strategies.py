@@ -20,23 +20,26 @@ class Strategy(Parameters):
     """Skeleton of Algorithm 1."""
 
     latency_s: float = parameter(
-        5.0, unit="s", minimum=0.0, maximum=3_600.0,
+        5.0, title="Longest allowed latency", unit="s", minimum=0.0, maximum=3_600.0,
         help="A split node with a longer latency is overloaded.",
     )  # fmt: skip
     foresee: bool = parameter(
         default=False,
+        title="Use the forecast",
         help="A split node whose predicted load exceeds its filled share is overloaded, too.",
     )
     fill: float = parameter(
-        1.0, minimum=0.1, maximum=1.0,
+        1.0, title="Filled share", minimum=0.1, maximum=1.0,
         help="The share of a split node's capacity up to which it is filled.",
     )  # fmt: skip
     consolidate: bool = parameter(
-        default=False, help="Close nearly empty split nodes if others have room for their streams."
+        default=False,
+        title="Close split nodes",
+        help="Close nearly empty split nodes if others have room for their streams.",
     )
 
     room: float = parameter(
-        0.05, minimum=0.0, maximum=0.9,
+        0.05, title="Free capacity", minimum=0.0, maximum=0.9,
         help="The share of all capacity that stays free when a split node is closed.",
     )  # fmt: skip
 

@@ -30,10 +30,17 @@ class ConsistentHashing(Parameters):
     """
 
     tokens: int = parameter(
-        100, unit="per node", help="Points of each node on the ring.", minimum=1, maximum=10_000
+        100,
+        title="Tokens of a node",
+        unit="per node",
+        help="Points of each node on the ring.",
+        minimum=1,
+        maximum=10_000,
     )
     balanced: bool = parameter(
-        default=True, help="Whether a node refuses tasks beyond its share, rounded up."
+        default=True,
+        title="Bounded loads",
+        help="Whether a node refuses tasks beyond its share, rounded up.",
     )
     seed: int = parameter(0, help="Same seed, same ring.", minimum=0, maximum=MAX_SEED)
 

@@ -30,6 +30,7 @@ class Free(Parameters):
 
     seconds: float = parameter(
         10.0,
+        title="Time of the computation",
         unit="s",
         help="Time for the integer program, where one is needed.",
         minimum=0.1,

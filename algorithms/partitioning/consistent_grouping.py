@@ -64,20 +64,29 @@ class ConsistentGrouping(Grouping[VirtualState]):
     name: ClassVar[str] = "consistent_grouping"
 
     eps: float = parameter(
-        0.01, help="A virtual worker receives at most (1 + eps) times the mean load.",
+        0.01, title="Slack of the load", letter="epsilon",
+        help="A virtual worker receives at most (1 + eps) times the mean load.",
         minimum=0.0, maximum=MAX_SLACK,
     )  # fmt: skip
     virtual: int = parameter(
-        20, unit="per worker",
+        20, title="Virtual workers", unit="per worker",
         help="Virtual workers per worker; in the pipeline fewer if there would be more than "
         f"{MAX_VIRTUAL:,} in all.",
         minimum=1, maximum=MAX_VIRTUAL,
     )  # fmt: skip
     lower: float = parameter(
-        0.75, help="A worker with less utilisation is idle.", minimum=0.0, maximum=1.0
+        0.75,
+        title="Threshold of idle workers",
+        help="A worker with less utilisation is idle.",
+        minimum=0.0,
+        maximum=1.0,
     )
     upper: float = parameter(
-        0.85, help="A worker with more utilisation is busy.", minimum=0.0, maximum=1.0
+        0.85,
+        title="Threshold of busy workers",
+        help="A worker with more utilisation is busy.",
+        minimum=0.0,
+        maximum=1.0,
     )
     hysteresis: float = parameter(
         0.5, unit="slots",
@@ -87,35 +96,39 @@ class ConsistentGrouping(Grouping[VirtualState]):
     )  # fmt: skip
     relative: bool = parameter(
         default=True,
+        title="Compare with the average",
         help="If all workers together are busier than the middle of the thresholds, each is "
         "compared with their average. Otherwise nothing moves when all are busy, as in the paper.",
     )
     moves: int = parameter(
-        16, unit="per slot",
+        16, title="Moves per signal", unit="per slot",
         help="Most virtual workers that a signal moves; 1 as in the paper.",
         minimum=1, maximum=MAX_VIRTUAL,
     )  # fmt: skip
     slot_s: float = parameter(
-        5.0, unit="s", help="Time slot: a worker sends at most one signal in it.",
+        5.0, title="Time slot",
+        unit="s", help="Time slot: a worker sends at most one signal in it.",
         minimum=0.0, maximum=86_400.0,
     )  # fmt: skip
     queue: int = parameter(
-        10_000, unit="messages",
+        10_000, title="Capacity of a queue", unit="messages",
         help="Capacity of a worker's input queue: so many waiting messages count as a utilisation "
         "of 1, in addition to the measured one.",
         minimum=1, maximum=10**9,
     )  # fmt: skip
     moved: str = parameter(
         NEWEST,
+        title="Moved virtual worker",
         help="Which virtual worker a busy worker gives: the one that it received last, or the one "
         "that it has had for the longest time.",
-        choices=(OLDEST, NEWEST),
+        choices={OLDEST: "The oldest", NEWEST: "The newest"},
     )
     seed: int = parameter(
         0, minimum=0, maximum=MAX_SEED, help="Seed of the sequences of virtual workers."
     )
     probe: bool = parameter(
         default=True,
+        title="Probing",
         help="While no worker is idle, a busy worker gives to the worker that was busy least "
         "recently (section 6.1.2 of the paper).",
     )

@@ -117,7 +117,9 @@ class Grouping(Parameters, ABC, Generic[S]):
     name: ClassVar[str]
 
     weighted: bool = parameter(
-        default=True, help="Whether workers receive messages in proportion to their capacities."
+        default=True,
+        title="Use the capacities",
+        help="Whether workers receive messages in proportion to their capacities.",
     )
 
     def of_workers(self, workers: Workers) -> Workers:

@@ -103,15 +103,15 @@ class Recommend(Parameters):
     """Finds the grouping with the least memory and merge load that keeps a limit of imbalance."""
 
     limit: float = parameter(
-        0.1, unit="share of capacity", minimum=0.0, maximum=100.0,
+        0.1, title="Largest imbalance", unit="share of capacity", minimum=0.0, maximum=100.0,
         help="The largest predicted imbalance: the load of the fullest worker above that of all.",
     )  # fmt: skip
     saving: float = parameter(
-        0.2, unit="share", minimum=0.0, maximum=1.0,
+        0.2, title="Least saving", unit="share", minimum=0.0, maximum=1.0,
         help="The least share of cost, or of imbalance above the limit, that a change saves.",
     )  # fmt: skip
     messages: int = parameter(
-        30_000, minimum=BATCHES, maximum=MAX_MESSAGES,
+        30_000, title="Sampled messages", minimum=BATCHES, maximum=MAX_MESSAGES,
         help="The number of messages that are drawn from the sample and measured.",
     )  # fmt: skip
     seed: int = parameter(0, minimum=0, maximum=MAX_SEED, help="The seed of the drawn messages.")

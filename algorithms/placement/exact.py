@@ -32,6 +32,7 @@ class Exact(OfflinePlacement):
 
     seconds: float = parameter(
         60.0,
+        title="Time of the computation",
         unit="s",
         help="Time for the proof; without one there is no plan.",
         minimum=0.1,

@@ -25,7 +25,9 @@ MAX_ALPHA: Final = 1e7
 def relative_slack() -> Any:
     """Declare the parameter nu, the relative slack."""
     text = "Relative slack: a server hosts at most (1 + nu) times the mean load."
-    return parameter(0.05, help=text, minimum=0.0, maximum=MAX_SLACK)
+    return parameter(
+        0.05, title="Slack of the load", letter="nu", help=text, minimum=0.0, maximum=MAX_SLACK
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Stored results of the experiments, computed by Weir with few seeds and smaller workloads.
 
-The Lab draws them where no run has finished yet. `python -m algorithms.references` computes them.
+The Lab draws them where no run has finished yet. `python -m algorithms.references` computes them,
+the measured one (migration fig15) by its name only.
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final
@@ -16,7 +14,8 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
 
 from benchmarks.control_plane import running_services
-from benchmarks.pages.heap import data_bytes
+from benchmarks.pages.browsing import PAGE, metrics, page_context, wait_for
+from benchmarks.pages.heap import open_figures, played_figures
 from benchmarks.pages.report import Figure, announce
 from benchmarks.pages.sockets import oldest_message_s
 from benchmarks.pages.world import Telemetry, live_cluster
@@ -24,17 +23,11 @@ from tests.controlplane.api.callers import user_of
 from tests.support.chromium import running_chromium
 from tests.support.cluster import actor
 
-PAGE: Final = "/clusters/sf/"
 CHARTS: Final = 4
 # After a load: what is fetched later belongs to it, too.
 SETTLED_MS: Final = 3000
 # Answers whose sizes are printed.
 LARGEST: Final = 5
-# What makes the window of samples and the browser's caches full, before memory is compared.
-WARM_SAMPLES: Final = 300
-# Samples per second at which an hour is played.
-PACE: Final = 60
-_PATIENCE_MS: Final = 120_000
 _PAINTS: Final = """() => new Promise((resolve) => {
   let largest = 0;
   const observer = new PerformanceObserver((list) => {
@@ -47,23 +40,6 @@ _PAINTS: Final = """() => new Promise((resolve) => {
 _LOADED: Final = "document.querySelector('#heat-cell')?.hidden === false"
 _DRAWN: Final = f"document.querySelectorAll('[data-figure]:has(.main-svg)').length >= {CHARTS}"
 _BADGE: Final = "document.getElementById('connection')?.dataset.grade"
-_KEEP_NEWEST: Final = """() => {
-  const keep = ({ detail }) => { window.benchNewest = detail.at(-1); };
-  addEventListener("weir:sample!", keep, { once: true });
-}"""
-_PLAY: Final = """async ([count, pace]) => {
-  let t = window.benchPlayed ?? window.benchNewest.t;
-  for (let i = 0; i < count; i += 1) {
-    t += 1000;
-    const factor = 1 + 0.2 * Math.sin(t / 300e3);
-    const loads = window.benchNewest.loads.map((load) => load * factor);
-    const sample = { ...window.benchNewest, t, emitted_ms: t, loads };
-    dispatchEvent(new CustomEvent("weir:sample!", { detail: [sample] }));
-    await new Promise((resolve) => setTimeout(resolve, 1000 / pace));
-  }
-  window.benchPlayed = t;
-  await new Promise((resolve) => setTimeout(resolve, 2000));
-}"""
 
 
 def measure_live(data: Path, options: argparse.Namespace) -> list[Figure]:
@@ -81,6 +57,9 @@ def measure_live(data: Path, options: argparse.Namespace) -> list[Figure]:
             oldest = oldest_message_s(url, cookies, options.sockets, options.seconds)
             name = f"oldest message of {options.sockets} sockets"
             figures += announce([Figure(name, oldest, 2.0, "s", "clients on the same cores")])
+        if "open" in options.only:
+            with running_chromium() as browser:
+                figures += announce(_open_figures(browser, url, cookies[0], options.minutes))
         if "live" in options.only:
             figures += announce([_badge_figure(url, cookies[0], telemetry)])
         else:
@@ -94,21 +73,9 @@ def _session(user: User) -> str:
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
-@contextmanager
-def _context(browser: Browser, url: str, cookie: str) -> Iterator[BrowserContext]:
-    context = browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(_PATIENCE_MS)
-    cookies: Any = [{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": url}]
-    context.add_cookies(cookies)
-    try:
-        yield context
-    finally:
-        context.close()
-
-
 def _load_figures(browser: Browser, url: str, cookie: str) -> list[Figure]:
     """Return the bytes of a first and of a later load, and the paints of the later one."""
-    with _context(browser, url, cookie) as context:
+    with page_context(browser, url, cookie) as context:
         page = context.new_page()
         cold, _ = _loaded(page)
         warm, paints = min((_loaded(page) for _ in range(3)), key=lambda load: load[1][1])
@@ -136,7 +103,7 @@ def _loaded(page: Page) -> tuple[dict[str, float], list[float]]:
     session.on("Network.loadingFinished", count)
     session.send("Network.enable")
     page.goto(PAGE)
-    _wait(page, _LOADED)
+    wait_for(page, _LOADED)
     page.wait_for_timeout(SETTLED_MS)
     paints: list[float] = page.evaluate(_PAINTS)
     session.detach()
@@ -149,36 +116,16 @@ def _largest(sizes: dict[str, float]) -> str:
     return ", ".join(f"{path} {size / 1000:.1f}" for path, size in ordered)
 
 
-def _wait(page: Page, condition: str) -> None:
-    """Wait until a condition holds; `wait_for_function` needs eval, which the policy forbids.
-
-    Raises `TimeoutError`.
-    """
-    end = time.monotonic() + _PATIENCE_MS / 1000
-    while not page.evaluate(condition):
-        if time.monotonic() > end:
-            raise TimeoutError(f"not in {_PATIENCE_MS / 1000:g} s: {condition}")
-        page.wait_for_timeout(50)
-
-
 def _watch_figures(
     browser: Browser, url: str, cookie: str, options: argparse.Namespace
 ) -> list[Figure]:
     """Return work and delays of live charts, and the growth of memory over an hour of samples."""
-    with _context(browser, url, cookie) as context:
-        page = context.new_page()
-        page.goto(PAGE)
-        page.locator("#charts").scroll_into_view_if_needed()
-        page.locator("#records, #charts > :last-child").last.scroll_into_view_if_needed()
-        _wait(page, _DRAWN)
-        page.wait_for_timeout(5000)
-        session = context.new_cdp_session(page)
-        # Processor time of the thread: other processes of the machine do not count.
-        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    with page_context(browser, url, cookie) as context:
+        page, session = _live_page(context)
         page.evaluate("window.weirChartDelays = []")
-        before = _metrics(session)
+        before = metrics(session)
         page.wait_for_timeout(1000 * options.seconds)
-        after = _metrics(session)
+        after = metrics(session)
         delays: list[float] = page.evaluate("window.weirChartDelays")
         parts = _parts(before, after)
         work = (after["TaskDuration"] - before["TaskDuration"]) * 30 / options.seconds
@@ -186,44 +133,28 @@ def _watch_figures(
             Figure("main-thread work in 30 s of live charts", work, 1.0, "s", parts),
             Figure("telemetry to pixel, p95", quantiles(delays, n=20)[-1], 300, "ms",
                    f"{len(delays)} samples, median {sorted(delays)[len(delays) // 2]:.0f} ms"),
-            *_hour_figures(page, session, options.samples),
+            *played_figures(page, session, options.samples),
         ]  # fmt: skip
 
 
-def _hour_figures(page: Page, session: CDPSession, samples: int) -> list[Figure]:
-    """Return the growth of the heap and of the DOM while samples of an hour are played.
-
-    The samples are dispatched in the page as its socket does, faster than they arrive; the charts
-    draw at most once per second, so each draw has the samples of a minute or so.
-    """
-    page.evaluate(_KEEP_NEWEST)
-    _wait(page, "window.benchNewest !== undefined")
-    page.set_default_timeout(10 * _PATIENCE_MS)
-    page.evaluate(_PLAY, [WARM_SAMPLES, PACE])
-    before, data_before = _memory(session), data_bytes(session)
-    page.evaluate(_PLAY, [samples, PACE])
-    after, data_after = _memory(session), data_bytes(session)
-    note = f"{samples} samples at {PACE}/s in the page"
-    return [
-        Figure("growth of data in the heap in an hour", 100 * (data_after / data_before - 1), 10,
-               "%", f"{data_before:,} to {data_after:,}, without compiled code"),
-        *(
-            Figure(f"growth of {name} in an hour", 100 * (after[key] / before[key] - 1), 10, "%",
-                   f"{before[key]:,.0f} to {after[key]:,.0f}; {note}")
-            for name, key in (("the heap", "JSHeapUsedSize"), ("DOM nodes", "Nodes"))
-        ),
-    ]  # fmt: skip
+def _open_figures(browser: Browser, url: str, cookie: str, minutes: int) -> list[Figure]:
+    with page_context(browser, url, cookie) as context:
+        page, session = _live_page(context)
+        return open_figures(page, session, minutes)
 
 
-def _memory(session: CDPSession) -> dict[str, float]:
-    for _ in range(2):
-        session.send("HeapProfiler.collectGarbage")
-    return _metrics(session)
-
-
-def _metrics(session: CDPSession) -> dict[str, float]:
-    answer = session.send("Performance.getMetrics")
-    return {metric["name"]: metric["value"] for metric in answer["metrics"]}
+def _live_page(context: BrowserContext) -> tuple[Page, CDPSession]:
+    """Return the page with its live charts drawn, and a session that counts its work."""
+    page = context.new_page()
+    page.goto(PAGE)
+    page.locator("#charts").scroll_into_view_if_needed()
+    page.locator("#records, #charts > :last-child").last.scroll_into_view_if_needed()
+    wait_for(page, _DRAWN)
+    page.wait_for_timeout(5000)
+    session = context.new_cdp_session(page)
+    # Processor time of the thread: other processes of the machine do not count.
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    return page, session
 
 
 def _parts(before: dict[str, float], after: dict[str, float]) -> str:
@@ -233,12 +164,12 @@ def _parts(before: dict[str, float], after: dict[str, float]) -> str:
 
 def _badge_figure(url: str, cookie: str, telemetry: Telemetry) -> Figure:
     """Return how long after the last row the badge reports missing data; end the telemetry."""
-    with running_chromium() as browser, _context(browser, url, cookie) as context:
+    with running_chromium() as browser, page_context(browser, url, cookie) as context:
         page = context.new_page()
         page.goto(PAGE)
-        _wait(page, f"{_BADGE} === 'good'")
+        wait_for(page, f"{_BADGE} === 'good'")
         page.wait_for_timeout(3000)
         last_s = telemetry.stop()
-        _wait(page, f"{_BADGE} === 'warn'")
+        wait_for(page, f"{_BADGE} === 'warn'")
         return Figure("badge reports missing data after", time.time() - last_s, 6.5, "s",
                       "5 s of silence, read once per second")  # fmt: skip

@@ -7,11 +7,15 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
 from benchmarks.api_filling import fill
+from benchmarks.pages.arrivals import add_arrivals
 from benchmarks.pages.report import Figure
 from controlplane.access.roles import Actor
+from controlplane.admission.cluster_forecast import keep_forecast
 from controlplane.models import Cluster
+from controlplane.policies.store import policy_of
 from tests.controlplane.api.authorisation.addresses import accepts_get, pages
 from tests.support.api_world import add_rows, address_of
 from tests.support.cluster import placed_split
@@ -24,12 +28,16 @@ PROPOSALS: Final = 1000
 
 
 def measure_server(queries: int, streams: int) -> list[Figure]:
-    """Return the largest median time of a page, and those of the slowest pages."""
+    """Return the largest median time of a page, and those of the slowest pages.
+
+    The streams have an hour of arrivals, and the cluster the forecast of its watch loop.
+    """
     settings.ALLOWED_HOSTS = ["testserver"]
     user, cluster = fill(queries, streams, PROPOSALS)
     by = Actor(user, "192.0.2.7")
     placed_split(by, cluster)
     add_rows(cluster, by)
+    add_arrivals(cluster)
     client = Client()
     client.force_login(user)
     taken = dict(_times(client, cluster))
@@ -52,6 +60,8 @@ def _times(client: Client, cluster: Cluster) -> Iterator[tuple[str, tuple[float,
         if page.method != "get" or not accepts_get(page.path):
             continue
         path = address_of(page.path, cluster)
+        # As the watch loop does, whose forecast is never old.
+        keep_forecast(cluster, policy_of(cluster), timezone.now())
         answer: Any = client.get(path)
         if answer.status_code != 200:
             continue

@@ -67,18 +67,25 @@ _Key = tuple[datetime, int]
 
 
 def folded_page(
-    listing: Listing[AuditEntry, AuditEntry], start: datetime, stop: datetime, before: str = ""
+    listing: Listing[AuditEntry, AuditEntry],
+    start: datetime,
+    stop: datetime,
+    before: str = "",
+    *,
+    total: int | None = None,
 ) -> FoldedPage:
     """Return a page of a listing with folded machine actions, of the time from start to stop.
 
-    `before`: the cursor of the page, "" for the first. Raises `Invalid` for an invalid cursor.
+    `before`: the cursor of the page, "" for the first; `total`: the number of entries of the
+    listing, None to count them. Raises `Invalid` for an invalid cursor.
     """
     bound, period = _read(before) if before else None, period_of(stop - start)
     last = stop if bound is None else max(start, min(stop, bound[0]))
     folds = _Folds(listing.rows.filter(MACHINE), period, start, bound).newest(last)
     people = listing.rows.filter(~MACHINE)
+    of_people = people.count()
     rows: list[tuple[_Key, AuditEntry | Fold]] = [
-        ((entry.at, entry.pk), entry) for entry in _entries(people, bound)
+        ((entry.at, entry.pk), entry) for entry in (_entries(people, bound) if of_people else [])
     ]
     rows += [((fold.last, 0), fold) for fold in folds]
     rows.sort(key=lambda row: row[0], reverse=True)
@@ -88,10 +95,9 @@ def folded_page(
         end += 1
     shown = rows[:end]
     cursor = _written(shown[-1][0]) if len(rows) > end else ""
-    of_people = people.count()
     return FoldedPage(
         _audit_rows([row for _, row in shown], period, listing.row), cursor,
-        of_people, listing.rows.count() - of_people,
+        of_people, (listing.rows.count() if total is None else total) - of_people,
     )  # fmt: skip
 
 
@@ -114,7 +120,8 @@ class _Folds:
         folds: list[Fold] = []
         while stop > self.start and not _fills_page(folds):
             begin = stop - length
-            part = self.rows.filter(at__gte=begin, at__lt=stop)
+            # SQLite uses the first limits of a column that a statement has, so these go first.
+            part = AuditEntry.objects.filter(at__gte=begin, at__lt=stop) & self.rows
             older = fold_rows(part, _COLUMNS, self.period, first="at", last="at")
             folds += [fold for fold in older if self.bound is None or (fold.last, 0) < self.bound]
             stop, length = begin, 2 * length

@@ -13,6 +13,7 @@ from algorithms.admission.measured import LEAST, period_of
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
 from controlplane.admission.outlook import StreamOutlook, interval_of, short_period_s
+from controlplane.admission.rate_forecast import RateForecast
 from controlplane.arrivals import RateHistory, history
 from controlplane.models import Stream, StreamArrivals
 from controlplane.planning.admission.forecaster import (
@@ -48,23 +49,16 @@ class PeakChance:
 
 
 @dataclass(frozen=True)
-class LongOutlook:
-    """Means of a stream's rate over `seconds` each, records/s, and the forecast of the next ones.
+class LongOutlook(RateForecast):
+    """Means of a stream's rate over `seconds` each, and the forecast of the next ones.
 
-    `low`, `high`: the interval of 90 %. `left`: what the other streams of its split node are
-    expected to leave of its capacity, None if the capacity is not known. `period_s`: the declared
-    or measured period of the stream, None without one; `ahead`: the periods that are forecast, 0 if
-    the history is too short for seasons: then the forecast is that of an hour. `error`: the median
-    relative error of the forecast that would have been made as long ago, None if it is not known.
+    `left`: what the other streams of its split node are expected to leave of its capacity, None if
+    the capacity is not known. `period_s`: the declared or measured period of the stream, None
+    without one; `ahead`: the periods that are forecast, 0 if the history is too short for seasons:
+    then the forecast is that of an hour. `error`: the median relative error of the forecast that
+    would have been made as long ago, None if it is not known.
     """
 
-    seconds: int
-    starts: Sequence[datetime]
-    rates: Sequence[float | None]
-    next_starts: Sequence[datetime]
-    forecast: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
     left: float | None
     period_s: float | None = None
     ahead: int = 0

@@ -10,15 +10,15 @@ import numpy as np
 from algorithms.admission.measured import MeasuredCharacteristics, measured
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
+from controlplane.admission.cluster_forecast import ClusterForecast, cluster_forecast
+from controlplane.admission.rate_forecast import RateForecast
 from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Stream
 from controlplane.planning.admission.forecaster import ForecasterChoice, Forecasts, forecasts
-from controlplane.planning.admission.observation import read_input
+from controlplane.planning.admission.observation import input_of_stream, known_periods
 from controlplane.planning.admission.problem import Outlook, predictions
-from controlplane.plans.admission_input import AdmissionInput
 
-# Past rates that are shown: an hour. Future ones: two minutes.
-SHOWN: Final = 360
+# Future periods that are shown: two minutes.
 HORIZON: Final = 12
 # Periods below it are visible in rates of ten seconds only.
 SHORT: Final = timedelta(minutes=30)
@@ -27,25 +27,18 @@ _Z: Final = 1.645
 
 
 @dataclass(frozen=True)
-class StreamOutlook:
-    """Rates of a stream in records/s.
+class StreamOutlook(RateForecast):
+    """The next periods of a stream, records/s.
 
-    `starts`, `rates`: past periods of `seconds`, None: not known; `next_starts`, `forecast`, `low`,
-    `high`: the next periods and the interval of 90 %; `expected`: with the characteristics.
-    `choice`: the forecaster. `left`: what the other streams of its split node are expected to leave
-    of its capacity in the next periods, None: its capacity is not known.
+    `expected`: with the characteristics. `choice`: the forecaster. `left`: what the other streams
+    of its split node are expected to leave of its capacity in the next periods, None: its capacity
+    is not known; `others_at`: when the forecast of the other streams was computed.
     """
 
-    seconds: int
-    starts: Sequence[datetime]
-    rates: Sequence[float | None]
-    next_starts: Sequence[datetime]
-    forecast: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
     expected: Sequence[float]
     choice: ForecasterChoice
     left: Sequence[float] | None
+    others_at: datetime
 
     @property
     def overload_at(self) -> datetime | None:
@@ -57,13 +50,14 @@ class StreamOutlook:
 
 
 def outlook_of(
-    stream: Stream, horizon: int = HORIZON, given: AdmissionInput | None = None
+    stream: Stream, horizon: int = HORIZON, forecast: ClusterForecast | None = None
 ) -> StreamOutlook | None:
     """Return the outlook of a stream, None before its first record.
 
-    `given`: the input of the planner, if it was read before.
+    `forecast`: that of all streams of its cluster, if it was read before.
     """
-    known = history(stream.cluster, SHOWN, PERIOD_S, [stream.pk])
+    splits = dict(stream.cluster.streams.values_list("id", "split"))
+    known = history(stream.cluster, known_periods(len(splits)), PERIOD_S, [stream.pk])
     rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
     if np.isnan(rates).all():
         return None
@@ -71,18 +65,22 @@ def outlook_of(
     result = forecasts(rates[None, :], [choice], horizon)
     low, high = interval_of(result)
     last = known.starts[-1]
-    expected, left = _expected(given or read_input(stream.cluster), stream, horizon)
+    next_starts = [last + timedelta(seconds=known.seconds * k) for k in range(1, horizon + 1)]
+    others = forecast or cluster_forecast(stream.cluster)
+    left = others.left_for(stream.pk, splits, next_starts)
+    expected = predictions(input_of_stream(stream, rates), Outlook(horizon)).expected[0]
     return StreamOutlook(
         seconds=known.seconds,
         starts=known.starts,
         rates=[None if np.isnan(rate) else round(rate, 3) for rate in rates.tolist()],
-        next_starts=[last + timedelta(seconds=known.seconds * k) for k in range(1, horizon + 1)],
+        next_starts=next_starts,
         forecast=_rounded(result.rates[0]),
         low=low,
         high=high,
         expected=_rounded(expected),
         choice=choice,
-        left=left,
+        left=None if left is None else _rounded(left),
+        others_at=others.computed_at,
     )
 
 
@@ -95,13 +93,14 @@ def interval_of(result: Forecasts) -> tuple[list[float], list[float]]:
 def measured_characteristics(
     stream: Stream, outlook: StreamOutlook | None = None
 ) -> MeasuredCharacteristics:
-    """Return the characteristics that the rates of the last hour show.
+    """Return the characteristics that its past rates of at most an hour show.
 
     `outlook`: that of the stream, if it was computed before: it has the rates.
     """
     if outlook is not None:
         return measured(np.array(outlook.rates, np.float64), outlook.seconds)
-    known = history(stream.cluster, SHOWN, PERIOD_S, [stream.pk])
+    periods = known_periods(stream.cluster.streams.count())
+    known = history(stream.cluster, periods, PERIOD_S, [stream.pk])
     rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
     return measured(rates, known.seconds)
 
@@ -115,20 +114,6 @@ def short_period_s(stream: Stream, outlook: StreamOutlook | None) -> float | Non
     if period_s is None and outlook is not None:
         period_s = measured_characteristics(stream, outlook).metadata.period_s
     return period_s if period_s is not None and period_s < SHORT.total_seconds() else None
-
-
-def _expected(
-    given: AdmissionInput, stream: Stream, horizon: int
-) -> tuple[Floats, list[float] | None]:
-    """Return the expected rates of a stream, and what is left for it, in the next periods."""
-    splits = dict(stream.cluster.streams.values_list("id", "split"))
-    rates = predictions(given, Outlook(horizon)).expected
-    ids = [row.id for row in given.streams]
-    expected: Floats = rates[ids.index(stream.pk)]
-    if not given.capacity:
-        return expected, None
-    beside = [splits[id_] == stream.split and id_ != stream.pk for id_ in ids]
-    return expected, _rounded(given.capacity - rates[beside].sum(axis=0))
 
 
 def _rounded(values: Floats) -> list[float]:

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from controlplane.admission.cluster_forecast import ClusterForecast, cluster_forecast
 from controlplane.models import Cluster
-from controlplane.planning.admission.expected_rates import expected_rates, split_loads
-from controlplane.planning.admission.observation import read_input
-from controlplane.plans.admission_input import AdmissionInput
 from controlplane.telemetry.time_series import latest_values
 
 
@@ -19,7 +18,7 @@ class SplitNodeRow:
     `streams`: their number, 0: it is closed. `capacity`: records/s, None: neither declared nor
     measured. `load`: records/s that it reads, `utilisation`: the used share of its capacity,
     `waiting`: records in its queue, `latency_ms`: how long a record waits in it; None: not
-    measured. `expected`: the highest records/s of the next periods.
+    measured. `expected`: the highest records/s of the next periods, computed at `expected_at`.
     """
 
     index: int
@@ -30,6 +29,7 @@ class SplitNodeRow:
     waiting: int | None
     latency_ms: float | None
     expected: float
+    expected_at: datetime
 
     @property
     def share(self) -> float | None:
@@ -42,24 +42,27 @@ class SplitNodeRow:
         return None if self.capacity is None else self.capacity - self.expected
 
 
-def split_node_table(cluster: Cluster, given: AdmissionInput | None = None) -> list[SplitNodeRow]:
-    """Return the split nodes by index; `given`: the input of the planner, if it was read before."""
-    given = given or read_input(cluster)
+def split_node_table(
+    cluster: Cluster, forecast: ClusterForecast | None = None
+) -> list[SplitNodeRow]:
+    """Return the split nodes by index; `forecast`: of all streams, if it was read before."""
+    forecast = forecast or cluster_forecast(cluster)
     splits = dict(cluster.streams.values_list("id", "split"))
     sample = latest_values(cluster) or {}
-    expected = split_loads(given, splits, expected_rates(given))
+    expected = forecast.split_loads(splits)
     count = max(cluster.splits, max(splits.values(), default=-1) + 1)
     streams = Counter(splits.values())
     return [
         SplitNodeRow(
             index=index,
             streams=streams[index],
-            capacity=given.capacity or None,
+            capacity=forecast.capacity or None,
             load=_measured(sample, "split_loads", index),
             utilisation=_measured(sample, "split_utilisation", index),
             waiting=_measured(sample, "split_waiting", index),
             latency_ms=_measured(sample, "split_latency", index),
             expected=round(float(expected[index].max()), 3) if index in expected else 0.0,
+            expected_at=forecast.computed_at,
         )
         for index in range(count)
     ]

@@ -8,17 +8,13 @@ from typing import Final
 from django.utils import timezone
 from redis.exceptions import RedisError
 
+from controlplane.admission.cluster_forecast import ClusterForecast, cluster_forecast
 from controlplane.admission.long_outlook import LongOutlook, long_outlook_of
 from controlplane.admission.outlook import StreamOutlook, outlook_of
-from controlplane.admission.redirections import plan_redirections
 from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.arrivals import LagPoint, lag_of
 from controlplane.connections import redis_client
-from controlplane.errors import Conflict
 from controlplane.models import Cluster, KeySkew, Proposal, Query, Stream, Task
-from controlplane.planning.admission.expected_rates import expected_rates, split_loads
-from controlplane.planning.admission.observation import read_input
-from controlplane.plans.admission_input import AdmissionInput
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.wire.measures import read_tasks
@@ -106,17 +102,22 @@ class StreamReport:
 def stream_report(stream: Stream) -> StreamReport:
     """Return the report on a stream for the present state of its cluster."""
     cluster = stream.cluster
-    given, policy = read_input(cluster), policy_of(cluster)
-    outlook = outlook_of(stream, given=given)
-    rows = split_node_table(cluster, given)
-    moves = _planned_moves(cluster, policy, given)
+    policy = policy_of(cluster)
+    forecast = cluster_forecast(cluster, policy)
+    outlook = outlook_of(stream, forecast=forecast)
+    rows = split_node_table(cluster, forecast)
+    splits = dict(cluster.streams.values_list("id", "split"))
+    moves = {
+        moved: target for moved, target in forecast.moves.items()
+        if splits.get(moved, target) != target
+    }  # fmt: skip
     readers, count, nodes = _readers(stream)
     planned = PlannedMove(moves.get(stream.pk), len(moves))
     return StreamReport(
         stream=stream,
         outlook=outlook,
         long_outlook=long_outlook_of(stream, outlook),
-        splits=_changes(cluster, given, rows, moves),
+        splits=_changes(forecast, splits | moves, rows, moves),
         planned=planned,
         policy=policy,
         proposal=_proposal(stream),
@@ -127,30 +128,15 @@ def stream_report(stream: Stream) -> StreamReport:
     )
 
 
-def _planned_moves(
-    cluster: Cluster, policy: PolicySettings, given: AdmissionInput
-) -> Mapping[int, int]:
-    """Return the target of each stream that the strategy would redirect now."""
-    try:
-        planned = plan_redirections(cluster, policy, given)
-    except Conflict:
-        return {}
-    return {
-        action.stream: action.split
-        for action in planned.actions
-        if isinstance(action, AssignStream)
-    }
-
-
 def _changes(
-    cluster: Cluster, given: AdmissionInput, rows: Sequence[SplitNodeRow], moves: Mapping[int, int]
-) -> list[SplitNodeChange]:
-    """Return the split nodes with their loads after the moves."""
-    splits = dict(cluster.streams.values_list("id", "split")) | dict(moves)
-    loads = split_loads(given, splits, expected_rates(given))
-    capacity = given.capacity or None
+    forecast: ClusterForecast, splits: Mapping[int, int], rows: Sequence[SplitNodeRow],
+    moves: Mapping[int, int],
+) -> list[SplitNodeChange]:  # fmt: skip
+    """Return the split nodes with their loads after the moves; `splits`: of each stream then."""
+    loads = forecast.split_loads(splits)
+    capacity, moment = forecast.capacity or None, forecast.computed_at
     opened = [
-        SplitNodeRow(index, 0, capacity, None, None, None, None, 0.0)
+        SplitNodeRow(index, 0, capacity, None, None, None, None, 0.0, moment)
         for index in sorted(set(moves.values()) - {row.index for row in rows})
     ]
     return [
@@ -161,9 +147,7 @@ def _changes(
 
 def _proposal(stream: Stream) -> int | None:
     """Return the newest waiting proposal that redirects the stream."""
-    rows = Proposal.objects.filter(
-        cluster=stream.cluster, state=Proposal.State.READY, comparison=None
-    )
+    rows = Proposal.awaiting_approval().filter(cluster=stream.cluster)
     for row in rows.order_by("-requested_at")[:_PROPOSALS]:
         actions = (planned.action for planned in row.plan)
         if any(isinstance(a, AssignStream) and a.stream == stream.pk for a in actions):

@@ -69,7 +69,7 @@ def _counts(rows: QuerySet[Any]) -> dict[int, int]:
 
 def _waiting(ids: Collection[int]) -> dict[int, list[Proposal]]:
     """Return the ready proposals by cluster, the one that waits longest first."""
-    rows = Proposal.objects.filter(cluster__in=ids, state=Proposal.State.READY, comparison=None)
+    rows = Proposal.awaiting_approval().filter(cluster__in=ids)
     result: dict[int, list[Proposal]] = {}
     for proposal in rows.defer(*Proposal.HEAVY).order_by("requested_at", "pk"):
         result.setdefault(proposal.cluster_id, []).append(proposal)

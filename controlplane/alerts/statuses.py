@@ -48,18 +48,46 @@ GRADES: Final[Mapping[FleetStatus, Grade]] = {
 
 
 @dataclass(frozen=True)
+class LimitCount:
+    """The limits of a cluster that need a person, as chips and sentences count them.
+
+    `exceeded`: the measures and "application" beyond their limits now; `recovered`: the subjects of
+    alerts that fire although the value is within its limit again. Both without what is acknowledged
+    or silenced.
+    """
+
+    exceeded: Sequence[str] = ()
+    recovered: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.exceeded or self.recovered)
+
+    @property
+    def text(self) -> str:
+        """Return the count in a few words: of exceeded limits, else of firing alerts."""
+        if self.exceeded:
+            return limits_text(len(self.exceeded))
+        count = len(self.recovered)
+        return f"{count} alert{'' if count == 1 else 's'} firing"
+
+
+def limits_text(count: int) -> str:
+    """Return a number of exceeded limits in words: 2 limits exceeded."""
+    return f"{count} limit{'' if count == 1 else 's'} exceeded"
+
+
+@dataclass(frozen=True)
 class ClusterStatus:
     """A cluster with its status, and what the status follows from.
 
-    `alerts`: that have fired and are not cleared; `execution`: the running one. `exceeded`: the
-    measures and "application" beyond their limits that are neither acknowledged nor silenced.
+    `alerts`: that have fired and are not cleared; `execution`: the running one.
     """
 
     cluster: Cluster
     readings: ClusterReadings
     alerts: Sequence[Alert]
     execution: Progress | None
-    exceeded: Sequence[str]
+    limits: LimitCount
     status: FleetStatus
 
     @property
@@ -75,7 +103,8 @@ class ClusterStatus:
     @property
     def since(self) -> datetime | None:
         """Return since when the first exceeded limit has been exceeded."""
-        known = [alert.since for alert in self.alerts if alert.subject in self.exceeded]
+        subjects = {*self.limits.exceeded, *self.limits.recovered}
+        known = [alert.since for alert in self.alerts if alert.subject in subjects]
         return min(known, default=self.readings.since)
 
     def firing(self, now: datetime) -> list[Alert]:
@@ -99,32 +128,36 @@ def cluster_statuses(visible: Collection[int] | None, now: datetime) -> list[Clu
 def _assessed(
     readings: ClusterReadings, alerts: Sequence[Alert], execution: Progress | None, now: datetime
 ) -> ClusterStatus:
-    exceeded = _exceeded(readings, alerts, now)
+    limits = _limits(readings, alerts, now)
     return ClusterStatus(
         cluster=readings.cluster,
         readings=readings,
         alerts=alerts,
         execution=execution,
-        exceeded=exceeded,
-        status=_status(readings, alerts, exceeded, execution, now),
+        limits=limits,
+        status=_status(readings, alerts, limits, execution, now),
     )
 
 
-def _exceeded(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -> list[str]:
+def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -> LimitCount:
     if readings.cluster.desired != Cluster.Desired.RUNNING:
-        return []
+        return LimitCount()
     by_person = {alert.subject for alert in alerts if status_of(alert, now) in _OF_PEOPLE}
-    subjects = [str(reading.measure) for reading in readings.exceeded]
+    beyond = [str(reading.measure) for reading in readings.exceeded]
     if readings.cluster.state in FAILED_STATES:
-        subjects = [APPLICATION, *subjects]
-    firing = [alert.subject for alert in alerts if alert.subject not in subjects]
-    return [subject for subject in (*subjects, *firing) if subject not in by_person]
+        beyond = [APPLICATION, *beyond]
+    firing = [alert.subject for alert in alerts if alert.subject not in beyond]
+    exceeded, recovered = (
+        [subject for subject in subjects if subject not in by_person]
+        for subjects in (beyond, firing)
+    )
+    return LimitCount(exceeded, recovered)
 
 
 def _status(
     readings: ClusterReadings,
     alerts: Sequence[Alert],
-    exceeded: Sequence[str],
+    limits: LimitCount,
     execution: Progress | None,
     now: datetime,
 ) -> FleetStatus:
@@ -134,8 +167,8 @@ def _status(
         return FleetStatus.STOPPED
     states = {status_of(alert, now) for alert in alerts}
     conditions = {
-        FleetStatus.FAILED: APPLICATION in exceeded,
-        FleetStatus.EXCEEDED: bool(exceeded),
+        FleetStatus.FAILED: APPLICATION in (*limits.exceeded, *limits.recovered),
+        FleetStatus.EXCEEDED: bool(limits),
         FleetStatus.NEAR: bool(readings.near),
         FleetStatus.ACKNOWLEDGED: Status.ACKNOWLEDGED in states,
         FleetStatus.SILENCED: Status.SILENCED in states,

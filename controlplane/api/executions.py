@@ -90,7 +90,7 @@ _EXAMPLE = {
     "eta_s": 14.2,
     "waits": "",
     "cap": 6,
-    "cap_reason": "one more: p95 latency 640 of 10,000 ms",
+    "cap_reason": "one more: p95 latency 640 ms of 10.0 s",
     "rollback_cost": {"actions": 17, "bytes": 412_300, "seconds": 12.0},
 }
 _SHOWN = {"responses": {200: {"content": {"application/json": {"example": _EXAMPLE}}}}}

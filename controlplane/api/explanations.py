@@ -10,7 +10,7 @@ from ninja import Router
 from controlplane.api.common.schemas import fields_of
 from controlplane.api.common.security import viewed_cluster
 from controlplane.explain import Cause, Explanation, explain, parse_subject
-from controlplane.explain.texts import change_text, headline, remedy_text, summary
+from controlplane.explain.texts import change_text, headline, ranked_text, remedy_text, summary
 from controlplane.explain.values import (
     Change,
     Contribution,
@@ -18,6 +18,7 @@ from controlplane.explain.values import (
     Effect,
     Fact,
     Finding,
+    RankedChange,
     Remedy,
     Series,
 )
@@ -71,6 +72,22 @@ class CauseOut(fields_of(Cause)):  # type: ignore[misc]
     text: str
 
 
+class RankedChangeOut(fields_of(RankedChange, without="cause")):  # type: ignore[misc]
+    """A change before the exceeded limit; share: its estimated part of the disturbance.
+
+    size: its effect in unit, share: from 0 to 1, both null if they are not measured. lead_s:
+    seconds from the change to the start of the disturbance, negative for a later change.
+    """
+
+    cause: CauseOut
+    text: str
+
+    @staticmethod
+    def resolve_text(row: RankedChange) -> str:
+        """Return the change with its share and time as one sentence."""
+        return ranked_text(row)
+
+
 class PredictedEffectOut(fields_of(Effect)):  # type: ignore[misc]
     """The predicted effect of a plan on a measure."""
 
@@ -90,7 +107,7 @@ class RemedyOut(fields_of(Remedy, without="effects")):  # type: ignore[misc]
 class ExplanationOut(
     fields_of(  # type: ignore[misc]
         Explanation,
-        without="subject finding facts series streams keys queries changes cause remedies",
+        without="subject finding facts series streams keys queries changes cause ranked remedies",
     )
 ):
     """An explanation; headline: the finding, summary: finding, cause and plans as sentences."""
@@ -106,6 +123,7 @@ class ExplanationOut(
     queries: ContributionsOut | None
     changes: list[ExplainedChangeOut]
     cause: CauseOut | None
+    ranked: list[RankedChangeOut]
     remedies: list[RemedyOut]
 
     @staticmethod

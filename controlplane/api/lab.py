@@ -56,7 +56,7 @@ class ClaimOut(fields_of(Claim, without="check entry")):  # type: ignore[misc]
 
 
 class ExperimentOut(
-    fields_of(Experiment, without="panels parameters measures trial claims claim_scale")  # type: ignore[misc]
+    fields_of(Experiment, without="panels parameters measures axes trial claims claim_scale")  # type: ignore[misc]
 ):
     """An experiment: x is what is swept, over `values` by default; y is what is drawn over it."""
 

@@ -7,7 +7,7 @@ behind, and working off the backlog of an outage is no load. Periods have equal 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import numpy as np
 from django.db.models import Max
 
 from algorithms.vocabulary import Floats, Ints
+from controlplane.arrivals.period_cache import Columns, PeriodCache
 from controlplane.models import Cluster, StreamArrivals
 
 PERIOD_S: Final = int(StreamArrivals.Period.TEN_SECONDS)
@@ -24,6 +25,7 @@ KEPT: Final[Mapping[int, timedelta]] = {
     int(StreamArrivals.Period.FIVE_MINUTES): timedelta(days=2),
     int(StreamArrivals.Period.HOUR): timedelta(days=90),
 }
+_CACHE: Final = PeriodCache()
 Row = Mapping[str, Any]
 # The most periods of a time range: hours of 60 days.
 MOST_PERIODS: Final = 1_500
@@ -226,16 +228,12 @@ def history(
         return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
     end = start_of(newest, seconds)
     begin = end - timedelta(seconds=seconds * periods)
-    rows = list(_periods(cluster, seconds).filter(t__gte=begin, t__lt=end).order_by("t"))
-    if not rows:
+    stored = _periods(cluster, seconds).filter(t__gte=begin, t__lt=end).order_by("t")
+    periods_ = list(_CACHE.read(cluster, seconds, stored))
+    if not periods_:
         return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
-    count_ = round((end - rows[0].t).total_seconds() / seconds)
-    starts = [rows[0].t + timedelta(seconds=seconds * place) for place in range(count_)]
-    rates = np.full((len(known), count_), np.nan)
-    for row in rows:
-        place = round((row.t - rows[0].t).total_seconds() / seconds)
-        rates[:, place] = _column(row, known) / seconds
-    return RateHistory(seconds, known, _without_silence(rates), starts)
+    result = _history(seconds, known, periods_, end)
+    return replace(result, rates=_without_silence(result.rates))
 
 
 def rates_between(
@@ -247,24 +245,30 @@ def rates_between(
     stored one.
     """
     seconds, known = fitting_period(start, stop), np.array(sorted(streams), np.int64)
-    rows: list[StreamArrivals] = []
+    rows: list[tuple[datetime, Columns]] = []
     # Of the newest records there are no longer periods yet.
     for seconds in sorted((s for s in KEPT if s <= seconds), reverse=True):
         begin = start_of(start, seconds)
-        length = timedelta(seconds=seconds)
         stored = _periods(cluster, seconds).filter(t__gte=begin, t__lt=stop).order_by("t")
-        # The newest period is not complete yet.
-        rows = [row for row in stored if row.counted_until >= row.t + length]
+        rows = list(_CACHE.read(cluster, seconds, stored))
         if rows:
             break
     if not rows:
         return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
-    count_ = round((rows[-1].t - rows[0].t).total_seconds() / seconds) + 1
-    starts = [rows[0].t + timedelta(seconds=seconds * place) for place in range(count_)]
+    return _history(seconds, known, rows, rows[-1][0] + timedelta(seconds=seconds))
+
+
+def _history(
+    seconds: int, known: Ints, periods: Sequence[tuple[datetime, Columns]], end: datetime
+) -> RateHistory:
+    """Return the rates of the known streams from the first stored period to `end`."""
+    first = periods[0][0]
+    count_ = round((end - first).total_seconds() / seconds)
+    starts = [first + timedelta(seconds=seconds * place) for place in range(count_)]
     rates = np.full((len(known), count_), np.nan)
-    for row in rows:
-        place = round((row.t - rows[0].t).total_seconds() / seconds)
-        rates[:, place] = _column(row, known) / seconds
+    for start, columns in periods:
+        place = round((start - first).total_seconds() / seconds)
+        rates[:, place] = _column(columns, known) / seconds
     return RateHistory(seconds, known, rates, starts)
 
 
@@ -278,15 +282,16 @@ def fitting_period(start: datetime, stop: datetime) -> int:
     return max(KEPT)
 
 
-def _column(row: StreamArrivals, known: Ints) -> Floats:
-    """Return the arrivals of the known streams, float64[s]."""
-    streams, arrived, _ = row.columns()
+def _column(columns: Columns, known: Ints) -> Floats:
+    """Return the arrivals of the known streams, float64[s]; `columns`: of a period."""
+    streams, arrived = columns
     result = np.zeros(len(known))
-    if not len(known):
+    if not len(known) or not len(streams):
         return result
-    places = np.searchsorted(known, streams)
-    present = (places < len(known)) & (known[np.minimum(places, len(known) - 1)] == streams)
-    result[places[present]] = arrived[present]
+    # By the known streams, which may be one of ten thousand.
+    places = np.minimum(np.searchsorted(streams, known), len(streams) - 1)
+    present = streams[places] == known
+    result[present] = arrived[places[present]]
     return result
 
 

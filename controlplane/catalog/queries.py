@@ -108,6 +108,7 @@ ORDERS: Final = {
     "tasks": "task_count",
     "records": "records_per_s",
     "latency": "latency_ms",
+    "processor": "processor_percent",
     "bytes": "state_bytes",
     "shared": "shared_with",
 }
@@ -144,6 +145,8 @@ FIELDS: Final = (
                 by_column("records_per_s"), unit="records/s"),
     FilterField("latency", "p95 of the slowest of its nodes", FieldKind.NUMBER,
                 by_column("latency_ms"), unit="ms"),
+    FilterField("processor", "estimated processor time", FieldKind.NUMBER,
+                by_column("processor_percent"), unit="% of one processor"),
     FilterField("bytes", "state of its tasks", FieldKind.NUMBER, by_column("state_bytes"),
                 unit="bytes"),
     FilterField("shared", "number of queries with the same computation on a node of it",
@@ -208,11 +211,6 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, QueryRow]:
     """Return the queries of a cluster in the order of the filters. Raises `BadFilter`."""
     rows = _whole(cluster)
-    if filters.order.removeprefix("-") == "node":
-        first = FilteredRelation("tasks", condition=Q(tasks__index=0))
-        # Those that are nowhere yet before node 0, in every database.
-        nowhere = Coalesce(F("first_task__node__index"), Value(-1))
-        rows = rows.alias(first_task=first).annotate(first_node=nowhere)
     if filters.text:
         rows = rows.filter(name__icontains=filters.text)
     if filters.state == LIVE:
@@ -224,7 +222,13 @@ def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, Q
     if filters.stream:
         rows = rows.filter(_reads_stream(cluster, "exact", filters.stream))
     rows = filtered(rows, filters.filter, FIELDS, lambda word: Q(name__icontains=word), cluster)
-    return Listing(rows, _order(filters.order), rows_of, filters, by_id=True)
+    ordered = rows
+    if filters.order.removeprefix("-") == "node":
+        first = FilteredRelation("tasks", condition=Q(tasks__index=0))
+        # Those that are nowhere yet before node 0, in every database.
+        nowhere = Coalesce(F("first_task__node__index"), Value(-1))
+        ordered = rows.alias(first_task=first).annotate(first_node=nowhere)
+    return Listing(ordered, _order(filters.order), rows_of, filters, by_id=True, counted=rows)
 
 
 def _order(order: str) -> tuple[str, str]:

@@ -1,11 +1,11 @@
-"""What queries cost: records/s, latency, state and sharing, stored for lists that sort by them.
+"""What queries cost, for lists: records/s, latency, processor time, state and sharing.
 
 The measures of tasks are in Redis; a list of 100,000 queries cannot be sorted by them there.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import numpy as np
 from django.db import connection, transaction
 from redis.exceptions import RedisError
 
+from controlplane.catalog.processor_time import processor_percents
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.pagination.chunks import chunks
@@ -32,13 +33,15 @@ _CHUNK: Final = 1_000
 class QueryCost:
     """What a query costs: records/s and bytes of its tasks, p95 of its slowest node (ms).
 
-    `shared_with`: the number of other queries with the same computation on one of its nodes.
+    `processor_percent`: the estimated processor time, in % of one processor. `shared_with`: the
+    number of other queries with the same computation on one of its nodes.
     """
 
     records_per_s: float = 0.0
     latency_ms: float = 0.0
     state_bytes: int = 0
     shared_with: int = 0
+    processor_percent: float = 0.0
 
     def is_close_to(self, other: "QueryCost") -> bool:
         """Return True if a list would show the same."""
@@ -48,7 +51,7 @@ class QueryCost:
 
 def record_query_costs(cluster: Cluster, now: datetime) -> int:
     """Store the costs of the running queries of a cluster; return how many rows were written."""
-    columns = ("records_per_s", "latency_ms", "state_bytes", "shared_with")
+    columns = tuple(column.name for column in fields(QueryCost))
     measured = Query.objects.filter(cluster=cluster).exclude(measured_at=None)
     measured.exclude(state=Query.State.RUNNING).update(
         **dict.fromkeys(columns, 0), measured_at=None
@@ -89,20 +92,21 @@ def query_costs(cluster: Cluster, now: datetime) -> dict[int, QueryCost]:
         records[task.query] += task.records_per_s
         sizes[task.query] += task.state_bytes
         nodes[task.query].add(task.node)
-    latencies = _latencies(cluster, now)
+    latencies = recent_means(cluster, now, "node_p95")
+    processor = processor_percents(tasks, recent_means(cluster, now, "busy"))
     shared = shared_counts(cluster)
     return {
         query: QueryCost(
             records[query], max((latencies.get(node, 0.0) for node in hosts), default=0.0),
-            sizes[query], shared.get(query, 0),
+            sizes[query], shared.get(query, 0), processor.get(query, 0.0),
         )
         for query, hosts in nodes.items()
     }  # fmt: skip
 
 
-def _latencies(cluster: Cluster, now: datetime) -> dict[int, float]:
-    """Return the mean p95 of the nodes in the last minute (ms), by their index."""
-    rows = figure_rows(cluster, now - RECENT, now, ("node_p95",))
+def recent_means(cluster: Cluster, now: datetime, figure: str) -> dict[int, float]:
+    """Return the mean of a figure of the nodes in the last minute, by their index."""
+    rows = figure_rows(cluster, now - RECENT, now, (figure,))
     values: dict[int, list[float]] = defaultdict(list)
     for _, nodes in rows:
         for node, value in enumerate(nodes or ()):
@@ -156,10 +160,8 @@ def write_costs(costs: Mapping[int, QueryCost], now: datetime) -> None:
     """Store the costs of queries by id, measured at a moment."""
     # One prepared statement is ten times faster than bulk_update's CASE over all rows.
     table = connection.ops.quote_name(Query._meta.db_table)  # noqa: SLF001 - public API
-    statement = (
-        f"UPDATE {table} SET records_per_s = %s, latency_ms = %s, state_bytes = %s,"  # noqa: S608
-        " shared_with = %s, measured_at = %s WHERE id = %s"
-    )
+    columns = ", ".join(f"{column.name} = %s" for column in fields(QueryCost))
+    statement = f"UPDATE {table} SET {columns}, measured_at = %s WHERE id = %s"  # noqa: S608
     moment = connection.ops.adapt_datetimefield_value(now)
     for part in chunks(list(costs.items()), _CHUNK):
         values = [(*astuple(cost), moment, pk) for pk, cost in part]

@@ -79,7 +79,7 @@ def plan_for(
     given = checked_parameters(adapter, chosen, parameters, cluster)
     snapshot = snapshot_of(description)
     offered = _with_unplaced_node(description, snapshot) if adapter.places else snapshot
-    result = adapter.run(chosen, given, offered, progress)
+    result = adapter.plan_for(chosen.name, given, offered, progress)
     plan = resolve(offered, result.actions)
     placed = {move.query: move.target for move in task_moves(plan) if move.source == _NOWHERE}
     if placed:

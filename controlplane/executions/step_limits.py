@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.models import Execution, Step
+from controlplane.numbers import milliseconds
 from controlplane.planning import execution_plan
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.policies.settings import PolicySettings
@@ -51,16 +52,17 @@ def next_cap(
 
 def _trouble(step: Step, policy: PolicySettings) -> str:
     if step.p95_ms is not None and step.p95_ms > policy.latency_ms:
-        return f"p95 latency {step.p95_ms:,.0f} ms is above {policy.latency_ms:,} ms"
+        return f"p95 latency {milliseconds(step.p95_ms)} is above {milliseconds(policy.latency_ms)}"
     if step.pause_ms is not None and step.pause_ms > policy.pause_ms:
-        return f"a task paused {step.pause_ms:,.0f} ms, {policy.pause_ms:,} ms are allowed"
+        allowed = milliseconds(policy.pause_ms)
+        return f"a task paused {milliseconds(step.pause_ms)}, {allowed} are allowed"
     return ""
 
 
 def _healthy(step: Step, policy: PolicySettings) -> str:
     if step.p95_ms is None:
         return "the step went through"
-    return f"p95 latency {step.p95_ms:,.0f} of {policy.latency_ms:,} ms"
+    return f"p95 latency {milliseconds(step.p95_ms)} of {milliseconds(policy.latency_ms)}"
 
 
 def step_limits(cap: int, policy: PolicySettings) -> StepLimits:

@@ -10,7 +10,7 @@ from controlplane.explain.units import ValueUnit, pair, quantity
 
 
 class CauseCode(StrEnum):
-    """The likely causes."""
+    """The likely causes, and the other changes before an exceeded limit."""
 
     CAPACITY_LOWERED = "capacity_lowered"
     STREAM_ROSE = "stream_rose"
@@ -25,6 +25,12 @@ class CauseCode(StrEnum):
     SLOW_BATCH = "slow_batch"
     UNBALANCED = "unbalanced"
     ALL_FULL = "all_full"
+    DROPS_CHANGED = "drops_changed"
+    LADDER_CHANGED = "ladder_changed"
+    KEY_GROUPING_CHANGED = "key_grouping_changed"
+    REDIRECTED = "redirected"
+    ACTIVITY_CHANGED = "activity_changed"
+    NODE_COUNT_CHANGED = "node_count_changed"
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,29 @@ def _all_full(cause: Cause) -> str:
     return f"The input exceeds what all nodes together can process: {load} of their capacity."
 
 
+def _drops_changed(cause: Cause) -> str:
+    who = f" by {cause.actor}" if cause.actor else ""
+    text = f"A drop rule of stream {cause.stream_name} changed{who}{cause.since}"
+    if cause.before is None or cause.after is None:
+        return f"{text}."
+    return f"{text}: it drops {pair(cause.before, cause.after, cause.unit)} of the records."
+
+
+def _redirected(cause: Cause) -> str:
+    what = f"Stream {cause.stream_name}" if cause.count == 1 else f"{cause.count:,} streams"
+    ends = f"from split node {cause.before or 0:.0f} to {cause.after or 0:.0f}"
+    return f"{what} {'was' if cause.count == 1 else 'were'} redirected {ends}{cause.since}."
+
+
+def _activity_changed(cause: Cause) -> str:
+    what = "activated" if cause.after else "deactivated"
+    return f"{_name(cause)} was {what}{cause.since}."
+
+
+def _node_count_changed(cause: Cause) -> str:
+    return f"The number of nodes was set to {cause.after or 0:.0f}{cause.since}."
+
+
 def _part(cause: Cause) -> str:
     if cause.share is None:
         return ""
@@ -185,4 +214,12 @@ _TEXTS: Final[Mapping[CauseCode, Callable[[Cause], str]]] = {
     CauseCode.SLOW_BATCH: _slow_batch,
     CauseCode.UNBALANCED: _unbalanced,
     CauseCode.ALL_FULL: _all_full,
+    CauseCode.DROPS_CHANGED: _drops_changed,
+    CauseCode.LADDER_CHANGED: lambda cause: f"The ladder of load shedding changed{cause.since}.",
+    CauseCode.KEY_GROUPING_CHANGED: lambda cause: (
+        f"The key grouping of a query changed{cause.since}."
+    ),
+    CauseCode.REDIRECTED: _redirected,
+    CauseCode.ACTIVITY_CHANGED: _activity_changed,
+    CauseCode.NODE_COUNT_CHANGED: _node_count_changed,
 }

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from controlplane.explain.shifts import StreamRise
+from controlplane.explain.stream_rises import StreamRise
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import (
@@ -62,7 +62,8 @@ def changes_of_node(
         for row in DriverRestart.objects.filter(cluster=cluster, at__gt=start, at__lte=stop)
     ]
     changes.sort(key=lambda change: change.time)
-    return _with_former_capacities(cluster, node, _together(changes))
+    changes = _with_drop_shares(cluster, _together(changes))
+    return _with_former_capacities(cluster, node, changes)
 
 
 def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
@@ -119,7 +120,36 @@ def _other(kind: ChangeKind, op: Mapping[str, Any], common: Mapping[str, Any]) -
         return Change(kind, after=float(bool(op.get("active"))), unit=ValueUnit.COUNT, **common)
     if kind is ChangeKind.NODES:
         return Change(kind, after=op.get("nodes"), unit=ValueUnit.COUNT, **common)
+    if kind is ChangeKind.DROP_RULE and not op.get("query"):
+        share = _dropped_share(op.get("rule"))
+        return Change(kind, id=op.get("stream"), after=share, unit=ValueUnit.SHARE, **common)
     return Change(kind, id=op.get("stream") or op.get("query"), **common)
+
+
+def _dropped_share(rule: Mapping[str, Any] | None) -> float:
+    """Return the share that a drop rule drops after its last step, 0 without one."""
+    return float(rule["steps"][-1][1]) if rule and rule.get("steps") else 0.0
+
+
+def _with_drop_shares(cluster: Cluster, changes: Sequence[Change]) -> list[Change]:
+    """Return the changes with the share that a drop rule of an input edge dropped before."""
+    chosen = [row for row in changes if row.kind is ChangeKind.DROP_RULE and row.after is not None]
+    if not chosen:
+        return list(changes)
+    written = AuditEntry.objects.filter(
+        cluster=cluster, action__in=("drop.set", "drop.lift"), at__gte=chosen[0].time - _WRITTEN,
+        at__lte=chosen[-1].time + _WRITTEN,
+    )  # fmt: skip
+    rows = [(row.at, _dropped_share(row.before), _dropped_share(row.after)) for row in written]
+
+    def former(change: Change) -> float | None:
+        near = [
+            before for moment, before, after in rows
+            if abs(moment - change.time) < _WRITTEN and after == change.after
+        ]  # fmt: skip
+        return near[0] if near else None
+
+    return [replace(row, before=former(row)) if row in chosen else row for row in changes]
 
 
 def _redirections(

@@ -5,7 +5,7 @@ from typing import Final
 
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery
-from controlplane.explain.shifts import StreamRise
+from controlplane.explain.stream_rises import StreamRise
 from controlplane.explain.values import Contribution, Contributions
 
 # Rows of each kind; all others are one row.

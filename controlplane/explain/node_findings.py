@@ -8,7 +8,7 @@ import numpy as np
 from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.observation import FULL, ClusterObservation, mean
-from controlplane.explain.shifts import exceeded_since, largest_shifts
+from controlplane.explain.series_shifts import exceeded_since, largest_shifts
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Fact, Finding, Series
 from controlplane.models import Node

@@ -7,7 +7,7 @@ from typing import Final
 
 from controlplane.explain.node_work import HostedQuery, NodeWork, queries_over
 from controlplane.explain.observation import RECENT, ClusterObservation
-from controlplane.explain.shifts import StreamRise
+from controlplane.explain.stream_rises import StreamRise
 from controlplane.models import KeySkew
 from controlplane.planning.partitioning.measured_keys import MeasuredKeys
 from controlplane.planning.partitioning.observation import recent_keys

@@ -225,6 +225,16 @@ class ClusterObservation:
         return sum(row[0] for row in rows) / capacity if capacity else None
 
     def rates(self, streams: Sequence[int]) -> RateHistory:
-        """Return the rates of streams from `start` to the explained moment."""
-        stop = self.time + timedelta(seconds=arrivals.PERIOD_S)
-        return arrivals.rates_between(self.cluster, self.start, stop, streams)
+        """Return the rates of streams from `start` to the explained moment; equal ones once."""
+        key = tuple(streams)
+        known = self._rates.get(key)
+        if known is None:
+            stop = self.time + timedelta(seconds=arrivals.PERIOD_S)
+            known = arrivals.rates_between(self.cluster, self.start, stop, streams)
+            self._rates[key] = known
+        return known
+
+    @cached_property
+    def _rates(self) -> dict[tuple[int, ...], RateHistory]:
+        """Return the rates that were read, by the streams."""
+        return {}

@@ -1,7 +1,7 @@
 """The report on a query: what it costs, why it is on its nodes, which queries share its work."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -9,6 +9,7 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from controlplane.alerts.measures import KINDS, Measure
+from controlplane.catalog.processor_time import processor_percents
 from controlplane.explain.node_work import task_measures
 from controlplane.explain.observation import ClusterObservation, mean
 from controlplane.models import (
@@ -82,8 +83,8 @@ class QueryReport:
     `latency_ms`: the mean p95 of the slowest of its nodes in the last minute, whose name is
     `slowest`; `limit_ms`: of the policy. `records_per_s`: that its tasks process; `node_share`: the
     largest part of the records of one of its nodes, `node_share_name`. `processor`: an estimate of
-    the part of a second that its nodes compute for it, see `_processor`. `shared_count`: of all
-    queries that share its computation.
+    the part of a second that its nodes compute for it (`catalog.processor_time`). `shared_count`:
+    of all queries that share its computation.
     """
 
     query: Query
@@ -117,7 +118,7 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     hosts = sorted({row.node for row in placements})
     latency, slowest, is_full = _latency(observed, hosts)
     limit = float(observed.policy.latency_ms)
-    costs = _costs(cluster, query.pk)
+    costs = _costs(observed, query.pk)
     share_node, share = max(costs.shares.items(), key=lambda row: row[1], default=(-1, None))
     alike = alike_queries(cluster, query.text, hosts, streams).exclude(pk=query.pk)
     shared, count = shared_queries(alike, hosts, streams)
@@ -129,7 +130,7 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
         slowest_is_full=is_full, records_per_s=costs.records_per_s,
         source_per_s=sum(streams.values()), stream_count=len(streams),
         state_bytes=costs.state_bytes, node_share=share,
-        node_share_name=names.get(share_node, ""), processor=_processor(observed, costs.shares),
+        node_share_name=names.get(share_node, ""), processor=costs.processor,
         shared=shared, shared_count=count,
         waiting=_waiting(query),
     )  # fmt: skip
@@ -188,44 +189,36 @@ def _latency(observed: ClusterObservation, hosts: Sequence[int]) -> tuple[float 
 
 @dataclass(frozen=True)
 class _Costs:
-    """Records/s and bytes of the tasks of a query, None if they are not measured.
+    """Records/s, bytes and processor time of the tasks of a query, None if they are not measured.
 
     `shares`: its part of the processed records of each node, by the index of the node.
     """
 
-    records_per_s: float | None
-    state_bytes: int | None
-    shares: Mapping[int, float]
+    records_per_s: float | None = None
+    state_bytes: int | None = None
+    processor: float | None = None
+    shares: Mapping[int, float] = field(default_factory=dict)
 
 
-def _costs(cluster: Cluster, query: int) -> _Costs:
+def _costs(observed: ClusterObservation, query: int) -> _Costs:
     own: dict[int, float] = {}
     totals: dict[int, float] = {}
     state = 0
-    for measure in task_measures(cluster):
+    measures = task_measures(observed.cluster)
+    for measure in measures:
         totals[measure.node] = totals.get(measure.node, 0.0) + measure.records_per_s
         if measure.query == query:
             own[measure.node] = own.get(measure.node, 0.0) + measure.records_per_s
             state += measure.state_bytes
     if not own:
-        return _Costs(None, None, {})
+        return _Costs()
     shares = {node: rate / totals[node] for node, rate in own.items() if rate}
-    return _Costs(sum(own.values()), state, shares)
-
-
-def _processor(observed: ClusterObservation, shares: Mapping[int, float]) -> float | None:
-    """Return the part of a second that nodes compute for a query, None if it is not measured.
-
-    An estimate: the time that a node computes is divided among its queries by their records. A
-    query whose records need more than those of others, or that shares its work, is off by it.
-    """
-    busy = observed.recent(observed.series.busy)
-    times = [
-        share * time
-        for node, share in shares.items()
-        if node < busy.shape[1] and (time := mean(busy[:, node])) is not None
-    ]
-    return sum(times) if times else None
+    times = observed.recent(observed.series.busy)
+    means = ((node, mean(times[:, node])) for node in range(times.shape[1]))
+    busy = {node: value for node, value in means if value is not None}
+    percent = processor_percents(measures, busy).get(query)
+    processor = None if percent is None else percent / 100
+    return _Costs(sum(own.values()), state, processor, shares)
 
 
 def alike_queries(
@@ -262,9 +255,8 @@ def shared_queries(
 
 def _waiting(query: Query) -> list[WaitingPlan]:
     """Return the ready proposals with actions on the query."""
-    rows = Proposal.objects.filter(
-        cluster=query.cluster, state=Proposal.State.READY, comparison=None
-    ).only("id", "planner", "actions")
+    ready = Proposal.awaiting_approval().filter(cluster=query.cluster)
+    rows = ready.only("id", "planner", "actions")
     result = []
     for row in rows.order_by("-requested_at")[:_PROPOSALS]:
         count = _touching(row.plan, query.pk)

@@ -48,9 +48,8 @@ def remedies(
 
 def _waiting(observed: ClusterObservation, node: int | None) -> list[Remedy]:
     """Return the ready proposals of the cluster with actions on a node, or all of them."""
-    rows = Proposal.objects.filter(
-        cluster=observed.cluster, state=Proposal.State.READY, comparison=None
-    ).defer("imbalance_after", "drift")
+    ready = Proposal.awaiting_approval().filter(cluster=observed.cluster)
+    rows = ready.defer("imbalance_after", "drift")
     result = []
     for row in rows.order_by("-requested_at", "-id")[:_PROPOSALS]:
         count = len(row.actions) if node is None else _touching(row.actions, node)

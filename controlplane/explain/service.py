@@ -12,17 +12,18 @@ from controlplane.alerts.measures import KINDS, LimitInput, Measure
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import NotFound
 from controlplane.explain.cause import Cause
+from controlplane.explain.causes.diagnosis import (
+    cause_of_cluster,
+    cause_of_latency,
+    cause_of_node,
+)
+from controlplane.explain.causes.evidence import NodeEvidence
+from controlplane.explain.causes.ranking import ranked_changes, with_share
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
     key_contributions,
     query_contributions,
     stream_contributions,
-)
-from controlplane.explain.diagnosis import (
-    NodeEvidence,
-    cause_of_cluster,
-    cause_of_latency,
-    cause_of_node,
 )
 from controlplane.explain.node_findings import (
     load_finding,
@@ -37,7 +38,7 @@ from controlplane.explain.node_keys import read_node_keys
 from controlplane.explain.node_work import NodeWork, read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
-from controlplane.explain.shifts import StreamRise, common_rise, stream_rises
+from controlplane.explain.stream_rises import StreamRise, common_rise, stream_rises
 from controlplane.explain.stream_subject import explain_stream
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
@@ -47,6 +48,7 @@ from controlplane.explain.values import (
     Explanation,
     Fact,
     Finding,
+    RankedChange,
     Series,
 )
 from controlplane.models import Cluster, Decision, Node, Query, ReplicationBound, Task
@@ -71,11 +73,17 @@ def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) 
 
     Data that are missing, or stores that are unavailable, give no error.
     """
+    if breach.measure == Measure.REPLICATION:
+        # It follows from the placement: no slow node, and no slow micro-batch, raises it.
+        return None
     observed = _observation(cluster, breach.time, now)
     node = observed.fullest if breach.node is None else observed.node(breach.node)
     if node is None or breach.measure not in _OF_NODES:
         return cause_of_cluster(observed)
-    return _cause(observed, breach.measure, _evidence(observed, node))
+    evidence = _evidence(observed, node)
+    is_latency = breach.measure == Measure.LATENCY
+    ranked = ranked_changes(evidence, breach.since, is_latency=is_latency)
+    return with_share(_cause(observed, breach.measure, evidence), ranked)
 
 
 def explain(cluster: Cluster, subject: Subject, now: datetime | None = None) -> Explanation:
@@ -137,7 +145,8 @@ def _of_node(
     """Return an explanation by the contributions, changes and remedies of one node."""
     node, finding = evidence.node, _since_capacity(finding, evidence.changes)
     excess = (observed.load(node.index) or 0.0) - load_limit(observed, node)
-    cause = _cause(observed, finding.measure, evidence)
+    ranked = _ranked(evidence, finding)
+    cause = with_share(_cause(observed, finding.measure, evidence), ranked)
     queries = evidence.work.queries
     return Explanation(
         subject=subject,
@@ -152,9 +161,17 @@ def _of_node(
         queries=query_contributions(list(queries.values())),
         changes=_timeline(evidence.changes, evidence.rises, finding),
         cause=cause,
+        ranked=ranked,
         remedies=remedies(observed, node.index, cause, finding.measure),
         assignment_is_present=_is_present(observed, evidence),
     )
+
+
+def _ranked(evidence: NodeEvidence, finding: Finding) -> list[RankedChange]:
+    """Return the changes before an exceeded limit, the largest ones first."""
+    start = None if finding.since_is_earliest else finding.since
+    is_latency = finding.measure == Measure.LATENCY
+    return ranked_changes(evidence, start, is_latency=is_latency)
 
 
 def _since_capacity(finding: Finding, changes: Sequence[Change]) -> Finding:

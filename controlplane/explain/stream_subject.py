@@ -9,7 +9,7 @@ from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.changes import changes_of_node
 from controlplane.explain.observation import FULL, ClusterObservation, mean
-from controlplane.explain.shifts import StreamRise, stream_rises
+from controlplane.explain.stream_rises import StreamRise, stream_rises
 from controlplane.explain.subjects import Subject
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (

@@ -11,8 +11,10 @@ from controlplane.explain.values import (
     ChangeKind,
     Explanation,
     Finding,
+    RankedChange,
     Remedy,
     RemedyReason,
+    TimeRelation,
 )
 from controlplane.policies.grades import Grade
 
@@ -28,6 +30,9 @@ def headline(explanation: Explanation) -> str:
     name = _title(explanation)
     value, limit = (quantity(number, finding.unit) for number in (finding.value, finding.limit))
     verb = "is" if explanation.is_live else "was"
+    if finding.measure == Measure.RECORDS and explanation.subject.kind is SubjectKind.STREAM:
+        receives = "receives" if explanation.is_live else "received"
+        return f"{explanation.title} {receives} {value}{when}."
     if finding.limit is None:
         return f"{name} {verb} {value}{when}."
     compared = "above the limit of" if finding.grade == Grade.BAD else "limit"
@@ -131,6 +136,38 @@ _REASONS: Final[Mapping[RemedyReason, str]] = {
 }
 
 
+_RELATIONS: Final[Mapping[TimeRelation, str]] = {
+    TimeRelation.BEFORE: "{} before the limit was exceeded",
+    TimeRelation.WITH: "when the limit was exceeded",
+    TimeRelation.AFTER: "{} after the limit was exceeded",
+    TimeRelation.UNKNOWN: "",
+}
+
+
+def relation_text(row: RankedChange) -> str:
+    """Return when a change was made relative to the disturbance, "" if that is not known."""
+    return _RELATIONS[row.relation].format(f"{abs(row.lead_s or 0.0) / 60:.0f} min")
+
+
+def share_text(row: RankedChange) -> str:
+    """Return the share of a change in the disturbance."""
+    return "not measured" if row.share is None else f"about {quantity(row.share, ValueUnit.SHARE)}"
+
+
+def size_text(row: RankedChange) -> str:
+    """Return the size of a change with its sign and unit, "" if it is not measured."""
+    if row.size is None:
+        return ""
+    sign = "+" if row.size > 0 else ""
+    return f"{sign}{quantity(row.size, row.unit)}".replace("-", "\N{MINUS SIGN}")
+
+
+def ranked_text(row: RankedChange) -> str:
+    """Return a ranked change as one sentence: what changed, its share, and when."""
+    notes = [f"share {share_text(row)}", relation_text(row)]
+    return f"{row.cause.text} ({', '.join(note for note in notes if note)})"
+
+
 def remedy_text(remedy: Remedy) -> str:
     """Return why a plan would help, and what it is predicted to do."""
     effects = [
@@ -142,10 +179,13 @@ def remedy_text(remedy: Remedy) -> str:
 
 
 def summary(explanation: Explanation) -> str:
-    """Return finding, cause, changes and plans as sentences, one a line."""
+    """Return finding, cause, ranked changes, changes and plans as sentences, one a line."""
     lines = [headline(explanation)]
     if explanation.cause is not None:
         lines.append(f"Likely cause: {explanation.cause.text}")
+    lines += [
+        f"{place}. {ranked_text(row)}" for place, row in enumerate(explanation.ranked, start=1)
+    ]
     lines += [
         f"{change.time:%H:%M:%S} UTC: {change_text(change)}" for change in explanation.changes
     ]

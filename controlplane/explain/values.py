@@ -53,7 +53,8 @@ class Series:
     """A measure over time; None where it was not measured.
 
     `times`: ms since the epoch; `baseline`: the mean before the change at `changed_at` (ms), both
-    None without a change; `explained_at`: the explained moment (ms).
+    None without a change; `explained_at`: the explained moment (ms); `is_lower`: values below the
+    limit exceed it.
     """
 
     title: str
@@ -65,6 +66,7 @@ class Series:
     baseline: float | None = None
     changed_at: int | None = None
     explained_at: int | None = None
+    is_lower: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,33 @@ class Change:
     placed: Mapping[int, datetime] = field(default_factory=dict)
 
 
+class TimeRelation(StrEnum):
+    """When a change was made, relative to the start of the disturbance."""
+
+    BEFORE = "before"
+    WITH = "with"
+    AFTER = "after"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class RankedChange:
+    """A change before an exceeded limit, with its share of the disturbance.
+
+    `cause`: what changed; `size`: its effect in `unit`, None if it is not measured. `share`: the
+    estimated part of the disturbance, None if it is not measured; all shares add up to 1 at most.
+    `lead_s`: seconds from the change to the start of the disturbance, negative for a later change,
+    None if one of the times is not known.
+    """
+
+    cause: Cause
+    size: float | None
+    unit: ValueUnit
+    share: float | None
+    relation: TimeRelation
+    lead_s: float | None = None
+
+
 class RemedyReason(StrEnum):
     """Why a plan would end what is explained."""
 
@@ -203,8 +232,8 @@ class Explanation:
     """What is wrong with a subject, since when, why, and what would end it.
 
     `time`: the explained moment; `is_live`: True if it is now. `title`: the name of the subject.
-    `query_count`: of the queries that it affects. `assignment_is_present`: False if tasks have
-    moved since `time`, so that contributions are those of the tasks of today.
+    `ranked`: the changes before it with the largest effects. `assignment_is_present`: False if
+    tasks have moved since `time`, so that contributions are those of the tasks of today.
     """
 
     subject: Subject
@@ -219,5 +248,6 @@ class Explanation:
     queries: Contributions | None = None
     changes: Sequence[Change] = ()
     cause: Cause | None = None
+    ranked: Sequence[RankedChange] = ()
     remedies: Sequence[Remedy] = ()
     assignment_is_present: bool = True

@@ -34,7 +34,7 @@ def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
         "streams": _count(Stream.objects.all()),
         "nodes": _count(Node.objects.all()),
         "active_nodes": _count(Node.objects.filter(active=True)),
-        "waiting": _count(Proposal.objects.filter(state=Proposal.State.READY)),
+        "waiting": _count(Proposal.awaiting_approval()),
     }
     return [
         FleetRow(

@@ -45,6 +45,12 @@ class HookSummary:
     waiting: int
 
 
+def newest_error(hook: Webhook) -> str:
+    """Return the reason of the newest failed attempt of a webhook, "" without one."""
+    failed = hook.deliveries.exclude(error="").order_by("-created_at", "-pk")
+    return failed.values_list("error", flat=True).first() or ""
+
+
 def hook_summaries(hooks: Sequence[Webhook]) -> list[HookSummary]:
     """Return the summary of each webhook, in three SQL queries."""
     ids = [hook.pk for hook in hooks]

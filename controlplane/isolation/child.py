@@ -151,8 +151,6 @@ def _forked(
     # Or the child would write the buffered text once more.
     sys.stdout.flush()
     sys.stderr.flush()
-    # Objects that exist already stay shared: the collector of the child does not write to them.
-    gc.freeze()
     parent = os.getpid()
     # Callbacks of a fork print and lose an exception such as KeyboardInterrupt.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -162,7 +160,6 @@ def _forked(
     child = _Child(pid, receiver, limits, left)
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        gc.unfreeze()
         sender.close()
         yield child
     finally:
@@ -177,6 +174,9 @@ def _adopted(compute: Callable[[Reporter], Any], left: Leftovers, progress: Repo
 
 def _run(compute: Callable[[Reporter], Any], limits: Limits, sender: Any, parent: int) -> NoReturn:
     """Compute in the child, send the result, and end the process without any clean-up."""
+    # Objects that exist already stay shared: the collector of the child does not write to them. Not
+    # in the parent, where `gc.unfreeze` would also release what was frozen at its start.
+    gc.freeze()
     try:
         # The connections belong to the parent: the child neither uses nor closes them.
         kept = [connections[name] for name in connections]

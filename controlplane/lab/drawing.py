@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from algorithms.experiments import Axis, Experiment, Panel, Table, summarise
-from algorithms.registry import algorithm_title
+from algorithms.experiments import Axis, Experiment, Panel, Table, series_title, summarise
 
 # Colours of the series in the light theme (static/css/tokens.css), with their dashes and shapes.
 COLORS: Final = ("#1b5fc1", "#2195a8", "#451580", "#a04b78", "#2b323b", "#77573a")
@@ -115,7 +114,7 @@ def _curves(experiment: Experiment, panel: Panel, table: Table) -> list[_Curve]:
         )
         place = experiment.choices.index(name) if name in experiment.choices else 0
         if points:
-            title = algorithm_title(experiment.planner, name)
+            title = series_title(experiment.planner, experiment.name, name)
             curves.append(_Curve(name, title, place, tuple(sorted(points))))
     return curves
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from algorithms.experiments import Axis, Experiment, Panel, Table
+from algorithms.experiments import Experiment, Panel, Table
 from controlplane.lab.drawing import figure_svg
 
 
@@ -41,6 +41,4 @@ def panels_of(experiment: Experiment, measure: str = "") -> tuple[Panel, ...]:
     """Return the experiment's own panels, or one of the measure that is named."""
     if measure not in experiment.measures:
         return experiment.panels
-    known = {panel.y.name: panel.y for panel in experiment.panels}
-    axis = known.get(measure) or Axis(measure, measure.replace("_", " ").capitalize())
-    return (Panel(experiment.title, axis),)
+    return (Panel(experiment.title, experiment.axis_of(measure)),)

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from algorithms.claims import Decided, Finding, Outcome, decide
-from algorithms.experiments import Experiment, Table
-from algorithms.registry import algorithm_title
+from algorithms.experiments import Experiment, Table, series_title
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,16 @@ def outcomes_of(
     if lacking:
         finding = Finding(Outcome.UNTESTED, lacking)
         return ClaimOutcomes(tuple(Decided(claim, finding) for claim in experiment.claims))
-    title = partial(algorithm_title, experiment.planner)
+    title = partial(series_title, experiment.planner, experiment.name)
     return ClaimOutcomes(decide(experiment.claims, table, experiment.x.name, title))
 
 
 def _too_small(experiment: Experiment, parameters: Mapping[str, Any]) -> str:
     """Return what a workload has too little of for the claims, "" for a sufficient one."""
-    defaults = {field.name: field.default for field in experiment.parameters.fields()}
-    values = defaults | dict(parameters)
+    fields = {field.name: field for field in experiment.parameters.fields()}
+    values = {name: field.default for name, field in fields.items()} | dict(parameters)
     texts = [
-        f"{name} is {values[name]:,g}, at least {least:,g} is needed"
+        f"{fields[name].title}: {value:,g}, at least {least:,g} is needed"
         for name, least in experiment.claim_scale
         if isinstance(value := values[name], int | float) and value < least
     ]

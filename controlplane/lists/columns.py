@@ -39,7 +39,7 @@ QUERY_COLUMNS: Final[Sequence[ExportColumn]] = (
     ExportColumn("node", lambda row: None if row.node is None else row.node.index),
     ExportColumn("streams", lambda row: " ".join(row.streams)),
     ExportColumn("source_records_per_s", lambda row: row.query.source_rate),
-    *_of("query", "records_per_s latency_ms state_bytes shared_with measured_at"),
+    *_of("query", "records_per_s latency_ms processor_percent state_bytes shared_with measured_at"),
     *_of("query", "window_s task_count submitted_by submitted_at ended_at"),
 )
 STREAM_COLUMNS: Final[Sequence[ExportColumn]] = (

@@ -73,7 +73,7 @@ class ListKind:
         """Return the rows of a listing in the time range from start to stop (excluded)."""
         if self.between is None:
             return listing
-        return replace(listing, rows=listing.rows.filter(self.between(start, stop)))
+        return replace(listing, rows=listing.rows.filter(self.between(start, stop)), counted=None)
 
 
 def list_kind(name: str) -> ListKind:

@@ -18,6 +18,7 @@ from controlplane.liveness.readings import (
     read_site,
 )
 from controlplane.models import Cluster
+from controlplane.numbers import percent
 from controlplane.runtime.beats import ChildReport
 from controlplane.runtime.process_kinds import (
     DRIVER,
@@ -134,8 +135,8 @@ class SiteStatus:
             return []
         limit = self.memory.limit / 2**20
         return [
-            f"Redis uses {share:.0%} of its limit of {limit:,.0f} MiB; a full Redis refuses records"
-            " and results: shorten retention, or raise WEIR_REDIS_MEMORY_MB"
+            f"Redis uses {percent(share)} of its limit of {limit:,.0f} MiB; a full Redis refuses"
+            " records and results: shorten retention, or raise WEIR_REDIS_MEMORY_MB"
         ]
 
 

@@ -1,7 +1,7 @@
 """The models of Weir; terms are those of the glossary (docs/glossary.md)."""
 
 from controlplane.models.access import ApiToken, Grant, KeptAnswer, SavedView
-from controlplane.models.admission import Redirection, StreamArrivals
+from controlplane.models.admission import Redirection, StoredForecast, StreamArrivals
 from controlplane.models.alert import Alert, MeasurePoint, ReplicationBound, Visit
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditChain, AuditEntry
@@ -101,6 +101,7 @@ __all__ = [
     "SkippedBatch",
     "Snapshot",
     "Step",
+    "StoredForecast",
     "Stream",
     "StreamArrivals",
     "Task",

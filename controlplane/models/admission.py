@@ -48,10 +48,42 @@ class StreamArrivals(models.Model):
         arrays = np.concatenate([streams.astype(np.float64), arrived, unread])
         return zlib.compress(arrays.astype("<f8").tobytes(), _LEVEL)
 
+    def arrivals(self) -> tuple[Floats, Floats]:
+        """Return the streams, ascending, and their arrivals, float64[s] each; read-only."""
+        values = np.frombuffer(zlib.decompress(bytes(self.data)), "<f8").reshape(3, -1)
+        return values[0], values[1]
+
     def columns(self) -> tuple[Ints, Floats, Floats]:
         """Return the streams, their arrivals and their unread records."""
         values = np.frombuffer(zlib.decompress(bytes(self.data)), "<f8").reshape(3, -1)
         return values[0].astype(np.int64), values[1].copy(), values[2].copy()
+
+
+class StoredForecast(models.Model):
+    """The forecast of all streams of a cluster, as it was computed last; one row per cluster.
+
+    `starts_at`: the start of its first period, null before the first record; `seconds`: of one
+    period; `capacity`: records/s of each split node, 0 if it is not known. `basis`: the settings
+    that it depends on. `moves`: the redirections that were planned, as rows of stream and split
+    node. `data`: ids and expected records/s of the streams, see admission.cluster_forecast.
+    """
+
+    cluster = models.OneToOneField(
+        Cluster, on_delete=models.CASCADE, related_name="stored_forecast"
+    )
+    computed_at = models.DateTimeField()
+    starts_at = models.DateTimeField(null=True, blank=True)
+    seconds = models.PositiveIntegerField()
+    capacity = models.FloatField(default=0.0)
+    basis = models.CharField(max_length=200)
+    moves = models.JSONField(default=list)
+    data = models.BinaryField()
+
+    class Meta:
+        ordering = ["cluster"]
+
+    def __str__(self) -> str:
+        return f"forecast of {self.cluster_id} at {self.computed_at:%F %T}"
 
 
 class Redirection(models.Model):

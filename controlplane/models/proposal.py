@@ -55,7 +55,7 @@ class Proposal(models.Model):
 
     State = State
     ACTIVE = ACTIVE
-    # Columns that grow with the plan; lists do not read them.
+    # Columns that grow with the plan.
     HEAVY = (
         "actions", "imbalance_after", "before", "after", "drift", "summary", "obstacles",
     )  # fmt: skip
@@ -145,6 +145,14 @@ class Proposal(models.Model):
 
     def __str__(self) -> str:
         return f"proposal {self.pk}"
+
+    @classmethod
+    def awaiting_approval(cls) -> "models.QuerySet[Proposal]":
+        """Return the ready proposals that people decide on.
+
+        Candidates of a comparison are alternatives: one is chosen on its page.
+        """
+        return cls.objects.filter(state=cls.State.READY, comparison=None)
 
     @classmethod
     def light(cls) -> list[str]:

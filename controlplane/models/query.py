@@ -71,7 +71,8 @@ class Query(models.Model):
     retention of windows in event time, and their maximum number. `shedding_weight`: the value of a
     record, `shedding_floor`: the least part of its records that is kept, when records are dropped.
     `records_per_s`, `state_bytes`: of its tasks; `latency_ms`: the p95 of the slowest of its nodes;
-    `shared_with`: the number of other queries with the same computation on one of its nodes: means
+    `processor_percent`: the estimated processor time (catalog.processor_time); `shared_with`: the
+    number of other queries with the same computation on one of its nodes: means
     of the last minute at `measured_at`, null before. `source_rate`: records/s of its streams, at
     most half a minute ago while it is live. `bulk_action`: the action that ended it.
     `submitted_by`: a user name as text. `fault`: the reason why the data plane could not compute
@@ -116,6 +117,7 @@ class Query(models.Model):
     latency_ms = models.FloatField(default=0.0)
     state_bytes = models.BigIntegerField(default=0)
     shared_with = models.PositiveIntegerField(default=0)
+    processor_percent = models.FloatField(default=0.0)
     measured_at = models.DateTimeField(null=True, blank=True)
     source_rate = models.FloatField(default=0.0)
     bulk_action = models.ForeignKey(
@@ -146,6 +148,7 @@ class Query(models.Model):
                     "latency_ms",
                     "state_bytes",
                     "shared_with",
+                    "processor_percent",
                     "source_rate",
                     "window_s",
                     "task_count",
@@ -161,6 +164,9 @@ class Query(models.Model):
             models.Index(fields=["cluster", "latency_ms", "id", "state"], name="query_by_latency"),
             models.Index(fields=["cluster", "state_bytes", "id", "state"], name="query_by_size"),
             models.Index(fields=["cluster", "shared_with", "id", "state"], name="query_by_sharing"),
+            models.Index(
+                fields=["cluster", "processor_percent", "id", "state"], name="query_by_processor"
+            ),
             models.Index(
                 fields=["ends_at"],
                 condition=models.Q(ends_at__isnull=False),

@@ -117,7 +117,8 @@ class Listing(Generic[M, T]):
     """Filtered rows in an order, by page number or after a cursor.
 
     `order`: columns that are never null, the last one "pk". `row`: converts the rows of a page.
-    `by_id`: True for wide rows with an index that has the columns of filters and order.
+    `by_id`: True for wide rows with an index that has the columns of filters and order. `counted`:
+    the same rows without what only the order needs.
     """
 
     rows: QuerySet[M]
@@ -125,13 +126,14 @@ class Listing(Generic[M, T]):
     row: Callable[[Sequence[M]], Sequence[T]]
     filters: Filters = Filters()
     by_id: bool = False
+    counted: QuerySet[M] | None = None
 
     @property
     def page(self) -> Page[T]:
         """Return the page that the filters name."""
         ordered = self.rows.order_by(*self.order)
         number, per_page = self.filters.page, self.filters.per_page
-        return page_of(ordered, number, per_page, self.row, by_id=self.by_id)
+        return page_of(ordered, number, per_page, self.row, by_id=self.by_id, counted=self.counted)
 
     def after(self, place: Place) -> Slice[T]:
         """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""

@@ -53,12 +53,13 @@ def page_of(
     row: Callable[[Sequence[M]], Sequence[T]],
     *,
     by_id: bool = False,
+    counted: QuerySet[M] | None = None,
 ) -> Page[T]:
     """Return a page; a number past the end returns the last page.
 
-    `by_id`: see `read_by_id`.
+    `by_id`: see `read_by_id`. `counted`: the same rows without what only their order needs.
     """
-    total = rows.count()
+    total = (rows if counted is None else counted).count()
     number, places = page_range(total, number, per_page)
     part = rows[places.start : places.stop]
     return Page(row(read_by_id(rows, part) if by_id else list(part)), total, number, per_page)

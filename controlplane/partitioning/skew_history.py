@@ -145,6 +145,11 @@ def recent_skews(cluster: Cluster, since: datetime) -> list[QuerySkew]:
     return [QuerySkew(q.pk, q.name, means[q.pk]) for q in queries if q.pk in means]
 
 
+def has_history(query: Query) -> bool:
+    """Return True if the skew of a query was recorded and is kept."""
+    return KeySkew.objects.filter(query=query).exists()
+
+
 def history(
     query: Query,
     since: datetime,

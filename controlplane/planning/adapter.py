@@ -162,17 +162,11 @@ class PlannerAdapter:
         snapshot: ClusterSnapshot,
         progress: Progress,
     ) -> PlannerResult:
-        """Return a plan of an algorithm by its name, as `run`. Raises `Invalid` without it."""
-        return self.run(self.algorithm(algorithm), parameters, snapshot, progress)
+        """Return a plan of an algorithm, by its name, for a snapshot with checked parameters.
 
-    def run(
-        self,
-        chosen: Algorithm,
-        parameters: Mapping[str, Any],
-        snapshot: ClusterSnapshot,
-        progress: Progress,
-    ) -> PlannerResult:
-        """Return a plan for a snapshot with checked parameters. Raises the errors of `plan`."""
+        Raises `Invalid` for an unknown algorithm, and the errors of `plan`.
+        """
+        chosen = self.algorithm(algorithm)
         names = {field.name for field in chosen.parameters.fields()}
         own = chosen.parameters.from_mapping({n: v for n, v in parameters.items() if n in names})
         return self.plan(PlanRequest(snapshot, chosen, own, parameters, progress))

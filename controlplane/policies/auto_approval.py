@@ -8,6 +8,7 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane.models import Proposal
+from controlplane.numbers import percent
 from controlplane.planning.adapters import adapters
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.description import days_text, size_text
@@ -136,7 +137,7 @@ def _gain(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
         return None
     gain = gain_of(proposal)
     if not proposal.actions or gain.share < policy.auto_gain:
-        text = f"it gains {gain.share:.0%} ({gain}), {policy.auto_gain:.0%} is required"
+        text = f"it gains {percent(gain.share)} ({gain}), {percent(policy.auto_gain)} is required"
         return _decision("gain", text, gain.share, policy.auto_gain)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
@@ -153,9 +154,12 @@ def _record(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Pol
         return _decision("record", text, record.runs, policy.auto_record_runs)
     error, limit = record.median_error, policy.auto_record_error
     if error is None or error > limit:
-        off = "an unknown share" if error is None else f"{error:.0%}"
+        off = "an unknown share" if error is None else percent(error)
         return _decision(
-            "record", f"its predictions were off by {off}, {limit:.0%} is allowed", error, limit
+            "record",
+            f"its predictions were off by {off}, {percent(limit)} is allowed",
+            error,
+            limit,
         )
     return None
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from controlplane.numbers import percent
 from controlplane.planning.adapters import adapters
 from controlplane.policies.settings import DAY_NAMES, PolicySettings
 
@@ -44,12 +45,12 @@ def _when(policy: PolicySettings) -> str:
 def _bounds(policy: PolicySettings) -> str:
     text = (
         f"at most {policy.auto_moves:,} moves and {size_text(policy.auto_bytes)},"
-        f" and a gain of at least {policy.auto_gain:.0%}"
+        f" and a gain of at least {percent(policy.auto_gain)}"
     )
     if policy.auto_record:
         text += (
             f", and {policy.auto_record_runs} executed plans of their planner"
-            f" with a median error of at most {policy.auto_record_error:.0%}"
+            f" with a median error of at most {percent(policy.auto_record_error)}"
         )
     return text
 

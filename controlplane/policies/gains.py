@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.models import Proposal
+from controlplane.numbers import percent
 from controlplane.planning.adapters import adapters, all_measures
 from controlplane.planning.measures import (
     IMBALANCE,
@@ -105,7 +106,7 @@ def _text(name: str, value: float) -> str:
 def value_text(measure: Measure, value: float) -> str:
     """Return a value of a measure as text with its unit."""
     if measure.unit == Unit.SHARE:
-        return f"{value:.0%}"
+        return percent(value)
     if measure.unit == Unit.RATIO:
         return f"{value:.2f}"
     number = f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"

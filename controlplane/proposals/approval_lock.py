@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from controlplane.errors import Conflict
+from controlplane.numbers import percent
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals.review import Review
+
+# On a busy cluster some queries of a plan end between reading and clicking. What is lost by it
+# locks the approval by the gain.
+_SAME_NUMBER: Final = 0.05
 
 
 class LockCode(StrEnum):
@@ -34,8 +39,8 @@ class ApprovalLock:
     def __str__(self) -> str:
         """Return the reason as a clause."""
         if self.code is LockCode.GAIN_LOST and self.gain_lost is not None:
-            left = f"{1 - self.gain_lost:.0%} of the gain remains"
-            return f"{left}, at least {1 - self.tolerated:.0%} is required"
+            left = f"{percent(1 - self.gain_lost)} of the gain remains"
+            return f"{left}, at least {percent(1 - self.tolerated)} is required"
         if self.code is LockCode.NOTHING_APPLIES:
             return "none of the actions can be applied any more"
         return "nodes or objects of the actions have changed"
@@ -64,16 +69,21 @@ def require_unlocked(
     """Raise `Conflict` if the review in `row` locks the approval.
 
     `named`: the number of actions that the approver expects to be applied, None for any. Codes:
-    those of `LockCode`, and effect_changed for another number (data: applicable, named).
+    those of `LockCode`, and effect_changed if the number differs by more than a twentieth (data:
+    applicable, named).
     """
     review = Review.from_json(row)
     lock = approval_lock(review, policy, actions)
     if lock is not None:
         raise Conflict(lock.code, f"It cannot be approved: {lock}", lock.to_json())
-    if review is not None and named is not None and review.applicable != named:
+    if review is not None and named is not None and _differs(review.applicable, named):
         data = {"applicable": review.applicable, "named": named}
         message = (
             f"{review.applicable} of the actions can be applied now, not {named}: read the effect"
             " again, then approve"
         )
         raise Conflict("effect_changed", message, data)
+
+
+def _differs(applicable: int, named: int) -> bool:
+    return abs(applicable - named) > _SAME_NUMBER * named

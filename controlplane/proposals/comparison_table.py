@@ -84,7 +84,8 @@ def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) ->
     comparisons: QuerySet[Comparison] = Comparison.objects.filter(cluster=cluster).annotate(
         total=Count("candidates"), computing=computing
     )
-    return page_of(comparisons, number, per_page, list)
+    # Groups do not have the order of the model.
+    return page_of(comparisons.order_by("-pk"), number, per_page, list)
 
 
 def compared(comparison: Comparison) -> Compared:

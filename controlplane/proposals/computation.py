@@ -7,12 +7,14 @@ from typing import Any
 
 from django.db import transaction
 
+from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
 from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
 from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Proposal, Snapshot
+from controlplane.numbers import percent
 from controlplane.planning.adapter import Progress
 from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
@@ -102,6 +104,7 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
         )
         return computed, dict(result.bounds)
 
+    optimizers.load()
     computed, bounds = run_in_child(plan, proposal_limits(), _heartbeat_of(proposal))
     computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
     return computed.columns() | {
@@ -132,7 +135,7 @@ def _heartbeat_of(proposal: Proposal) -> Heartbeat:
     """Return the heartbeat of a claimed proposal, which publishes the progress, too."""
     return Heartbeat(
         lambda: owned(proposal),
-        lambda share: notify(proposal, f"{share:.0%} computed", passing=True),
+        lambda share: notify(proposal, f"{percent(share)} computed", passing=True),
     )
 
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from controlplane.arrivals.catching_up import oldest_s
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
+from controlplane.numbers import percent
 from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -69,7 +70,7 @@ class Drift:
         """Return the drift as one sentence."""
         queries = "query" if self.ended == 1 else "queries"
         parts = [f"{self.ended} {queries} ended, {self.new} new"]
-        parts += [f"rates changed by {self.rate_change:.0%}"]
+        parts += [f"rates changed by {percent(self.rate_change)}"]
         return "; ".join([*self.exceeded, ", ".join(parts)])
 
 
@@ -190,15 +191,16 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
     for what, count, tolerated in bounds:
         share = count / drift.queries if drift.queries else 0.0
         if share > tolerated:
-            exceeded.append(f"{share:.0%} {what}, {tolerated:.0%} are tolerated")
+            exceeded.append(f"{percent(share)} {what}, {percent(tolerated)} are tolerated")
     if drift.rate_change > policy.tolerated_rates:
         exceeded.append(
-            f"rates changed by {drift.rate_change:.0%}, {policy.tolerated_rates:.0%} is tolerated"
+            f"rates changed by {percent(drift.rate_change)}, {percent(policy.tolerated_rates)} is"
+            " tolerated"
         )
     if drift.gain_lost is not None and drift.gain_lost > policy.tolerated_gain_loss:
         exceeded.append(
-            f"{drift.gain_lost:.0%} of the gain is lost, {policy.tolerated_gain_loss:.0%} is"
-            " tolerated"
+            f"{percent(drift.gain_lost)} of the gain is lost,"
+            f" {percent(policy.tolerated_gain_loss)} is tolerated"
         )
     return exceeded
 

@@ -18,8 +18,8 @@ from controlplane.pagination.lookup import row_by
 from controlplane.planning.sources import source_names
 from controlplane.plans.proposal_states import ENDED
 
-# Columns that lists do not read.
-HEAVY = ("actions", "imbalance_after", "obstacles", "summary")
+# Of the columns that grow with the plan, rows of lists have the measures and the drift.
+UNLISTED: Final = tuple({*Proposal.HEAVY} - {"before", "after", "drift"})
 STATES = tuple(str(state) for state in Proposal.State)
 OPEN: Final = "open"
 
@@ -63,7 +63,7 @@ def proposals_listing(cluster: Cluster, filters: ProposalFilters) -> Listing[Pro
 
     Raises `BadFilter`.
     """
-    proposals = Proposal.objects.filter(cluster=cluster).defer(*HEAVY).select_related("cluster")
+    proposals = Proposal.objects.filter(cluster=cluster).defer(*UNLISTED).select_related("cluster")
     if filters.state:
         proposals = proposals.filter(state=filters.state)
     if filters.planner:
@@ -86,7 +86,7 @@ def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:
 def proposal_without_plan(cluster: Cluster, pk: int) -> Proposal:
     """Return a proposal whose plan is read when it is accessed; raises `NotFound`."""
     rows = Proposal.objects.filter(cluster=cluster).select_related("cluster")
-    return row_by(rows.defer(*HEAVY), "proposal", pk=pk)
+    return row_by(rows.defer(*UNLISTED), "proposal", pk=pk)
 
 
 def proposal_of_page(cluster: Cluster, pk: int) -> Proposal:

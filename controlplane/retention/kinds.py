@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from controlplane import arrivals, scenarios, watch
+from controlplane.admission import cluster_forecast
 from controlplane.alerts import listing as alerts
 from controlplane.integrations import attached_housekeeping, deliveries, idempotency
 from controlplane.logins import second_factor
@@ -50,6 +51,8 @@ KINDS: Final = (
         "every batch for an hour, 10 s for a day, 60 s for 30 days", time_series.prune_samples),
     RetentionKind("arrivals", ("StreamArrivals",),
         "periods of 10 s for days, longer ones for weeks", arrivals.prune),
+    RetentionKind("forecasts of streams", ("StoredForecast",),
+        "one per cluster, a day after its last computation", cluster_forecast.prune),
     RetentionKind("key skew", ("KeySkew",), "periods by their length", skew_history.prune),
     RetentionKind("shedding episodes", ("SheddingInterval",), "90 days",
         shedding_history.prune_intervals),

@@ -1,5 +1,6 @@
 """`python -m controlplane.runtime`: run Weir on this machine."""
 
+import argparse
 import sys
 from contextlib import suppress
 
@@ -18,6 +19,11 @@ def print_line(text: str) -> None:
 
 def main() -> int:
     """Run Weir; return 0 after a requested stop, 1 after a failure."""
+    argparse.ArgumentParser(
+        prog="python -m controlplane.runtime",
+        description="Run Weir on this machine until Ctrl-C, as `make run` does.",
+        epilog="Settings are environment variables: docs/operations.md lists them.",
+    ).parse_args()
     keep_files_private()
     requests = EndRequests()
     requests.listen()

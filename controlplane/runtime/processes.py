@@ -81,7 +81,10 @@ def descendants() -> list[psutil.Process]:
 
 def with_environment(name: str, value: str) -> list[psutil.Process]:
     """Return the other running processes with `name=value` in their environment."""
-    return [process for process in _others() if _has(process, name, value) and is_alive(process)]
+    entry = f"{name}={value}".encode()
+    return [
+        process for process in _others(lambda pid: entry in _environment(pid)) if is_alive(process)
+    ]
 
 
 def in_group(group: int) -> list[psutil.Process]:
@@ -150,11 +153,15 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _has(process: psutil.Process, name: str, value: str) -> bool:
+def _environment(pid: int) -> list[bytes]:
+    """Return the variables of a process as `name=value`, none if it has ended or is another user's.
+
+    Not by psutil, which reads the state of each process, too: that takes ten times as long.
+    """
     try:
-        return process.environ().get(name) == value
-    except (psutil.Error, OSError):
-        return False
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _tie_to_parent() -> Callable[[], None]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
+from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
@@ -50,6 +51,7 @@ def compute(cluster: Cluster) -> ComputedLadder:
 
 def ladder_of(snapshot: ClusterSnapshot) -> Ladder:
     """Return the ladder of a snapshot, which a child computes. Raises as `compute`."""
+    optimizers.load()
     try:
         ladder = run_in_child(lambda _: compute_ladder(snapshot), ladder_limits())
     except PlanningError as error:

@@ -92,9 +92,9 @@ def _reasons(
 ) -> Iterator[StaleReason]:
     mix, costs = changes
     if mix > tolerated:
-        yield StaleReason(StaleCode.RATES, f"the mix of the streams changed by {mix:.0%}")
+        yield StaleReason(StaleCode.RATES, f"the mix of the streams changed by {100 * mix:,.0f} %")
     if costs > tolerated:
-        yield StaleReason(StaleCode.COSTS, f"a cost per record changed by {costs:.0%}")
+        yield StaleReason(StaleCode.COSTS, f"a cost per record changed by {100 * costs:,.0f} %")
     before = {query.id: query for query in then.queries}
     after = {query.id: query for query in now.queries}
     ended, new = len(before.keys() - after.keys()), len(after.keys() - before.keys())

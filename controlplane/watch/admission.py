@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final
 
+from controlplane.admission.cluster_forecast import keep_forecast
 from controlplane.admission.redirections import (
     PlannedRedirections,
     apply_redirections,
@@ -10,6 +11,7 @@ from controlplane.admission.redirections import (
 )
 from controlplane.errors import Conflict, VersionMoved
 from controlplane.models import Cluster
+from controlplane.numbers import percent
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import requests
 from controlplane.watch.decision import Outcome, Situation, decide, unobservable
@@ -26,7 +28,11 @@ _NAMED: Final = 3
 def redirect_streams(
     cluster: Cluster, policy: PolicySettings, situation: Situation, now: datetime
 ) -> None:
-    """Redirect streams, or request a proposal, by the policy; log one decision."""
+    """Redirect streams, or request a proposal, by the policy; log one decision.
+
+    The forecast that pages read is computed again if it is due.
+    """
+    keep_forecast(cluster, policy, now)
     last = last_decision(cluster, ADMISSION.name)
     outcome = _outcome(cluster, policy, situation, last.code if last else "", now)
     record_decision(cluster, ADMISSION.name, outcome, now, last)
@@ -64,7 +70,7 @@ def _requested(cluster: Cluster, policy: PolicySettings, reading: Reading) -> Ou
 
 
 def _reading(planned: PlannedRedirections) -> Reading:
-    text = f"Split node {planned.fullest} is expected at {planned.worst:.0%} of its capacity"
+    text = f"Split node {planned.fullest} is expected at {percent(planned.worst)} of its capacity"
     if planned.too_large:
         names = ", ".join(planned.too_large[:_NAMED])
         text = f"{text}; a split node cannot read all of {names}"

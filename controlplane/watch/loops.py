@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from controlplane.arrivals.catching_up import load_of
+from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.ladder import LADDER, STALE
@@ -123,7 +124,7 @@ def _imbalance(observed: Observation) -> Reading:
         return Reading(None, observed.policy.watch_imbalance, "No node has reported its load")
     shares = [load / node.capacity for node, load in loads]
     number, limit = max(shares) - fmean(shares), observed.policy.watch_imbalance
-    text = f"Imbalance {number:.0%}, limit {limit:.0%}"
+    text = f"Imbalance {percent(number)}, limit {percent(limit)}"
     reading = replace(_above(number, limit, observed.policy.dead_band, text), calm="balanced")
     fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]
     return _excluded(reading, [fullest])
@@ -151,7 +152,7 @@ def _latency(observed: Observation) -> Reading:
     number, limit = observed.middle("p95"), float(observed.policy.latency_ms)
     if number is None:
         return Reading(None, limit, "No latency was measured in the last minute")
-    text = f"p95 latency {number:,.0f} ms, limit {limit:,.0f} ms"
+    text = f"p95 latency {milliseconds(number)}, limit {milliseconds(limit)}"
     return _full(_above(number, limit, observed.policy.dead_band, text, MS), observed)
 
 
@@ -161,7 +162,7 @@ def _overload(observed: Observation) -> Reading:
         return Reading(None, observed.policy.watch_load, "No node has reported its load")
     node, load = max(loads, key=lambda pair: pair[1] / pair[0].capacity)
     share = load / node.capacity
-    text = f"{node.name} is loaded to {share:.0%} of its capacity"
+    text = f"{node.name} is loaded to {percent(share)} of its capacity"
     now = _above(share, observed.policy.watch_load, observed.policy.dead_band, text)
     for reading in (now, _queueing(observed), _forecast(observed)):
         if reading is not None and reading.trouble:
@@ -198,7 +199,9 @@ def _forecast(observed: Observation) -> Reading | None:
     if not trends:
         return None
     share, node = max(trends, key=lambda pair: pair[0])
-    text = f"{node.name} is forecast at {share:.0%} of its capacity in {HORIZON_S / 60:.0f} min"
+    text = (
+        f"{node.name} is forecast at {percent(share)} of its capacity in {HORIZON_S / 60:.0f} min"
+    )
     limit = observed.policy.watch_load
     return Reading(share, limit, text, trouble=share > limit)
 
@@ -210,7 +213,7 @@ def _skew(observed: Observation) -> Reading:
             return Reading(0.0, limit, "No query with several tasks is running")
         return Reading(None, limit, "No keys were sampled in the last minute")
     worst = max(observed.skews, key=lambda skew: skew.imbalance)
-    text = f"Skew of {worst.name} {worst.imbalance:.0%}, limit {limit:.0%}"
+    text = f"Skew of {worst.name} {percent(worst.imbalance)}, limit {percent(limit)}"
     reading = _above(worst.imbalance, limit, observed.policy.dead_band, text)
     above = {skew.name for skew in observed.skews if skew.imbalance > limit}
     if reading.trouble and above <= observed.excluded_queries:
@@ -260,7 +263,7 @@ def _ladder(observed: Observation) -> Reading:
         return Reading(0.0, limit, "No ladder of load shedding is armed")
     number, reasons = ladder.drift.largest, ladder.reasons(limit)
     if not reasons:
-        text = f"The armed ladder is up to date: changes of at most {number:.0%}"
+        text = f"The armed ladder is up to date: changes of at most {percent(number)}"
         return Reading(number, limit, text, near=number > limit * (1 - policy.dead_band))
     text = f"The armed ladder is stale: {'; '.join(reasons)}"
     if ladder.is_trouble or ladder.stale_s >= policy.watch_ladder_s:
@@ -284,7 +287,8 @@ def _full(reading: Reading, observed: Observation) -> Reading:
     capacity = sum(node.capacity for node in observed.active)
     if not capacity or total <= capacity:
         return reading
-    text = f"{reading.text}; all nodes together have {total / capacity:.0%} load: moves cannot help"
+    load = percent(total / capacity)
+    text = f"{reading.text}; all nodes together have {load} load: moves cannot help"
     return replace(reading, blocked="no_planner", text=text)
 
 

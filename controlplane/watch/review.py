@@ -9,6 +9,7 @@ from django.utils import timezone
 from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Decision, Proposal
+from controlplane.numbers import percent
 from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import IMBALANCE
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
@@ -135,7 +136,7 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
         return None
     gain, least = gain_of(proposal, measure), _least_gain(policy)
     if gain.share < least:
-        text = f"The plan gains {gain.share:.0%} ({gain}), {least:.0%} is required"
+        text = f"The plan gains {percent(gain.share)} ({gain}), {percent(least)} is required"
         return Outcome("no_gain", gain.share, least, text, proposal=proposal.pk)
     spoilt = worsened(proposal, policy)
     if spoilt is None:

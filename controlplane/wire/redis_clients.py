@@ -52,17 +52,21 @@ def connect_patiently(url: str, **options: Any) -> "redis.Redis":
 
 def connect_async(url: str, *, block_s: float = 0.0) -> AsyncRedis:
     """Return a client of an event loop; `block_s` as in `connect`."""
-    retry = AsyncRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     pool = ConnectionPool.from_url(
-        url, socket_timeout=READ_S + block_s, socket_connect_timeout=CONNECT_S, retry=retry
+        url, socket_timeout=READ_S + block_s, socket_connect_timeout=CONNECT_S, retry=_once_more()
     )
     return AsyncRedis.from_pool(make_cancellable(pool))
 
 
 def channel_host(url: str) -> dict[str, Any]:
-    """Return the host of a channel layer, with the time-outs of its connections."""
+    """Return the host of a channel layer, with the time-outs and the retry of its connections."""
     return {
         "address": url,
         "socket_timeout": READ_S + CHANNEL_BLOCK_S,
         "socket_connect_timeout": CONNECT_S,
+        "retry": _once_more(),
     }
+
+
+def _once_more() -> AsyncRetry:
+    return AsyncRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))

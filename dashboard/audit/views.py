@@ -7,15 +7,16 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.utils import timezone
 
+from controlplane import numbers
 from controlplane.access import audit_chain
 from controlplane.access.audit_folding import FoldedPage, folded_page
 from controlplane.lists.kinds import KINDS
+from controlplane.numbers import counted
 from controlplane.pagination.folding import period_of
-from dashboard import numbers, thresholds
+from dashboard import thresholds
 from dashboard.frame.headline import Headline
 from dashboard.guards import PageRequest, anyone_action, anyone_page
 from dashboard.lists.page import RANGE_NAMES, ListPage, list_page, render_list_page
-from dashboard.numbers import counted
 from dashboard.responses import notify
 from dashboard.time_range import TimeRange, time_range_of
 
@@ -40,7 +41,9 @@ def index(request: PageRequest) -> HttpResponse:
     if shown.listing is not None and context["is_folded"]:
         period = period_of(time_range.length)
         before = request.GET.get("before", "")
-        folded = folded_page(shown.listing, time_range.start, time_range.end, before)
+        folded = folded_page(
+            shown.listing, time_range.start, time_range.end, before, total=shown.page.total
+        )
         context |= {"folded": folded, "period": numbers.duration(period)}
     context["headline"] = _headline(shown, time_range, context.get("folded"))
     return render_list_page(request, "audit.html", "_audit_table.html", shown, context)

@@ -44,6 +44,7 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "start": start,
         "end": end,
         "live": time_range.live,
+        "missing": missing_text(cluster, time_range),
         "heat": {
             "start": heat.start,
             "step": heat.step,
@@ -52,6 +53,15 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
         },
     }
     return JsonResponse(answer, json_dumps_params={"separators": (",", ":")})
+
+
+def missing_text(cluster: Cluster, time_range: TimeRange) -> str:
+    """Return why a chart of a time range may have no samples."""
+    if not time_range.live:
+        return "No samples are stored for this time range."
+    if cluster.desired == Cluster.Desired.STOPPED:
+        return "No samples in this time range: the cluster is stopped."
+    return "No samples in this time range yet. The first comes with the next micro-batch."
 
 
 def readings_in(cluster: Cluster, time_range: TimeRange) -> ClusterReadings:

@@ -1,18 +1,21 @@
 """The headline of a cluster: one sentence about its limits, its likely cause, and what to do."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from django.utils import timezone
 
+from controlplane import numbers
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.alerts.statuses import limits_text
 from controlplane.explain import Breach, likely_cause
 from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Proposal
-from dashboard import numbers, thresholds
-from dashboard.clusters.status import FIRST_FIGURES, state_title
+from dashboard import thresholds
+from dashboard.clusters.status import FIRST_FIGURES, backlog_headline, state_title
 from dashboard.clusters.tiles import node_name
 from dashboard.frame.headline import Headline
 
@@ -34,13 +37,19 @@ class ClusterHeadline(Headline):
     may_request: bool = False
 
 
-def headline_of(cluster: Cluster, readings: ClusterReadings) -> ClusterHeadline:
-    """Return the headline: of the cluster's state, else of its limits."""
+def headline_of(
+    cluster: Cluster, readings: ClusterReadings, counted: Collection[str] | None = None
+) -> ClusterHeadline:
+    """Return the headline: of the cluster's state, else of its limits.
+
+    `counted`: the measures whose exceeded limits count, None for all.
+    """
     is_running = cluster.state == Cluster.State.RUNNING
     if readings.is_live and not is_running:
         return _of_state(cluster)
-    if readings.exceeded:
-        return _exceeded(cluster, readings)
+    exceeded = [r for r in readings.exceeded if counted is None or str(r.measure) in counted]
+    if exceeded:
+        return _exceeded(cluster, readings, exceeded)
     if readings.near:
         text = ", ".join(phrase(cluster, reading) for reading in readings.near)
         first = subject_of(readings.near[0], readings.end)
@@ -64,20 +73,25 @@ def _of_state(cluster: Cluster) -> ClusterHeadline:
     state = str(cluster.state)
     if state == Cluster.State.STOPPED:
         return ClusterHeadline("The cluster is stopped", _STOPPED, thresholds.UNKNOWN, state)
+    if state == Cluster.State.CATCHING_UP:
+        backlog = backlog_headline(cluster, timezone.now())
+        return ClusterHeadline(backlog.what, backlog.why, backlog.grade, backlog.chip)
     title, cause = state_title(cluster)
     return ClusterHeadline(title, cause, thresholds.STATES[state], state)
 
 
-def _exceeded(cluster: Cluster, readings: ClusterReadings) -> ClusterHeadline:
-    count, since = len(readings.exceeded), readings.since
-    texts = ", ".join(phrase(cluster, reading) for reading in readings.exceeded)
+def _exceeded(
+    cluster: Cluster, readings: ClusterReadings, exceeded: Sequence[Reading]
+) -> ClusterHeadline:
+    count = len(exceeded)
+    since = min((r.since for r in exceeded if r.since is not None), default=None)
+    texts = ", ".join(phrase(cluster, reading) for reading in exceeded)
     when = f" since {since:{_clock(since, readings.end)}}" if since else ""
-    limits = f"limit{'' if count == 1 else 's'} exceeded"
-    worst = readings.exceeded[0]
+    chip, worst = limits_text(count), exceeded[0]
     return ClusterHeadline(
         grade=thresholds.BAD,
-        what=f"{_COUNTS[count]} {limits}{when}: {texts}",
-        chip=f"{count} {limits}",
+        what=f"{_COUNTS[count]} {chip.partition(' ')[2]}{when}: {texts}",
+        chip=chip,
         why=_cause(cluster, readings, worst),
         explain=subject_of(worst, readings.end),
         review=_waiting(cluster) if readings.is_live else None,
@@ -98,7 +112,7 @@ def _clock(since: datetime, end: datetime) -> str:
 
 def _waiting(cluster: Cluster) -> int | None:
     """Return the newest proposal that waits for approval."""
-    ready = Proposal.objects.filter(cluster=cluster, state=Proposal.State.READY)
+    ready = Proposal.awaiting_approval().filter(cluster=cluster)
     return ready.order_by("-pk").values_list("pk", flat=True).first()
 
 

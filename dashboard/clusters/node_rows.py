@@ -8,11 +8,11 @@ from typing import Any, Final
 from django.db.models import Count
 from django.http import HttpResponse
 
+from controlplane import numbers
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.alerts.readings import ClusterReadings, Reading
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.columns import Row, figure_rows
-from dashboard import numbers
 from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
 from dashboard.figures.buckets import NodeSeries, heat_of

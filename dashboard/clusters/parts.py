@@ -13,8 +13,9 @@ from controlplane.catalog.queries import state_counts
 from controlplane.clusters.flow import FlowUnit, flow_of
 from controlplane.executions.progress import running
 from controlplane.health.summary import health_of
-from controlplane.models import Cluster, Stream
-from controlplane.proposals.listing import ProposalFilters, proposals_listing
+from controlplane.models import Cluster, Proposal, Stream
+from controlplane.policies.store import policy_of
+from controlplane.proposals.listing import UNLISTED
 from dashboard.clusters.charts import readings_in
 from dashboard.clusters.headline import headline_of
 from dashboard.clusters.node_rows import node_table
@@ -25,6 +26,7 @@ from dashboard.figures.flow import Bar, flow_drawing
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
 from dashboard.policies.decisions import why
+from dashboard.proposals.list_rows import list_row
 from dashboard.range_parameters import requested_range
 from dashboard.responses import render_page
 from dashboard.time_range import TimeRange
@@ -107,9 +109,12 @@ def summary_of(
 
 def cards_of(cluster: Cluster) -> dict[str, Any]:
     """Return the context of the cards."""
-    ready = ProposalFilters(state="ready", per_page=_WAITING)
+    waiting = Proposal.awaiting_approval().filter(cluster=cluster)
+    newest = waiting.defer(*UNLISTED).select_related("cluster").order_by("-requested_at", "-pk")
+    policy = policy_of(cluster)
     return {
-        "ready": proposals_listing(cluster, ready).page,
+        "ready": [list_row(proposal, policy) for proposal in newest[:_WAITING]],
+        "waiting": waiting.count(),
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
         "health": health_of(cluster, timezone.now()),

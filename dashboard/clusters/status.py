@@ -1,8 +1,13 @@
 """The state of a cluster's Spark application as a sentence, with its cause."""
 
+from datetime import datetime
 from typing import Final
 
-from controlplane.models import Cluster
+from controlplane import numbers
+from controlplane.health.summary import SEEN
+from controlplane.models import Cluster, ClusterHealth
+from dashboard import thresholds
+from dashboard.frame.headline import Headline
 
 # The titles of states other than running.
 _STATES: Final = {
@@ -11,7 +16,7 @@ _STATES: Final = {
     Cluster.State.NEEDS_DECISION: "An incident needs a decision",
     Cluster.State.FAILED: "The Spark application failed",
     Cluster.State.STARTING: "The Spark application starts",
-    Cluster.State.CATCHING_UP: "The cluster catches up with its backlog",
+    Cluster.State.CATCHING_UP: "The cluster has a backlog",
     Cluster.State.DEGRADED: "The cluster runs with an error",
 }
 FIRST_FIGURES: Final = "Figures appear with the first micro-batch, 20 to 40 s after the start."
@@ -23,6 +28,24 @@ def state_title(cluster: Cluster) -> tuple[str, str]:
     if cluster.state == Cluster.State.STARTING:
         cause = f"{cause}. {FIRST_FIGURES}" if cause else FIRST_FIGURES
     return _STATES[Cluster.State(cluster.state)], _sentence(cause)
+
+
+def backlog_headline(cluster: Cluster, now: datetime) -> Headline:
+    """Return the headline of a cluster with a backlog: whether it shrinks, and the time left.
+
+    Without an observation of the last seconds it is not known whether the backlog shrinks.
+    """
+    title, cause = state_title(cluster)
+    health: ClusterHealth | None = getattr(cluster, "health", None)
+    if health is None or health.rate is None or now - health.observed_at > SEEN:
+        return Headline(title, cause, thresholds.WARN, "backlog")
+    if health.drained_s is None:
+        what = "The cluster cannot keep up with its input: its backlog does not shrink"
+        return Headline(what, cause, thresholds.WARN, "cannot keep up")
+    what = (
+        f"The cluster catches up with its backlog: about {numbers.seconds(health.drained_s)} left"
+    )
+    return Headline(what, cause, thresholds.WARN, "catching up")
 
 
 def _sentence(text: str) -> str:

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from controlplane import numbers
 from controlplane.catalog.routing_versions import placements_between, plans_between
 from controlplane.models import AuditEntry, Cluster, MeasurePoint
 from controlplane.scenarios import scenarios_between
-from dashboard import numbers
 from dashboard.clusters.events import Excess, excesses_between, plan_text
 from dashboard.time_range import TimeRange
 
@@ -26,6 +26,8 @@ _MINUTE: Final = timedelta(minutes=1)
 _APART: Final = 0.05
 # In %: labels of flags beyond it would leave the strip.
 _NEAR_END: Final = 96.0
+# The width of a letter of a label, in % of a strip of 1,100 pixels.
+_LETTER: Final = 0.65
 _TICKS: Final = 6
 
 
@@ -46,6 +48,13 @@ class Flag:
         if self.x > _NEAR_END:
             return "end"
         return "start" if self.x < 100 - _NEAR_END else "middle"
+
+    @property
+    def label_range(self) -> tuple[float, float]:
+        """Return where the label starts and stops, in % of a wide strip."""
+        width = _LETTER * len(self.label)
+        start = self.x - {"start": 0.0, "middle": width / 2, "end": width}[self.anchor]
+        return start, start + width
 
 
 @dataclass(frozen=True)
@@ -108,7 +117,7 @@ def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
         top=top,
         exceeded=[scale.band(e.since, e.until or end) for e in excesses],
         placements=_densities(cluster, scale),
-        flags=_joined(sorted(flags, key=lambda flag: flag.x)),
+        flags=join_flags(sorted(flags, key=lambda flag: flag.x)),
         ticks=_ticks(scale),
         brush=scale.band(time_range.start, time_range.end),
         finding=_finding(points, len(excesses), width),
@@ -229,15 +238,20 @@ def _flag_of_excess(cluster: Cluster, scale: _Scale, excess: Excess) -> Flag:
     return Flag(scale.percent(excess.since), f"! {excess.label}", title, url, "bad", subject)
 
 
-def _joined(flags: Sequence[Flag]) -> list[Flag]:
+def join_flags(flags: Sequence[Flag]) -> list[Flag]:
     """Return the flags; those that would overlap are counted in one label."""
     groups: list[list[Flag]] = []
     for flag in flags:
-        if groups and flag.x - groups[-1][0].x < 100 * _APART:
+        if groups and _are_near(_group(groups[-1]), flag):
             groups[-1].append(flag)
         else:
             groups.append([flag])
     return [_group(group) for group in groups]
+
+
+def _are_near(left: Flag, right: Flag) -> bool:
+    """Return whether the labels of two flags would overlap."""
+    return right.x - left.x < 100 * _APART or right.label_range[0] < left.label_range[1]
 
 
 def _group(flags: Sequence[Flag]) -> Flag:

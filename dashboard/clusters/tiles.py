@@ -3,11 +3,11 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from controlplane import numbers
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import ClusterReadings, Reading
 from controlplane.models import Cluster, MeasurePoint, Node
 from controlplane.policies.grades import Grade
-from dashboard import numbers
 from dashboard.frame.tile import Tile
 
 DAY: Final = timedelta(days=1)

@@ -1,5 +1,7 @@
 """The tour on the pages of a demo cluster: its present step, its start and its end."""
 
+from urllib.parse import urlsplit
+
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -23,9 +25,17 @@ def show(request: PageRequest, cluster: Cluster) -> HttpResponse:
     context = {
         "tour": running,
         "tour_url": "" if running is None else _url_of(cluster, running),
-        "is_offered": running is None and tour.is_offered(request.actor, cluster),
+        "is_offered": running is None
+        and _is_overview(request, cluster)
+        and tour.is_offered(request.actor, cluster),
     }
     return render_page(request, "_tour.html", context)
+
+
+def _is_overview(request: PageRequest, cluster: Cluster) -> bool:
+    """Return True for the overview of the cluster: other pages show a tour that has started."""
+    page = urlsplit(request.htmx.current_url or "").path
+    return page == reverse("cluster", args=[cluster.slug])
 
 
 def _url_of(cluster: Cluster, running: Tour) -> str:

@@ -19,8 +19,8 @@ _Y_TICKS: Final = 4
 _X_TICKS: Final = 4
 # A gap is at least so many of the usual distances between samples.
 _GAP: Final = 4
-# Rows of the table of a drawing.
-_TABLE_ROWS: Final = 60
+# Rows of the table of a drawing, as of other charts.
+_TABLE_ROWS: Final = 120
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -34,11 +34,21 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class PlotPoint:
+    """A sample: its time in UTC and its value as texts, and its place in per cent."""
+
+    time: str
+    value: str
+    x: str
+    y: str
+
+
+@dataclass(frozen=True)
 class Plot:
     """The drawing: `path` in units of WIDTH x HEIGHT, ticks, and the words of limit and change.
 
-    `limit`, `baseline`, `changed`, `point`: None if there is none. `rows`: times and values, the
-    newest first.
+    `limit`, `baseline`, `changed`, `point`: None if there is none. `over`: top and height of the
+    forbidden side. `points`: the samples with values, the oldest first.
     """
 
     label: str
@@ -47,13 +57,19 @@ class Plot:
     xs: Sequence[Tick]
     limit: Tick | None = None
     limit_y: float | None = None
+    over: tuple[float, float] | None = None
     baseline_y: float | None = None
     changed: Tick | None = None
     changed_x: float | None = None
     point: tuple[str, str] | None = None
     end: Tick | None = None
     title: str = ""
-    rows: Sequence[tuple[str, str]] = ()
+    points: Sequence[PlotPoint] = ()
+
+    @property
+    def rows(self) -> Sequence[PlotPoint]:
+        """Return the rows of the table: the newest samples, the newest first."""
+        return self.points[: -_TABLE_ROWS - 1 : -1]
 
 
 def plot_of(series: Series | None, finding: str) -> Plot | None:
@@ -77,23 +93,29 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
             f"{series.limit_title} {quantity(series.limit, series.unit)}",
         ),
         limit_y=None if series.limit is None else y(series.limit),
+        over=None if series.limit is None else _forbidden(y(series.limit), series.is_lower),
         baseline_y=None if series.baseline is None else y(series.baseline),
         changed=None if changed is None else Tick(x.percent(changed), "change"),
         changed_x=None if changed is None else x(changed),
         point=_point(series, x, y),
         end=Tick(y.percent(known[-1]), quantity(known[-1], series.unit), "start"),
         title=series.title,
-        rows=list(_rows(series)),
+        points=list(_points(series, x, y)),
     )  # fmt: skip
 
 
-def _rows(series: Series) -> Iterator[tuple[str, str]]:
-    """Yield the newest values with their times in UTC."""
-    pairs = zip(series.times, series.values, strict=True)
-    known = [(moment, value) for moment, value in pairs if value is not None]
-    for moment, value in reversed(known[-_TABLE_ROWS:]):
-        time = datetime.fromtimestamp(moment / 1000, UTC)
-        yield f"{time:%d %b %H:%M:%S}", quantity(value, series.unit)
+def _forbidden(limit: float, is_lower: bool) -> tuple[float, float]:
+    """Return top and height of the side of a limit whose values exceed it."""
+    return (limit, HEIGHT - limit) if is_lower else (0.0, limit)
+
+
+def _points(series: Series, x: "_Scale", y: "_Scale") -> Iterator[PlotPoint]:
+    """Yield the samples with values, in the order of time."""
+    for moment, value in zip(series.times, series.values, strict=True):
+        if value is not None:
+            time = f"{datetime.fromtimestamp(moment / 1000, UTC):%d %b %H:%M:%S}"
+            place = x.percent(moment), y.percent(max(value, 0.0))
+            yield PlotPoint(time, quantity(value, series.unit), *place)
 
 
 class _Scale:

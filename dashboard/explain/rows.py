@@ -9,8 +9,17 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils import timezone
 
+from controlplane import numbers
 from controlplane.explain import Explanation, Subject, SubjectKind
-from controlplane.explain.texts import change_text, headline, remedy_text
+from controlplane.explain.causes.diagnosis import MOST
+from controlplane.explain.texts import (
+    change_text,
+    headline,
+    relation_text,
+    remedy_text,
+    share_text,
+    size_text,
+)
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.explain.values import (
     Change,
@@ -18,13 +27,13 @@ from controlplane.explain.values import (
     Contribution,
     Contributions,
     Fact,
+    RankedChange,
     Remedy,
     RemedyReason,
 )
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
-from dashboard import numbers
 from dashboard.explain.plot import Plot, plot_of
 
 # One cell of the heat map.
@@ -90,6 +99,17 @@ class ChangeRow:
 
 
 @dataclass(frozen=True)
+class RankedRow:
+    """A ranked change with its time, size and share; `grade`: "bad" for the largest ones."""
+
+    value: RankedChange
+    size: str
+    share: str
+    relation: str
+    grade: str = ""
+
+
+@dataclass(frozen=True)
 class RemedyRow:
     """A plan with its title and text; `url`: of the proposal that waits, "" for a request."""
 
@@ -112,6 +132,7 @@ class ExplanationRow:
     facts: Sequence[FactRow]
     plot: Plot | None
     bars: Sequence[BarList]
+    ranked: Sequence[RankedRow]
     changes: Sequence[ChangeRow]
     remedies: Sequence[RemedyRow]
     page_url: str
@@ -147,6 +168,7 @@ def explanation_row(cluster: Cluster, explanation: Explanation) -> ExplanationRo
         facts=[_fact(fact) for fact in explanation.facts if fact.value is not None],
         plot=plot_of(explanation.series, text),
         bars=list(_bars(cluster, explanation)),
+        ranked=[_ranked(row) for row in explanation.ranked],
         changes=[
             ChangeRow(item, change_text(item), change_look(item)) for item in explanation.changes
         ],
@@ -254,6 +276,13 @@ def _remedy(cluster: Cluster, remedy: Remedy) -> RemedyRow:
     elif remedy.reason is RemedyReason.ALL_FULL:
         title = "Drop a part of the input: a ladder of load shedding"
     return RemedyRow(remedy, title, remedy_text(remedy), url)
+
+
+def _ranked(row: RankedChange) -> RankedRow:
+    is_large = row.share is not None and row.share >= MOST
+    return RankedRow(
+        row, size_text(row), share_text(row), relation_text(row), "bad" if is_large else ""
+    )
 
 
 def _neighbours(explanation: Explanation) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The charts of an attached query: rates, batch duration by phase, state, lag."""
+"""The charts of an attached query: rates, batch duration by phase, state and its memory, lag."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,8 +27,8 @@ def attached_figures(
 ) -> dict[str, Figure]:
     """Return the charts by name; sources are in the order of `lags`, times in ms.
 
-    The state's chart is left out for queries without state, that of the lag where no source
-    reports one.
+    The charts of state and memory are left out for queries without state, that of the lag where no
+    source reports one.
     """
     phases = phase_names(progress)
     flattened = [flat(sample, phases, len(sources)) for sample in progress]
@@ -36,6 +36,8 @@ def attached_figures(
     drawn = {"rates": rates(samples), "duration": durations(samples, phases)}
     if any(sample["state_rows"] is not None for sample in progress):
         drawn["state"] = state(samples)
+    if any(sample["state_bytes"] is not None for sample in progress):
+        drawn["memory"] = memory(samples)
     if any(lag is not None for sample in progress for lag in sample["lags"]):
         drawn["lag"] = lags(samples, sources)
     for chart in drawn.values():
@@ -95,17 +97,15 @@ def durations(samples: Sequence[Sample], phases: Sequence[str]) -> Figure:
 
 
 def state(samples: Sequence[Sample]) -> Figure:
-    """Draw the number of rows in state and their memory."""
-    drawn = [
-        line("rows", "state_rows", samples, "--chart-1", "rows", line={"width": 2}),
-        line("memory", "state_mb", samples, "--chart-2", "MB", line={"dash": "dash"}, yaxis="y2"),
-    ]
-    return _over_time(
-        drawn,
-        value_axis("rows"),
-        yaxis2=value_axis("MB", overlaying="y", side="right", showgrid=False, tickmode="auto"),
-        margin={"l": 52, "r": 52, "t": 26, "b": 28},
-    )
+    """Draw the number of rows in state."""
+    drawn = [line("rows", "state_rows", samples, "--chart-1", "rows", line={"width": 2})]
+    return _over_time(drawn, value_axis("rows"), showlegend=False)
+
+
+def memory(samples: Sequence[Sample]) -> Figure:
+    """Draw the memory of the state."""
+    drawn = [line("memory", "state_mb", samples, "--chart-1", "MB", line={"width": 2})]
+    return _over_time(drawn, value_axis("MB"), showlegend=False)
 
 
 def lags(samples: Sequence[Sample], sources: Sequence[str]) -> Figure:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controlplane import numbers
 from controlplane.wire.figures import figure_of
-from dashboard import numbers
 from dashboard.figures.parts import (
     Figure,
     PlanMark,
@@ -25,7 +25,7 @@ _SECONDS: Final = 0.001
 # Room for the words at the ends of the lines.
 _MARGIN: Final = {"l": 44, "r": 64, "t": 24, "b": 26}
 # More than any axis shows above its limit.
-_BEYOND: Final = 50.0
+_BEYOND: Final = 10_000.0
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ def forbidden(limit: float | None, text: str) -> list[dict[str, Any]]:
 
 
 def level(value: float, color: str, dash: str, text: str) -> dict[str, Any]:
-    """Return a horizontal line over the whole width, with its name above its start."""
+    """Return a horizontal line over the whole width, with its name.
+
+    static/js/limit-labels.js chooses where the name stands.
+    """
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
         "line": {"color": color, "width": 1.5, "dash": dash}, "layer": "below",
-        "label": {
-            "text": text, "textposition": "start", "yanchor": "bottom", "padding": 3,
-            "font": {"size": 11, "color": color},
-        },
+        "label": {"text": text, "font": {"size": 11, "color": color}},
     }  # fmt: skip
 
 

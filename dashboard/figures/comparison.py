@@ -37,6 +37,9 @@ _MEASURES: Final = {
     "imbalance": ("imbalance", ".3~%"),
     "replication_factor": ("replication factor", ".3~f"),
 }
+# The room above and below the values: a part of their range, or of a single value.
+_ROOM: Final = 0.08
+_SINGLE_ROOM: Final = 0.1
 # The costs on the x axis: title, and the unit behind a number.
 _COSTS: Final = {"bytes": ("bytes of state moved", "B"), "moves": ("moves", "")}
 
@@ -53,7 +56,9 @@ def comparison_figures(
         field: figure(
             [*_lines(plans, cost, field), _now(now[field], title, form)],
             xaxis=_x_axis(*_COSTS[cost]),
-            yaxis=value_axis(title, rangemode="normal", automargin=True, tickformat=form),
+            yaxis=value_axis(
+                title, automargin=True, tickformat=form, range=_y_range(plans, field, now[field])
+            ),
             margin={"l": 62, "r": 16, "t": 44, "b": 46},
             hovermode="closest",
             showlegend=True,
@@ -89,11 +94,26 @@ def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
         }
 
 
+def _y_range(plans: Sequence[Plan], field: str, now: float | None) -> list[float]:
+    """Return the ends of the axis of a measure, which is never below 0.
+
+    Equal values are in its middle: Plotly would draw them between -1 and 1.
+    """
+    values = [getattr(plan, field) for plan in plans] + [now]
+    known = [value for value in values if value is not None] or [0.0]
+    low, high = min(known), max(known)
+    room = _ROOM * (high - low) or _SINGLE_ROOM * high or _SINGLE_ROOM
+    return [max(0.0, low - room), high + room]
+
+
 def _now(value: float | None, title: str, form: str) -> Trace:
     look = {"color": "--muted", "width": 2}
     hover = f"nothing moved, {title} %{{y:{form}}}"
     marker = {"color": "--muted", "size": 11, "symbol": "x-thin", "line": look}
-    return scatter("now", [0], [value], "markers", marker=marker, hovertemplate=hover)
+    # The axis starts at 0: a marker there is drawn whole.
+    return scatter(
+        "now", [0], [value], "markers", marker=marker, hovertemplate=hover, cliponaxis=False
+    )
 
 
 def _x_axis(title: str, unit: str) -> dict[str, Any]:

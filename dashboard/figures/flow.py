@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from controlplane import numbers
 from controlplane.clusters.flow import Flow, FlowUnit, Link
-from dashboard import numbers
 
 WIDTH: Final = 1000
 BAR: Final = 8.0

@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
+from controlplane.numbers import percent
 from controlplane.partitioning.key_report import SkewPoint
 from dashboard.figures.parts import (
     Figure,
@@ -79,15 +80,16 @@ def _skew(
     shapes, labels = _events(changes)
     if holds is not None and holds <= 1:
         shapes.append(_level(holds, "--muted", "dot"))
-        labels.append(_level_label(holds, f"one {unit} holds {holds:.0%}", "--muted"))
+        labels.append(_level_label(holds, f"one {unit} holds {percent(holds)}", "--muted"))
     ends = _apart([last.top_share, last.top10_share], 0.09)
     labels += [
-        _end_label(ends[0], f"largest {last.top_share:.0%}", "--series-1"),
-        _end_label(ends[1], f"ten {last.top10_share:.0%}", "--series-4"),
+        _end_label(ends[0], f"largest {percent(last.top_share)}", "--series-1"),
+        _end_label(ends[1], f"ten {percent(last.top10_share)}", "--series-4"),
     ]
     finding = (
-        f"Share of the most frequent key: {last.top_share:.0%}, {first.top_share:.0%} at the start;"
-        f" of the ten most frequent keys: {last.top10_share:.0%}"
+        f"Share of the most frequent key: {percent(last.top_share)},"
+        f" {percent(first.top_share)} at the start;"
+        f" of the ten most frequent keys: {percent(last.top10_share)}"
     )
     lines = [
         _line("largest key", "top", samples, "--series-1", {"width": 1.8}),

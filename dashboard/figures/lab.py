@@ -3,7 +3,9 @@
 Standalone figures: HTML with Plotly and the colours of the light theme.
 """
 
+import math
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,10 @@ from typing import Any
 import plotly.io
 from django.contrib.staticfiles.finders import find
 
-from algorithms.experiments import Axis, Experiment, Panel, Table, summarise
-from algorithms.registry import algorithm_title
+from algorithms.experiments import Axis, Experiment, Panel, Table, series_title, summarise
 from controlplane.lab.comparison import RunComparison
 from controlplane.lab.files import panels_of
+from controlplane.numbers import compact
 from dashboard.figures.parts import (
     COLORS,
     DASHES,
@@ -26,10 +28,11 @@ from dashboard.figures.parts import (
     scatter,
     value_axis,
 )
-from dashboard.numbers import compact
 
 # More ticks than this are written over each other on a narrow screen.
 MAX_TICKS = 9
+# With more decades, ticks at 2 and 5 of each are written over each other.
+MANY_DECADES = 2.5
 TOKENS = "css/tokens.css"
 _TOKEN = re.compile(r"(--[\w-]+):\s*([^;]+);")
 _PAIR = re.compile(r"light-dark\(\s*([^,]+),[^)]*\)")
@@ -51,7 +54,7 @@ def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
     return figure(
         lines,
         xaxis=_x_axis(experiment.x, [x for line in lines for x in line["x"]]),
-        yaxis=_y_axis(panel.y),
+        yaxis=_y_axis(panel.y, [y for line in lines for y in line["y"]]),
         margin={"l": 62, "r": 16, "t": 28, "b": 46},
         showlegend=True,
     )
@@ -63,7 +66,9 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
     place = experiment.choices.index(name) if name in experiment.choices else 0
     color = COLORS[place % len(COLORS)]
     x, y = [row[experiment.x.name] for row in rows], [row["mean"] for row in rows]
-    return scatter(algorithm_title(experiment.planner, name), x, y, "lines+markers") | {
+    return scatter(
+        series_title(experiment.planner, experiment.name, name), x, y, "lines+markers"
+    ) | {
         "error_y": {
             "type": "data",
             "symmetric": False,
@@ -104,16 +109,13 @@ def comparison_figure(
         for name in series
         for trace in _compared(experiment, comparison, name, names, divided=divided)
     ]
-    y = next(
-        (panel.y for panel in experiment.panels if panel.y.name == comparison.measure),
-        Axis(comparison.measure, comparison.measure.replace("_", " ")),
-    )
+    y = experiment.axis_of(comparison.measure)
     xs = sorted({point.x for point in comparison.points})
     ratio = value_axis(f"{names[0]} over {names[1]}", rangemode="normal")
     return figure(
         traces,
         xaxis=_x_axis(experiment.x, xs),
-        yaxis=ratio if divided else _y_axis(y),
+        yaxis=ratio if divided else _y_axis(y, [v for trace in traces for v in trace["y"]]),
         margin={"l": 62, "r": 16, "t": 28, "b": 46},
         showlegend=True,
         shapes=[_EQUAL] if divided else [],
@@ -133,7 +135,10 @@ def _compared(
 ) -> list[Trace]:  # fmt: skip
     points = [point for point in comparison.points if point.series == name]
     place = experiment.choices.index(name) if name in experiment.choices else 0
-    color, title = COLORS[place % len(COLORS)], algorithm_title(experiment.planner, name)
+    color, title = (
+        COLORS[place % len(COLORS)],
+        series_title(experiment.planner, experiment.name, name),
+    )
     x = [point.x for point in points]
     if divided:
         drawn = [(title, [point.ratio for point in points], "solid")]
@@ -169,10 +174,20 @@ def _tick(value: float) -> str:
     return compact(value) if abs(value) >= 10_000 else f"{value:g}"  # noqa: PLR2004 - as compact
 
 
-def _y_axis(y: Axis) -> dict[str, Any]:
+def _y_axis(y: Axis, values: Sequence[Any]) -> dict[str, Any]:
+    if y.log:
+        return value_axis(_label(y), type="log", dtick=_log_ticks(values))
     # Differences between rivals are the point, not their distance from nothing.
-    more = {"type": "log", "dtick": "D1"} if y.log else {"rangemode": "normal"}
-    return value_axis(_label(y), **more)
+    return value_axis(_label(y), rangemode="normal")
+
+
+def _log_ticks(values: Sequence[Any]) -> str | int:
+    """Return the ticks of a logarithmic axis: fewer per decade, the more decades there are."""
+    known = [value for value in values if value is not None and value > 0]
+    decades = math.log10(max(known) / min(known)) if known else 0.0
+    if decades > MANY_DECADES:
+        return 1
+    return "D1" if decades < 1 else "D2"
 
 
 def _label(axis: Axis) -> str:

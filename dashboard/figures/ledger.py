@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from controlplane.planning.measures import FULLEST, IMBALANCE
 from dashboard.figures.parts import COLORS, Figure, Trace, dots, figure, scatter, value_axis
 
 # An entry: its planner and algorithm, the proposal's page, predicted and measured.
 Entry = tuple[str, str, Mapping[str, float], Mapping[str, float]]
 
 THOUSAND = 1000
+_SHARES = frozenset({IMBALANCE.name, FULLEST.name})
 
 
 def ledger_figures(entries: Sequence[Entry], figures: Mapping[str, str]) -> dict[str, Figure]:
@@ -35,8 +37,8 @@ def _figure(entries: Sequence[Entry], name: str, unit: str) -> Figure:
                 for place, series_name in enumerate(series)
             ),
         ],
-        xaxis=_axis(f"predicted {unit}".strip(), most),
-        yaxis=_axis(f"measured {unit}".strip(), most),
+        xaxis=_axis(name, f"predicted {unit}".strip(), most),
+        yaxis=_axis(name, f"measured {unit}".strip(), most),
         margin={"l": 58, "r": 14, "t": 30, "b": 44},
         hovermode="closest",
         showlegend=len(series) > 1,
@@ -63,7 +65,7 @@ def _diagonal(most: float) -> Trace:
     return scatter("as predicted", ends, ends, line=look, hoverinfo="skip", showlegend=False)
 
 
-def _axis(title: str, most: float) -> dict[str, Any]:
-    # An imbalance is a share of a capacity: “10m” is nothing to read.
-    written = "~s" if most >= THOUSAND else ".2~f" if most >= 1 else ".2~%"
+def _axis(name: str, title: str, most: float) -> dict[str, Any]:
+    # A share of a capacity is a percentage: “10m” is nothing to read.
+    written = ".2~%" if name in _SHARES else "~s" if most >= THOUSAND else ".2~f"
     return value_axis(title, range=[0, most * 1.08], tickformat=written, automargin=True)

@@ -10,6 +10,7 @@ from dashboard.figures.parts import (
     PlanMark,
     Trace,
     figure,
+    limit_note,
     marks_axis,
     plan_marks,
     scatter,
@@ -185,12 +186,7 @@ def _limit(limit: float, top: float, unit: str) -> tuple[list[dict[str, Any]], d
         "type": "line", "y0": limit, "y1": limit,
         "line": {"color": "--limit", "width": 1.5, "dash": "dash"},
     }  # fmt: skip
-    label = {
-        "xref": "paper", "x": 0, "xanchor": "left", "y": limit, "yanchor": "bottom",
-        "text": f"limit {limit:,.4g} {unit}", "showarrow": False,
-        "font": {"size": 11, "color": "--limit"},
-    }  # fmt: skip
-    return [over, edge], label
+    return [over, edge], limit_note(f"limit {limit:,.4g} {unit}", limit)
 
 
 def _finding(known: dict[str, list[float]], unit: str, limit: float | None) -> str:

@@ -130,6 +130,15 @@ def line(
     return drawn | more
 
 
+def limit_note(text: str, value: float) -> dict[str, Any]:
+    """Return the words at a limit; static/js/limit-labels.js moves them off the data."""
+    return {
+        "name": "limit", "xref": "paper", "x": 0, "xanchor": "left", "y": value,
+        "yanchor": "bottom", "text": text, "showarrow": False,
+        "font": {"size": 11, "color": "--limit"},
+    }  # fmt: skip
+
+
 def plan_marks(marks: Sequence[PlanMark]) -> Trace:
     """Return a vertical line with a label per plan, or per exceeded limit.
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.figures.parts import Figure, Trace, figure, scatter, value_axis
+from controlplane.numbers import percent
+from dashboard.figures.parts import Figure, Trace, figure, limit_note, scatter, value_axis
 
 # Up to so many points each is a dot that one can point at.
 MAX_DOTS = 60
@@ -37,8 +38,8 @@ def imbalance_by_action(
     )  # fmt: skip
     top = 1.12 * max([*values, limit or 0.0, 0.01])
     end, peak = values[-1], max(values)
-    worse = f"at most {peak:.0%} in between" if peak > start else "never above the start"
-    finding = f"Imbalance from {start:.0%} to {end:.0%} after {last} actions, {worse}"
+    worse = f"at most {percent(peak)} in between" if peak > start else "never above the start"
+    finding = f"Imbalance from {percent(start)} to {percent(end)} after {last} actions, {worse}"
     return figure(
         [drawn],
         xaxis=_counting_axis("actions applied", last),
@@ -68,10 +69,7 @@ def limit_notes(limit: float | None, form: str) -> list[dict[str, Any]]:
     if limit is None:
         return []
     text = f"limit {limit:{form}}".replace("%", " %")
-    return [
-        {"xref": "paper", "x": 0, "y": limit, "text": text, "showarrow": False, "xanchor": "left",
-         "yanchor": "bottom", "font": {"size": 11, "color": "--limit"}},
-    ]  # fmt: skip
+    return [limit_note(text, limit)]
 
 
 def balance_of_steps(

@@ -8,7 +8,15 @@ from controlplane.admission.long_outlook import LongOutlook
 from controlplane.admission.outlook import StreamOutlook
 from controlplane.arrivals import LagPoint
 from controlplane.models import Redirection
-from dashboard.figures.parts import Figure, Trace, figure, scatter, time_axis, value_axis
+from dashboard.figures.parts import (
+    Figure,
+    Trace,
+    figure,
+    limit_note,
+    scatter,
+    time_axis,
+    value_axis,
+)
 
 # A limit that is further above the values is not drawn: it would flatten them.
 _NEAR: Final = 4.0
@@ -61,8 +69,10 @@ def long_figures(
     }
 
 
-def lag_figures(points: Sequence[LagPoint], limit_s: float) -> dict[str, Figure]:
-    """Return the chart `lag`: the lag of past hours, against the limit if it is near."""
+def lag_figures(
+    points: Sequence[LagPoint], limit_s: float, shown: tuple[datetime, datetime]
+) -> dict[str, Figure]:
+    """Return the chart `lag`: the lag in the time range, against the limit if it is near."""
     known = [point.seconds for point in points if point.seconds is not None]
     if not known:
         return {"lag": _empty("The first mean of five minutes is missing")}
@@ -78,9 +88,9 @@ def lag_figures(points: Sequence[LagPoint], limit_s: float) -> dict[str, Figure]
         "lag": figure(
             [drawn],
             yaxis=value_axis("s", range=[0, top]),
-            xaxis=time_axis() | {"range": [times[0], times[-1]]},
+            xaxis=time_axis() | {"range": [_ms(moment) for moment in shown]},
             shapes=[_level(limit_s)] if near else [],
-            annotations=[_level_label(limit_s)] if near else [],
+            annotations=[limit_note(f"limit {limit_s:g} s", limit_s)] if near else [],
             margin={"l": 52, "r": 12, "t": 8, "b": 28},
             meta={"finding": f"Lag {known[-1]:.3g} s, at most {highest:.3g} s"},
         )
@@ -119,14 +129,6 @@ def _level(value: float) -> dict[str, Any]:
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
         "line": {"color": "--limit", "width": 1.2, "dash": "dash"},
-    }  # fmt: skip
-
-
-def _level_label(value: float) -> dict[str, Any]:
-    return {
-        "xref": "paper", "x": 0.01, "xanchor": "left", "y": value, "yanchor": "bottom",
-        "text": f"limit {value:g} s", "showarrow": False,
-        "font": {"size": 11, "color": "--limit"},
     }  # fmt: skip
 
 

@@ -8,12 +8,13 @@ from typing import Final
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from controlplane import numbers
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.states import APPLICATION, Status, status_of, title_of, unit_of
 from controlplane.models import Alert
-from dashboard import numbers
 from dashboard.fleet.headline import since_text
 from dashboard.fleet.rows import Chip
+from dashboard.frame.headline import Headline
 
 CHIPS: Final = {
     Status.FIRING: Chip("Firing", "bad"),
@@ -132,3 +133,20 @@ def _subject(alert: Alert) -> str:
 
 def _milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
+
+
+def alert_headline(row: AlertRow) -> Headline:
+    """Return the value of an alert against its limit, since when, and how it was handled."""
+    alert, chip = row.alert, row.chip
+    since = f"since {row.since} UTC, held {row.held}"
+    if row.value:
+        value = f"{row.value} now, worst {row.worst}" if row.is_open else f"Worst {row.worst}"
+        what = f"{value}, limit {row.limit}, {since}"
+    else:
+        what = f"{alert.detail or 'The Spark application failed'}, {since}"
+    why = row.handled
+    if why and alert.note:
+        why += f": {alert.note}"
+    if why and alert.silence_reason and row.status is Status.SILENCED:
+        why += f" ({alert.silence_reason})"
+    return Headline(what, why, chip.grade)

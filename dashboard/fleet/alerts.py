@@ -1,6 +1,7 @@
 """Pages of alerts: their history with filters, one alert, and what operators do about them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import wraps
 from typing import Any, Final
@@ -14,11 +15,14 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from controlplane.access.roles import OPERATOR, require
 from controlplane.alerts import actions
 from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
+from controlplane.alerts.readings import cluster_readings
 from controlplane.alerts.states import SUBJECTS, Status, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Alert, AuditEntry, Cluster
+from dashboard.clusters.headline import headline_of
 from dashboard.dialog_forms import faults_by_field, whole_number
-from dashboard.fleet.alert_rows import ORDER, alert_row
+from dashboard.fleet.alert_rows import ORDER, alert_headline, alert_row
+from dashboard.fleet.measure_plot import alert_plot
 from dashboard.guards import PageRequest, anyone_page, cluster_action, cluster_page
 from dashboard.lists import list_filters
 from dashboard.responses import notify, notify_refusal, render_list, render_page
@@ -56,9 +60,15 @@ def history(request: PageRequest) -> HttpResponse:
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render one alert with its history."""
     alert = alert_by_id(cluster, pk)
+    row = alert_row(alert, timezone.now())
+    readings = cluster_readings(cluster) if row.is_open else None
+    cause = headline_of(cluster, readings).why if readings and readings.exceeded else ""
+    headline = alert_headline(row)
     context = {
-        "row": alert_row(alert, timezone.now()),
+        "row": row,
+        "headline": replace(headline, why=headline.why or cause),
         "alert": alert,
+        "plot": alert_plot(alert, f"worst {row.worst}, limit {row.limit}"),
         "entries": _entries(alert),
         "operated": {cluster.pk} if request.actor.is_operator else set(),
     }

@@ -4,21 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from controlplane import numbers
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.measures import Measure
-from controlplane.alerts.readings import LINE_PERIOD, Reading
+from controlplane.alerts.readings import Reading
 from controlplane.alerts.statuses import FleetStatus
-from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Series
 from controlplane.models import Alert, Cluster, Proposal
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.proposals.outcome import outcome_of
-from dashboard import numbers
 from dashboard.clusters.headline import headline_of, phrase
-from dashboard.explain.plot import Plot, plot_of
+from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
 from dashboard.fleet.alert_rows import alert_row
 from dashboard.fleet.headline import since_text
+from dashboard.fleet.measure_plot import measure_plot
 from dashboard.fleet.rows import Chip, chip_of
 from dashboard.proposals.headline import effect_clauses, joined
 
@@ -73,8 +72,9 @@ def _problem(row: FleetCluster, now: datetime) -> tuple[str, str, str]:
     """Return what is wrong with a cluster, the likely cause, and the address that explains it."""
     assessed = row.assessed
     alerts = assessed.firing(now)
-    if assessed.readings.exceeded or assessed.status is FleetStatus.FAILED or not alerts:
-        headline = headline_of(assessed.cluster, assessed.readings)
+    limits = assessed.limits
+    if limits.exceeded or assessed.status is FleetStatus.FAILED or not alerts:
+        headline = headline_of(assessed.cluster, assessed.readings, limits.exceeded)
         explain = explain_url(assessed.cluster, headline.explain) if headline.explain else ""
         return headline.what, headline.why, explain
     # The value is within the limit again; the alert ends after its hold time.
@@ -94,13 +94,8 @@ def _worst(row: FleetCluster) -> Reading | None:
 
 def _plot(row: FleetCluster, reading: Reading) -> Plot | None:
     values = row.lines.get(reading.measure, ())
-    end = round(row.assessed.readings.end.timestamp() * 1000)
-    step = round(LINE_PERIOD.total_seconds() * 1000) // max(1, len(values))
-    times = [end - step * (len(values) - 1 - place) for place in range(len(values))]
-    series = Series(
-        reading.kind.title, ValueUnit(reading.kind.unit), times, values, reading.limit, "limit"
-    )
-    return plot_of(series, phrase(row.assessed.cluster, reading))
+    finding = phrase(row.assessed.cluster, reading)
+    return measure_plot(reading.kind, values, row.assessed.readings.end, reading.limit, finding)
 
 
 def _effects(row: FleetCluster) -> str:

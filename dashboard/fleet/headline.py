@@ -7,9 +7,9 @@ from typing import Final
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.states import FAILED_STATES
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
+from controlplane.numbers import lowered
 from dashboard.clusters.status import state_title
 from dashboard.frame.headline import Headline
-from dashboard.numbers import lowered
 
 _COUNTS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven")
 # Clusters whose limits are known to be kept, or watched by a person.
@@ -61,9 +61,13 @@ def state_clause(row: ClusterStatus, now: datetime) -> str:
         if row.cluster.state in FAILED_STATES:
             title = lowered(state_title(row.cluster)[0])
         return f": {title}{since}"
-    count = len(row.exceeded)
+    exceeded, recovered = len(row.limits.exceeded), len(row.limits.recovered)
+    count = exceeded or recovered
     words = _COUNTS[count] if count < len(_COUNTS) else str(count)
-    return f" exceeds {words} limit{'' if count == 1 else 's'}{since}"
+    ending = "" if count == 1 else "s"
+    if not exceeded:
+        return f" has {words} firing alert{ending}{since}"
+    return f" exceeds {words} limit{ending}{since}"
 
 
 def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> list[str]:

@@ -13,11 +13,15 @@ from django_htmx.http import HttpResponseClientRedirect
 from controlplane.access.roles import ADMIN
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import BadDescription
+from controlplane.cluster_spec.example import EXAMPLE
 from controlplane.cluster_spec.report import ImportReport
 from controlplane.cluster_spec.text import parse_description
 from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.numbers import counted
+from dashboard.frame.headline import Headline
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import notify, render_page
+from dashboard.thresholds import BAD, GOOD
 
 # So many names of a part are shown, and so many errors.
 _SHOWN: Final = 12
@@ -49,7 +53,7 @@ def import_page(request: PageRequest) -> HttpResponse:
     if not request.actor.is_any_admin:
         raise Forbidden(ADMIN)
     if request.method != "POST":
-        return render_page(request, "cluster_import.html")
+        return _answer(request, {})
     try:
         text = _text(request)
         is_applied = request.POST.get("checked") == _digest(text)
@@ -58,13 +62,14 @@ def import_page(request: PageRequest) -> HttpResponse:
             reason=request.POST.get("reason", ""),
         )  # fmt: skip
     except BadDescription as bad:
-        return _answer(request, {"faults": _faults(bad.faults)}, 422)
+        return _refuse(request, bad.faults)
     except (Invalid, Conflict) as refusal:
         faults = refusal.fields if isinstance(refusal, Invalid) else {"": [str(refusal)]}
-        return _answer(request, {"faults": _faults(faults)}, 422)
+        return _refuse(request, faults)
     if report.applied:
         return _finish(request, report)
     context = {
+        "headline": _headline(report),
         "report": report,
         "differences": _differences(report),
         "checked": _digest(text),
@@ -119,6 +124,25 @@ def _faults(faults: Mapping[str, Any]) -> list[Fault]:
     return [Fault(place, text) for place, texts in faults.items() for text in texts][:_FAULTS_SHOWN]
 
 
+def _headline(report: ImportReport) -> Headline:
+    """Return what the description would change."""
+    if not report.changes:
+        why = " ".join(f"{text.rstrip('.')}." for text in report.left)
+        return Headline(f"{report.cluster} is already as described", why)
+    what = f"Changes {report.cluster}: {counted(report.changes, 'changes')}"
+    if report.new:
+        what = f"Creates the cluster {report.cluster}"
+    if report.placed:
+        what += f", places {counted(report.placed, 'queries')}"
+    return Headline(what, "Nothing is changed yet.", GOOD)
+
+
+def _refuse(request: PageRequest, faults: Mapping[str, Any]) -> HttpResponse:
+    rows = _faults(faults)
+    what = f"Nothing was changed: the description has {counted(len(rows), 'faults')}"
+    return _answer(request, {"faults": rows, "headline": Headline(what, grade=BAD)}, 422)
+
+
 def _answer(request: PageRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
     template = "_import_report.html" if request.htmx else "cluster_import.html"
-    return render_page(request, template, context, status)
+    return render_page(request, template, {"example": EXAMPLE} | context, status)

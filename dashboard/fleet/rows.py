@@ -7,13 +7,13 @@ from typing import Final
 
 from django.urls import reverse
 
+from controlplane import numbers
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import Reading
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
-from dashboard import numbers
 from dashboard.clusters.headline import subject_of
 
 # The measures of the table, in the order of its columns.
@@ -110,8 +110,7 @@ def chip_of(row: ClusterStatus) -> Chip:
         case FleetStatus.FAILED:
             return Chip(str(row.cluster.state), row.grade)
         case FleetStatus.EXCEEDED:
-            count = len(row.exceeded)
-            return Chip(f"{count} limit{'' if count == 1 else 's'} exceeded", row.grade)
+            return Chip(row.limits.text, row.grade)
         case FleetStatus.EXECUTING if row.execution is not None:
             share = numbers.points(row.execution.share)
             return Chip(f"{row.execution.proposal.state} {share} %", "info", "play")

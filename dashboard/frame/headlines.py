@@ -7,15 +7,15 @@ from typing import Any, Final
 from controlplane.integrations.attached_list import JobRow
 from controlplane.liveness.status import SiteStatus
 from controlplane.models import ApiToken
+from controlplane.numbers import percent, size
 from controlplane.proposals.comparison_table import Compared
 from dashboard.frame.headline import Headline
-from dashboard.numbers import percent, size
 
 GOOD: Final = "good"
 WARN: Final = "warn"
 BAD: Final = "bad"
 # A script whose token expires within this time needs a new one soon.
-_SOON: Final = timedelta(days=7)
+SOON: Final = timedelta(days=7)
 
 
 def number_of(count: int, noun: str) -> str:
@@ -35,9 +35,9 @@ def tokens_headline(tokens: Sequence[ApiToken], user: str, now: datetime) -> Hea
     first = min(limited, key=lambda token: token.expires_at or now)
     assert first.expires_at is not None
     if first.expires_at <= now:
-        return Headline(what, f"{first.name} has expired: its script is rejected.", BAD)
+        return Headline(what, f"Token {first.name} has expired: its script is rejected.", BAD)
     why = f"The next one to expire is {first.name}, on {first.expires_at:%-d %B %Y}."
-    return Headline(what, why, WARN if first.expires_at < now + _SOON else GOOD)
+    return Headline(what, why, WARN if first.expires_at < now + SOON else GOOD)
 
 
 def grants_headline(total: int, others: int) -> Headline:
@@ -77,7 +77,8 @@ def webhook_headline(row: Mapping[str, Any]) -> Headline:
     if row["state"] == "off":
         return Headline(f"{hook.name} is off", "Its messages wait until it is on.", WARN)
     if row["state"] == "not answering":
-        why = last.error if last is not None and last.error else "It sent no response, or 5xx."
+        error = row.get("error")
+        why = f"Newest failure: {error}." if error else "It sent no response, or 5xx."
         return Headline(f"{hook.name} failed {hook.failures} times in succession", why, BAD)
     if last is None or last.state == "waiting":
         return Headline("No message was answered yet", "Send a test to verify the receiver.")

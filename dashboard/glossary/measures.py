@@ -44,7 +44,8 @@ MEASURES: Final = (
     Term(
         "latency",
         "Time from a record's entry into the log to the result that counts it. p95: 95 of 100 "
-        "records were faster.",
+        "records were faster. A record that waits in a backlog counts with its age, if that is "
+        "longer.",
         ("Latency p95", "Latency", "p95 latency", "Latency p99"),
     ),
     Term(
@@ -306,6 +307,12 @@ MEASURES: Final = (
         "fixed time of a batch",
         "The time that a node needs for a micro-batch without records.",
         ("Fixed time per batch",),
+    ),
+    Term(
+        "ranked changes",
+        "Changes of the half hour before, by their estimated share of the growth of a node's work "
+        "over its capacity, less for changes far from the time when the limit was exceeded.",
+        ("Ranked changes",),
     ),
     Term(
         "usable time",

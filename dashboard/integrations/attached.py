@@ -20,13 +20,14 @@ from controlplane.integrations.attached_list import (
 from controlplane.models import AttachedQuery
 from dashboard.figures.attached import attached_figures
 from dashboard.guards import PageRequest, viewer_action, viewer_page
+from dashboard.integrations.tiles import attached_query_tiles
 from dashboard.lists import list_filters
 from dashboard.responses import notify, render_list
 from dashboard.time_range import TimeRange, time_range_of
 
 JOBS_PER_PAGE = 20
 # Progress is kept for a day.
-RANGES = ("5m", "15m", "1h", "6h", "24h")
+RANGES = ("5m", "15m", "30m", "1h", "6h", "24h")
 NAME_CHARS = 60
 # The default time range of an ended run, and its margin.
 LAST = timedelta(hours=1)
@@ -55,10 +56,11 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
         "job": row.query.job,
         "lost": row.state == LOST,
         "sources": [_source(source) for source in row.query.sources],
-        "behind_ms": _behind(row.query),
+        "tiles": attached_query_tiles(row.query, row.state, _behind(row.query)),
         "span": _time_range(request, row.query),
         "ranges": RANGES,
         "has_state": row.query.last.get("state_rows") is not None,
+        "has_memory": row.query.last.get("state_bytes") is not None,
         "has_lag": any(lag is not None for lag in row.query.last.get("lags", [])),
     }
     part = "about" if request.GET.get("part") == "about" else "numbers"

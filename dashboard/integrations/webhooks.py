@@ -17,9 +17,11 @@ from controlplane.integrations.deliveries import (
     DeliveryFilters,
     deliveries_listing,
     hook_summaries,
+    newest_error,
 )
 from controlplane.models import Webhook
 from dashboard.guards import PageRequest, anyone_action, anyone_page
+from dashboard.integrations.tiles import webhook_tiles
 from dashboard.integrations.webhook_forms import (
     KINDS,
     changed_spec,
@@ -164,9 +166,11 @@ def _hook_page(
 def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
     filters = list_filters(request, DeliveryFilters, {"per_page": PER_PAGE})
     now = timezone.now()
+    row = webhook_form(hook_summaries([hook])[0], now) | {"error": newest_error(hook)}
     return {
         "now": now,
-        "row": webhook_form(hook_summaries([hook])[0], now),
+        "row": row,
+        "tiles": webhook_tiles(row),
         "page": deliveries_listing(hook, filters).page,
         "state": filters.state,
         "states": STATES,

@@ -1,22 +1,27 @@
-"""Figures and files of a run: CSV and JSON with every row, the figure as SVG or HTML."""
+"""Files and figures of runs and stored results: rows as CSV or JSON, figures as SVG or HTML."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from django.utils import timezone
 from django.utils.safestring import mark_safe
 
 from algorithms.experiments import Experiment, Table
+from algorithms.references import reference_of
 from controlplane.errors import Conflict
 from controlplane.lab.comparison import compare
 from controlplane.lab.files import csv_of, json_of, panels_of, svg_of
+from controlplane.lab.outcomes import outcomes_of
 from controlplane.lab.runs import experiment_by_name, run_by_id
 from controlplane.models import LabRun
 from dashboard.figures.lab import comparison_figure, drawing, lab_figures
 from dashboard.guards import PageRequest, viewer_page
-from dashboard.lab.results import RUN_PARAMETERS
-from dashboard.lab.summary import plain, summary
+from dashboard.lab.headlines import experiment_headline
+from dashboard.lab.results import RUN_PARAMETERS, titled_values
+from dashboard.lab.summary import summary
 from dashboard.lists import require_known
 
 _CONTENT_TYPES = {
@@ -58,19 +63,60 @@ def download(request: PageRequest, pk: int, kind: str) -> HttpResponse:
     """Return a run as a file: every row as CSV or JSON, or the figure as SVG or HTML."""
     require_known(request, RUN_PARAMETERS)
     run = run_by_id(pk, request.actor)
-    table = _table(run)
+    result = _Result(run.planner, run.experiment, run.parameters, _table(run))
+    return _file(result, kind, _measure(request), f"run-{run.pk}")
+
+
+@viewer_page
+def stored_charts(request: PageRequest, planner: str, name: str) -> JsonResponse:
+    """Return the figures of the stored result of an experiment with its finding, as JSON."""
+    require_known(request, frozenset())
+    result, chosen = _stored(planner, name), experiment_by_name(planner, name)
+    outcomes = outcomes_of(chosen, result.table, result.parameters)
+    finding = experiment_headline(chosen, outcomes, None, timezone.now()).what
+    figures = lab_figures(chosen, result.table)
+    for drawn in figures.values():
+        drawn["layout"]["meta"] = {"finding": finding}
+    return JsonResponse({"figures": figures})
+
+
+@viewer_page
+def stored_download(request: PageRequest, planner: str, name: str, kind: str) -> HttpResponse:
+    """Return the stored result of an experiment as a file, as `download` does for a run."""
+    require_known(request, frozenset())
+    return _file(_stored(planner, name), kind, "", "stored")
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A table with what produced it; runs of removed experiments have no more than that."""
+
+    planner: str
+    name: str
+    parameters: Mapping[str, Any]
+    table: Table
+
+
+def _stored(planner: str, name: str) -> _Result:
+    """Return the stored result; raises `Http404` without one."""
+    reference = reference_of(experiment_by_name(planner, name))
+    if reference is None:
+        raise Http404(f"{planner} {name} has no stored result")
+    return _Result(planner, name, reference.parameters, reference.table)
+
+
+def _file(result: _Result, kind: str, measure: str, source: str) -> HttpResponse:
+    """Return the response that downloads a result; `source`: the last part of the file's name."""
+    planner, name, parameters, table = result.planner, result.name, result.parameters, result.table
     if kind == "csv":
         text = csv_of(table)
     elif kind == "json":
-        text = json_of(run.planner, run.experiment, run.parameters, table)
+        text = json_of(planner, name, parameters, table)
     elif kind == "svg":
-        chosen = experiment_by_name(run.planner, run.experiment)
-        text = svg_of(chosen, run.parameters, table, _measure(request))
+        text = svg_of(experiment_by_name(planner, name), parameters, table, measure)
     else:
-        chosen = experiment_by_name(run.planner, run.experiment)
-        text = html_of(chosen, run.parameters, table, _measure(request))
-    name = f"{run.planner}-{run.experiment}-run-{run.pk}.{kind}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        text = html_of(experiment_by_name(planner, name), parameters, table, measure)
+    headers = {"Content-Disposition": f'attachment; filename="{planner}-{name}-{source}.{kind}"'}
     content_type = f"{_CONTENT_TYPES[kind]}; charset=utf-8"
     return HttpResponse(text, content_type=content_type, headers=headers)
 
@@ -98,7 +144,7 @@ def html_of(
     summaries = [summary(experiment, p.y, table) for p in panels_of(experiment, measure)]
     context = {
         "experiment": experiment,
-        "parameters": {name: plain(value) for name, value in parameters.items()},
+        "parameters": titled_values(parameters, experiment),
         "drawings": drawings,
         "summaries": summaries,
     }

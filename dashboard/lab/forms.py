@@ -5,8 +5,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from algorithms.experiments import Experiment
-from algorithms.registry import algorithm_title
+from algorithms.experiments import Experiment, series_title
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import LabRun
@@ -60,7 +59,11 @@ def form_of(
         "fields": form_fields(lab_fields(experiment), sent, errors),
         "values": sent.get("values", defaults),
         "choices": [
-            {"name": name, "title": algorithm_title(experiment.planner, name), "on": name in chosen}
+            {
+                "name": name,
+                "title": series_title(experiment.planner, experiment.name, name),
+                "on": name in chosen,
+            }
             for name in experiment.choices
         ],
         "errors": errors,

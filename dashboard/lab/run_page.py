@@ -5,15 +5,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from algorithms.claims import Outcome
-from algorithms.experiments import Experiment, Table, summarise
-from algorithms.registry import algorithm_title
+from algorithms.experiments import Experiment, Table, series_title, summarise
 from controlplane.lab.comparison import RunComparison
 from controlplane.lab.outcomes import ClaimOutcomes
 from controlplane.lab.runs import QueuePlace
 from controlplane.lab.time_estimates import remaining_s
 from controlplane.models import LabRun
+from controlplane.numbers import duration, percent, seconds
 from dashboard.frame.headline import Headline
-from dashboard.numbers import duration, percent, seconds
 
 GRADES: Final = {Outcome.HOLDS: "good", Outcome.FAILS: "bad", Outcome.UNTESTED: "info"}
 STATE_GRADES: Final = {"done": "good", "failed": "bad", "running": "info", "cancelled": "warn"}
@@ -118,7 +117,7 @@ def spread_of(experiment: Experiment, table: Table) -> tuple[str, str] | None:
     if not spreads:
         return None
     share, series = max(spreads, key=lambda pair: pair[0])
-    return percent(share), algorithm_title(experiment.planner, str(series))
+    return percent(share), series_title(experiment.planner, experiment.name, str(series))
 
 
 def times_of(run: LabRun) -> list[SeriesTime]:
@@ -126,7 +125,7 @@ def times_of(run: LabRun) -> list[SeriesTime]:
     largest = max(run.timings.values(), default=0.0)
     return [
         SeriesTime(
-            algorithm_title(run.planner, name), seconds(run.timings[name]),
+            series_title(run.planner, run.experiment, name), seconds(run.timings[name]),
             run.timings[name] / largest if largest else 0.0,
         )
         for name in run.series
@@ -153,7 +152,7 @@ def comparison_note(comparison: RunComparison, run: LabRun, other: LabRun) -> st
     point = comparison.farthest
     if point is None or point.ratio is None:
         return "The runs have no point in common."
-    title = algorithm_title(run.planner, point.series)
+    title = series_title(run.planner, run.experiment, point.series)
     return (
         f"{run.title} ÷ {other.title}. Largest difference: {point.ratio:.3g} times at {point.x:g} "
         f"({title})."

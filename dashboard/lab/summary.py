@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.experiments import Axis, Cell, Experiment, Table, summarise
-from algorithms.registry import algorithm_title
-from dashboard.numbers import MISSING
+from algorithms.experiments import Axis, Cell, Experiment, Table, series_title, summarise
+from controlplane.numbers import MISSING
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,9 @@ def summary(experiment: Experiment, y: Axis, table: Table) -> Summary:
         (plain(value), tuple(_cell(cells.get((value, name), {})) for name in series))
         for value in values
     )
-    return Summary(x, y, tuple(algorithm_title(experiment.planner, str(n)) for n in series), rows)
+    return Summary(
+        x, y, tuple(series_title(experiment.planner, experiment.name, str(n)) for n in series), rows
+    )
 
 
 def summary_lines(summary: Summary) -> list[str]:

@@ -14,7 +14,7 @@ from controlplane import lab
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Busy, Fields, Invalid
 from controlplane.isolation.limits import lab_limits
-from controlplane.lab.catalog import PaperGroup, catalog, figure_of, newest_result
+from controlplane.lab.catalog import catalog, figure_of, newest_result
 from controlplane.lab.requests import Need
 from controlplane.lab.runs import (
     STATES,
@@ -30,8 +30,9 @@ from controlplane.lab.runs import (
 from controlplane.models import LabRun
 from dashboard.guards import PageRequest, viewer_action, viewer_page
 from dashboard.lab.forms import form_of, run_in, sent_of
-from dashboard.lab.results import RUN_PARAMETERS, run_context
-from dashboard.lab.run_page import STATE_GRADES, STATE_WORDS, claim_rows, rest_of, took_of
+from dashboard.lab.headlines import catalog_headline
+from dashboard.lab.results import RUN_PARAMETERS, result_context, run_context, titled_faults
+from dashboard.lab.run_page import STATE_GRADES, STATE_WORDS, rest_of, took_of
 from dashboard.lists import list_filters, require_known
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
@@ -49,7 +50,8 @@ def index(request: PageRequest) -> HttpResponse:
     filters = replace(list_filters(request, LabFilters, {"per_page": RUNS_PER_PAGE}), q="")
     context = _runs(filters, request.actor) | {"states": STATES}
     if not request.htmx:
-        context |= _catalog(request) | {"places": queue_places()}
+        context |= _catalog(request)
+        context["headline"] = catalog_headline(context["papers"], len(queue_places()))
     return render_list(request, "lab.html", "_lab_runs.html", context)
 
 
@@ -77,7 +79,9 @@ def estimate(request: PageRequest, planner: str, name: str) -> HttpResponse:
         wanted = run_in(chosen, request.GET)
         need = lab.estimate(planner, name, *wanted, master=request.GET.get("master", ""))
     except Invalid as invalid:
-        return render_page(request, "_lab_estimate.html", {"faults": invalid.fields})
+        return render_page(
+            request, "_lab_estimate.html", {"faults": titled_faults(chosen, invalid.fields)}
+        )
     return render_page(request, "_lab_estimate.html", _shown(need))
 
 
@@ -160,18 +164,18 @@ def _form(
 ) -> HttpResponse:
     filters = LabFilters(planner=chosen.planner, experiment=chosen.name, per_page=RUNS_PER_PAGE)
     newest = newest_done(request.actor).get((chosen.planner, chosen.name))
-    result = newest_result(chosen, newest)
-    shown = {
-        "experiment": chosen,
-        "figure": figure_of(chosen),
-        "origin": origin,
-        "is_default": not sent,
-        "newest": newest,
-        "result": result,
-        "claims": claim_rows(result.outcomes) if result else [],
-        "masters": (*_LOCAL_MASTERS, *settings.SPARK_MASTERS),
-        "sent": sent,
-    } | _estimate(chosen, origin)
+    shown = (
+        {
+            "experiment": chosen,
+            "figure": figure_of(chosen),
+            "origin": origin,
+            "is_default": not sent,
+            "masters": (*_LOCAL_MASTERS, *settings.SPARK_MASTERS),
+            "sent": sent,
+        }
+        | result_context(chosen, newest, newest_result(chosen, newest))
+        | _estimate(chosen, origin)
+    )
     context = shown | form_of(chosen, sent, series, errors or {}) | _runs(filters, request.actor)
     return render_page(request, "lab_experiment.html", context, 422 if errors else 200)
 
@@ -198,18 +202,7 @@ def _shown(need: Need) -> dict[str, Any]:
 def _catalog(request: PageRequest) -> dict[str, Any]:
     words = request.GET.get("q", "").strip()[:100]
     papers = catalog(request.actor, words)
-    return {"papers": papers, "words": words, "totals": _totals(papers)}
-
-
-def _totals(papers: list[PaperGroup]) -> dict[str, int]:
-    entries = [entry for paper in papers for group in paper.figures for entry in group.entries]
-    outcomes = [entry.result.outcomes for entry in entries if entry.result]
-    return {
-        "experiments": len(entries),
-        "claims": sum(len(entry.experiment.claims) for entry in entries),
-        "tested": sum(item.tested for item in outcomes),
-        "holding": sum(item.holding for item in outcomes),
-    }
+    return {"papers": papers, "words": words}
 
 
 def _runs(filters: LabFilters, actor: Actor) -> dict[str, Any]:

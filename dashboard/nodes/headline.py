@@ -1,6 +1,6 @@
 """The headline of a node: its finding, and the likely cause."""
 
-from dashboard import numbers
+from controlplane import numbers
 from dashboard.explain.rows import ExplanationRow
 from dashboard.frame.headline import Headline
 

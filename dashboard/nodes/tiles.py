@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from controlplane import numbers
 from controlplane.explain.node_report import NodeReport, NodeTile
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.policies.grades import Grade
-from dashboard import numbers
 from dashboard.frame.tile import Tile
 
 _TITLES: Final = {

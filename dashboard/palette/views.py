@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.clusters.listing import visible_cluster
 from controlplane.search import MAX_LENGTH, search_objects
-from controlplane.search.hits import match_of
+from controlplane.search.hits import Match, match_of
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.palette.entries import Entry, commands, entries_of, pages
 from dashboard.responses import render_page
@@ -19,6 +19,7 @@ from dashboard.responses import render_page
 _MOST: Final = 40
 _COMMANDS: Final = "Commands"
 _PAGES: Final = "Pages"
+_LAB: Final = "Lab"
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,25 @@ def index(request: PageRequest) -> HttpResponse:
     sections: dict[str, list[Entry]] = {}
     for hit in search_objects(request.actor, text, cluster):
         for entry in entries_of(hit):
-            sections.setdefault(entry.cluster or "Lab", []).append(entry)
+            sections.setdefault(entry.cluster or _LAB, []).append(entry)
     for title, entries in (
         (_PAGES, pages(request.actor, cluster)), (_COMMANDS, commands(request.actor, cluster)),
     ):  # fmt: skip
         sections[title] = [entry for entry in entries if match_of(entry.text, words) is not None]
-    return render_page(
-        request, "_palette_options.html", {"groups": list(_bounded(sections, words))}
-    )
+    groups = list(_bounded(_ordered(sections, words), words))
+    return render_page(request, "_palette_options.html", {"groups": groups})
+
+
+def _ordered(sections: dict[str, list[Entry]], words: list[str]) -> dict[str, list[Entry]]:
+    """Return the sections, that with the best match first; of equal ones, the Lab is last."""
+
+    def key(section: tuple[str, list[Entry]]) -> tuple[int, bool]:
+        title, entries = section
+        matches = [match_of(entry.text, words) for entry in entries]
+        best = min((match for match in matches if match is not None), default=Match.INSIDE)
+        return best, title == _LAB
+
+    return dict(sorted(sections.items(), key=key))
 
 
 def _bounded(sections: dict[str, list[Entry]], words: list[str]) -> Iterator[Group]:

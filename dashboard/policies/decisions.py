@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from controlplane import numbers
 from controlplane.models import Cluster, Decision
+from controlplane.numbers import lowered
 from controlplane.watch import ALL_LOOPS, CODES
 from controlplane.watch.decision_folding import FoldedDecision
 from controlplane.watch.decision_log import last_decisions
-from dashboard import numbers, thresholds
+from dashboard import thresholds
 from dashboard.frame.headline import Headline
-from dashboard.numbers import lowered
 
 _EVALUATED: Final = "Loops are evaluated every ten seconds while worker and beat run."
 _ABOUT = {loop.name: loop.about for loop in ALL_LOOPS}
@@ -54,7 +55,8 @@ def decision_row(row: Decision) -> DecisionRow:
         about=code.about if code else "",
         grade=code.grade if code else thresholds.UNKNOWN,
         number=figure_text(row.number, row.unit),
-        limit=figure_text(row.limit, row.unit),
+        # The limit of a figure that was not read has no unit.
+        limit=figure_text(row.limit, row.unit) if row.unit or row.number is not None else "",
     )
 
 
@@ -77,10 +79,28 @@ def decisions_headline(last: Sequence[DecisionRow]) -> Headline:
     for grade in (thresholds.BAD, thresholds.WARN):
         worst = [row for row in decided if row.grade == grade]
         if worst:
-            names = ", ".join(f"{row.loop}: {lowered(row.code)}" for row in worst)
             first = worst[0].row
-            return Headline(names, first.text if first is not None else "", grade)
-    return Headline(f"All {len(decided)} watch loops find nothing to do", grade=thresholds.GOOD)
+            return Headline(_by_reason(worst), first.text if first is not None else "", grade)
+    unknown = [row for row in decided if row.grade == thresholds.UNKNOWN]
+    first = unknown[0].row if unknown else None
+    if len(unknown) == len(decided):
+        return Headline(_by_reason(unknown), first.text if first is not None else "")
+    satisfied = len(decided) - len(unknown)
+    counted = f"{satisfied} of {len(decided)}" if unknown else f"All {satisfied}"
+    return Headline(
+        f"{counted} watch loops find nothing to do",
+        _by_reason(unknown) if unknown else "",
+        thresholds.GOOD,
+    )
+
+
+def _by_reason(rows: Sequence[DecisionRow]) -> str:
+    """Return the loops by their reason, as in "Cool-down: skew; in the dead band: load"."""
+    loops: dict[str, list[str]] = {}
+    for row in rows:
+        loops.setdefault(row.code, []).append(row.loop)
+    first, *others = (f"{code}: {', '.join(names)}" for code, names in loops.items())
+    return "; ".join([first, *map(lowered, others)])
 
 
 def why(cluster: Cluster) -> list[DecisionRow]:

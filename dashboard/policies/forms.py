@@ -47,8 +47,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class FormSection:
-    """Settings that belong together."""
+    """Settings that belong together; `anchor`: the id of the section in the page."""
 
+    anchor: str
     title: str
     about: str
     settings: tuple[Setting, ...]
@@ -59,7 +60,7 @@ class FormSection:
         names = [
             name for name in PolicySettings.model_fields if extra_of(name)["section"] == section
         ]
-        return cls(title, about, tuple(map(Setting.of, names)))
+        return cls(f"section-{section}", title, about, tuple(map(Setting.of, names)))
 
 
 # The labels of choices.

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.numbers import percent, seconds
 from controlplane.planning.measures import Unit
 from controlplane.proposals.checks import Check, CheckCode
-from dashboard.numbers import percent, seconds
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from dashboard.lists import page_number
 from dashboard.plan_names import budget_name, parameters_name, series_names
 from dashboard.proposals.comparison_forms import budgets_of, comparison_form, requests_in
 from dashboard.responses import cluster_change, notify_refusal, render_list, render_page
+from dashboard.thresholds import STATE_CHIPS
 
 PER_PAGE = 20
 
@@ -52,9 +53,13 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         {
             "one": candidate,
             "name": algorithm_title(candidate.planner, candidate.algorithm),
-            "parameters": parameters_name(candidate.parameters),
+            "parameters": parameters_name(
+                candidate.planner, candidate.algorithm, candidate.parameters
+            ),
             "budget": budget_name(candidate.budget),
             "percent": round(100 * candidate.progress),
+            "grade": STATE_CHIPS[candidate.state][0],
+            "icon": STATE_CHIPS[candidate.state][1],
         }
         for candidate in table.candidates
     ]

@@ -10,13 +10,13 @@ from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import Reading, cluster_readings
 from controlplane.executions.progress import Progress, progress_of, step_seconds, steps_page
 from controlplane.models import Execution, Proposal, Step
+from controlplane.numbers import MISSING, milliseconds, percent, seconds, size
 from controlplane.pagination.pages import whole
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest
-from dashboard.numbers import MISSING, milliseconds, percent, seconds, size
 from dashboard.proposals.gantt import gantt_of, tick_texts
 from dashboard.proposals.page import counts_text
 
@@ -39,7 +39,7 @@ def execution_context(
         "progress": progress,
         "is_open": is_open,
         "counts": counts_text(progress),
-        "headline_now": _headline(progress) if is_open else None,
+        "running_headline": _headline(progress) if is_open else None,
         "part": _part(page.rows, progress),
         "tiles": _tiles(progress, policy) if is_open else [],
         "gantt": gantt,

@@ -7,14 +7,18 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
+from controlplane import numbers
 from controlplane.models import Execution, Step
 from controlplane.plans.plan import Plan, TaskMove
-from dashboard import numbers
 
 # Links that are shown, and steps around the present one.
 MAX_LANES: Final = 10
 MAX_STEPS: Final = 24
 _OTHERS: Final = "other actions"
+# Kinds of bars, which are their classes in the style sheet.
+_PLAN: Final = "plan"
+_DONE: Final = "done"
+_LATE: Final = "done late"
 
 
 @dataclass(frozen=True)
@@ -29,10 +33,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Lane:
-    """The transfers of one link; `step_ends`, `now`: positions, "" outside of the time."""
+    """The transfers of one link, by their start; `step_ends`: positions, `now`: "" outside."""
 
     name: str
-    label: str
     bars: Sequence[Bar]
     step_ends: Sequence[str]
     now: str
@@ -48,6 +51,17 @@ class Gantt:
     first_step: int
     last_step: int
     steps: int
+
+    @property
+    def label(self) -> str:
+        """Return how many of the planned transfers were measured, and how many took longer."""
+        kinds = Counter(bar.kind for lane in self.lanes for bar in lane.bars)
+        done = sum(count for kind, count in kinds.items() if kind != _PLAN)
+        links = f"{len(self.lanes)} link{'' if len(self.lanes) == 1 else 's'}"
+        return (
+            f"Transfers of {links}: {done} of {kinds[_PLAN]} planned ones measured,"
+            f" {kinds[_LATE]} longer than planned"
+        )
 
 
 @dataclass
@@ -142,22 +156,17 @@ def _lane(
 
     lengths = {transfer.number: transfer.end - transfer.begin for transfer in planned}
     bars = [
-        *(_bar(transfer, name, "plan", place) for transfer in planned if name in transfer.links),
-        *(
-            _bar(transfer, name, _kind(transfer, lengths.get(transfer.number)), place)
-            for transfer in done
-            if name in transfer.links
-        ),
+        *((transfer, _PLAN) for transfer in planned),
+        *((transfer, _kind(transfer, lengths.get(transfer.number))) for transfer in done),
     ]
-    title = name if name == _OTHERS else f"node {name}"
-    count = sum(bar.kind == "plan" for bar in bars)
-    label = f"{title}: {len(bars) - count} of {count} planned transfers"
+    bars.sort(key=lambda item: item[0].begin)
+    drawn = [_bar(item, name, kind, place) for item, kind in bars if name in item.links]
     shown = _percent(place(now)) if begin <= now <= end else ""
-    return Lane(title, label, bars, [_percent(place(transfer.end)) for transfer in planned], shown)
+    return Lane(name, drawn, [_percent(place(transfer.end)) for transfer in planned], shown)
 
 
 def _bar(transfer: _StepTransfers, name: str, kind: str, place: Callable[[datetime], float]) -> Bar:
-    sort = "planned" if kind == "plan" else "measured" if transfer.is_done else "in progress"
+    sort = "planned" if kind == _PLAN else "measured" if transfer.is_done else "in progress"
     took = numbers.seconds((transfer.end - transfer.begin).total_seconds())
     size = numbers.size(max(0, transfer.links[name] - 1))
     width = max(0.004, place(transfer.end) - place(transfer.begin))
@@ -168,7 +177,7 @@ def _bar(transfer: _StepTransfers, name: str, kind: str, place: Callable[[dateti
 def _kind(transfer: _StepTransfers, planned: timedelta | None) -> str:
     """Return the kind of a measured transfer: late if it took a fifth longer than planned."""
     is_late = planned is not None and transfer.end - transfer.begin > 1.2 * planned
-    return "done late" if is_late else "done"
+    return _LATE if is_late else _DONE
 
 
 def _percent(share: float) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+from controlplane.numbers import percent, seconds
 from controlplane.planning.measures import FULLEST, IMBALANCE, Measure, Unit
 from controlplane.policies.gains import value_text
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 from dashboard.frame.headline import Headline
-from dashboard.numbers import percent, seconds
 
 # Smaller changes of a rate are not worth a clause.
 _LEAST: Final = 0.005

@@ -4,11 +4,11 @@ from django.db.models import Count, Min
 from django.urls import reverse
 from django.utils import timezone
 
+from controlplane import numbers
 from controlplane.models import Cluster, Proposal
+from controlplane.numbers import counted
 from controlplane.plans.proposal_states import State
-from dashboard import numbers
 from dashboard.frame.headline import Headline
-from dashboard.numbers import counted
 
 _ACTIVE = (State.APPROVED, State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
 
@@ -16,8 +16,10 @@ _ACTIVE = (State.APPROVED, State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
 def list_headline(cluster: Cluster) -> Headline:
     """Return how many proposals wait for approval, and which one is executed."""
     proposals = Proposal.objects.filter(cluster=cluster)
-    ready = proposals.filter(state=State.READY).aggregate(
-        count=Count("pk"), oldest=Min("requested_at"), first=Min("pk")
+    ready = (
+        Proposal.awaiting_approval()
+        .filter(cluster=cluster)
+        .aggregate(count=Count("pk"), oldest=Min("requested_at"), first=Min("pk"))
     )
     active = proposals.filter(state__in=_ACTIVE).only("pk", "state").order_by("pk").first()
     why = f"Proposal {active.pk} is {active.state}." if active is not None else ""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from controlplane.models import Proposal
+from controlplane.numbers import percent
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.goals import Goal
 from controlplane.planning.plan_summary import PlanSummary
@@ -14,9 +15,8 @@ from controlplane.policies.gains import Gain, gain_of
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals.outcome import Outcome, outcome_of
-from dashboard.numbers import percent
 from dashboard.proposals.headline import pair_text
-from dashboard.proposals.words import STATE_CHIPS
+from dashboard.thresholds import STATE_CHIPS
 
 # Title and description of each goal.
 GOALS: Final[Mapping[str, tuple[str, str]]] = {

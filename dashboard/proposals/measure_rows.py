@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.models import LedgerEntry
+from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure, Unit
 from controlplane.policies.planner_record import error_of
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
-from dashboard.numbers import MISSING, compact, milliseconds, percent, ratio, size
 from dashboard.proposals.headline import measure_text
 
 _Write = Callable[[float | None], str]

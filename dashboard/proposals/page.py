@@ -12,6 +12,7 @@ from controlplane.access.roles import Actor
 from controlplane.executions import verbs
 from controlplane.executions.progress import Progress, waiting_for
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
+from controlplane.numbers import percent, size
 from controlplane.plans.proposal_states import ACTIVE
 from controlplane.policies.auto_approval import refusals
 from controlplane.policies.gains import gain_of
@@ -24,12 +25,13 @@ from controlplane.proposals.counterfactual import MEASURES
 from controlplane.proposals.drift import drift_of
 from controlplane.proposals.outcome import Outcome, outcome_of, summary_of
 from controlplane.proposals.review import Review
-from dashboard.numbers import percent, size
+from dashboard.plan_names import titled_parameters
 from dashboard.proposals.check_rows import check_rows
 from dashboard.proposals.headline import effect_clauses, headline_of, joined, pause_clause
 from dashboard.proposals.measure_rows import LEDGER, measure_rows, proof_rows
 from dashboard.proposals.node_rows import load_rows, matrix_of, node_names
-from dashboard.proposals.words import STATE_CHIPS, obstacle_words
+from dashboard.proposals.words import obstacle_words
+from dashboard.thresholds import STATE_CHIPS
 
 UNDER_WAY: Final = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
@@ -45,15 +47,9 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
     return {
         "proposal": proposal,
         "title": algorithm_title(proposal.planner, proposal.algorithm),
-        "parameters": {
-            # Of a list, as the queries of a manual plan, the page shows the length.
-            name: len(value) if isinstance(value, list) else value
-            for name, value in proposal.parameters.items()
-            if name != "budget"
-        },
+        "parameters": _parameters(proposal),
         "chip_grade": grade,
         "chip_icon": icon,
-        "percent": round(100 * proposal.progress),
         "under_way": proposal.state in UNDER_WAY,
         "waits": waiting_for(proposal, execution.waits if execution is not None else ""),
         "execution": execution,
@@ -63,6 +59,16 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
         **_verbs(actor, proposal),
         **(_plan(cluster, proposal, policy) if proposal.after else {}),
     }
+
+
+def _parameters(proposal: Proposal) -> list[tuple[str, Any]]:
+    """Return the titles and values of the parameters; of a list, as of queries, its length."""
+    values = {
+        name: len(value) if isinstance(value, list) else value
+        for name, value in proposal.parameters.items()
+        if name != "budget"
+    }
+    return titled_parameters(proposal.planner, proposal.algorithm, values)
 
 
 def _verbs(actor: Actor, proposal: Proposal) -> dict[str, Any]:
@@ -87,7 +93,7 @@ def _plan(cluster: Cluster, proposal: Proposal, policy: PolicySettings) -> dict[
     return {
         "summary": summary,
         "outcome": outcome,
-        "headline": headline_of(outcome, rollback_s, fullest),
+        "plan_headline": headline_of(outcome, rollback_s, fullest),
         "effects": _effects(outcome, fullest),
         "measures": measure_rows(outcome),
         "matrix": matrix_of(summary, names),
@@ -156,7 +162,11 @@ def _proof(proposal: Proposal, policy: PolicySettings) -> dict[str, Any] | None:
         "main": next((row for row in rows if row.title == main), rows[0] if rows else None),
         "entry": entry,
         "rows": rows,
-        "charts": [(name, title) for name, (title, *_) in LEDGER.items() if name in MEASURES],
+        "charts": [
+            (name, title)
+            for name, (title, *_) in LEDGER.items()
+            if name in MEASURES and name in entry.measured
+        ],
         "grade": "good" if all(compared) else "warn",
         "tolerated": policy.auto_record_error,
     }

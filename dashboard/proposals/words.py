@@ -3,25 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controlplane.plans.proposal_states import State
 from controlplane.topology.applicability import Obstacle
 
-# By state: grade and icon of the chip. Colour means good or bad, so most states have none.
-STATE_CHIPS: Final[Mapping[str, tuple[str, str]]] = {
-    State.COMPUTING: ("info", "clock"),
-    State.READY: ("info", "clock"),
-    State.APPROVED: ("info", "clock"),
-    State.EXECUTING: ("info", "play"),
-    State.PAUSED: ("warn", "pause"),
-    State.ROLLING_BACK: ("warn", "undo"),
-    State.DONE: ("good", "ok"),
-    State.REJECTED: ("", "close"),
-    State.STALE: ("bad", "exceeded"),
-    State.FAILED: ("bad", "exceeded"),
-    State.STOPPED: ("warn", "stop"),
-    State.ROLLED_BACK: ("", "undo"),
-    State.SUPERSEDED: ("", "close"),
-}
 _OBSTACLES: Final[Mapping[str, str]] = {
     Obstacle.ENDED: "query ended",
     Obstacle.CHANGED: "object changed",

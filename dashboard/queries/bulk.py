@@ -11,11 +11,11 @@ from django.utils.http import urlencode
 
 from controlplane.errors import Invalid
 from controlplane.models import BulkAction, Cluster
+from controlplane.numbers import counted
 from controlplane.pagination.pages import whole
 from controlplane.proposals import requests
 from controlplane.topology import bulk_actions
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.numbers import counted
 from dashboard.responses import notify_refusals, render_page
 
 

@@ -20,7 +20,7 @@ from dashboard.responses import cluster_change
     context=lambda cluster, pk: {"query": query_by_id(cluster, pk)},
     refused=lambda shown: {
         **grouping_context(shown["query"], shown["values"]),
-        "faults_of": form_faults(shown["errors"]),
+        "faults_of": form_faults(shown["errors"], shown["values"].get("key_grouping", "")),
     },
 )  # fmt: skip
 def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:

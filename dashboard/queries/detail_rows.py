@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
+
+from controlplane import numbers
 from controlplane.explain.query_report import QueryReport, TaskPlacement
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.models import Query
 from controlplane.policies.grades import Grade
-from dashboard import numbers
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile
 
@@ -31,12 +33,7 @@ def headline(report: QueryReport) -> Headline:
             f"The query failed: {query.detail or 'see its fault'}.", "", "bad", "failed"
         )
     if query.state in (Query.State.ENDED, Query.State.ENDING):
-        return Headline(
-            "The query has ended; its results stay readable for its retention.",
-            "",
-            "",
-            str(query.state),
-        )
+        return Headline(_end(query), _kept(query), "", str(query.state))
     if query.state == Query.State.PENDING:
         why = query.detail or "Online placement chooses its nodes within a second."
         return Headline("The query waits for a node.", why, "warn", "pending")
@@ -56,6 +53,21 @@ def headline(report: QueryReport) -> Headline:
     return Headline(f"{text}.", _part(report), grade, chip)
 
 
+def _end(query: Query) -> str:
+    """Return when a query ended, and how long it ran."""
+    if query.ended_at is None:
+        return "The query ends with the next routing version."
+    text = f"The query ended {numbers.age(query.ended_at, timezone.now())}"
+    if query.placed_at is None:
+        return f"{text}; it never ran."
+    return f"{text}; it ran for {numbers.duration(query.ended_at - query.placed_at)}."
+
+
+def _kept(query: Query) -> str:
+    kept = numbers.seconds(query.retention_s)
+    return f"Its results stay readable: the windows of the newest {kept} of event time."
+
+
 def _part(report: QueryReport) -> str:
     """Return the part of the query in the work of its node, and the plans that change it."""
     texts = []
@@ -71,7 +83,9 @@ def _part(report: QueryReport) -> str:
 
 
 def tiles(report: QueryReport) -> list[Tile]:
-    """Return the tiles of a query."""
+    """Return the tiles of a query, none after its end: nothing is measured then."""
+    if report.query.state in (Query.State.ENDED, Query.State.ENDING):
+        return []
     latency, unit = _apart(report.latency_ms, ValueUnit.MS)
     size, size_unit = _apart(report.state_bytes, ValueUnit.BYTES)
     grade = str(report.grade) if report.grade in (Grade.BAD, Grade.WARN) else ""

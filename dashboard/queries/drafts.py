@@ -12,8 +12,8 @@ from controlplane.drafts import preview as previews
 from controlplane.drafts.values import Preview
 from controlplane.errors import Invalid, WeirError
 from controlplane.models import Cluster
+from controlplane.numbers import result
 from dashboard.guards import PageRequest, cluster_action
-from dashboard.numbers import result
 from dashboard.queries.forms import form_faults, labels, spec_of
 from dashboard.queries.results import key_text
 from dashboard.responses import refusal_text, render_page

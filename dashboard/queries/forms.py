@@ -19,7 +19,7 @@ from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import SIDES, STREAM
 from controlplane.wire.query_text import QueryText
 from dashboard.forms import moment, words_of
-from dashboard.queries.key_grouping_forms import parameters_of
+from dashboard.queries.key_grouping_forms import parameter_title, parameters_of
 from dashboard.queries.retention_forms import retention_of, retention_values
 
 # The values of a new form: the declared defaults, and a text to begin with.
@@ -45,12 +45,16 @@ _PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*+(?:'|\Z)|\"[^\"]
 
 @dataclass(frozen=True)
 class FormFault:
-    """A fault in the form: its name in the field, the reason, and the line."""
+    """A fault in the form: what it is of in the field, the reason, and the line.
+
+    `is_title`: True if `of` is a title, False if it is a name as written in the field.
+    """
 
     of: str
     why: str
     line: str = ""
     marks: str = ""
+    is_title: bool = False
 
 
 def spec_of(cluster: Cluster, values: Mapping[str, str]) -> QuerySpec:
@@ -173,12 +177,18 @@ def _note(item: QueryField) -> str:
     )
 
 
-def form_faults(fields: Fields) -> dict[str, list[FormFault]]:
-    """Return the faults by field of the form; those of all its other fields are left out."""
+def form_faults(fields: Fields, grouping: str = "") -> dict[str, list[FormFault]]:
+    """Return the faults by field of the form; those of all its other fields are left out.
+
+    `grouping`: the chosen key grouping, whose parameters have their titles.
+    """
     by_field: dict[str, list[FormFault]] = {field: [] for field in FIELDS.values()}
     for name, messages in fields.items():
         field, of = _field(name)
-        if field in by_field:
+        if field == PARAMETERS and of:
+            title = parameter_title(grouping, of)
+            by_field[field] += [FormFault(title, why, is_title=True) for why in messages]
+        elif field in by_field:
             by_field[field] += [_form_fault(of, fault) for fault in messages]
     return by_field
 

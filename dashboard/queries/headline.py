@@ -4,9 +4,9 @@ from django.urls import reverse
 
 from controlplane.catalog.queries import state_counts
 from controlplane.models import Cluster
+from controlplane.numbers import counted
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
-from dashboard.numbers import counted
 
 
 def list_headline(cluster: Cluster) -> Headline:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from algorithms.partitioning.catalog import GROUPINGS, KEY, fields_of
-from algorithms.vocabulary import ParameterField
+from algorithms.vocabulary import ParameterField, title_of_name
 from controlplane.catalog.computations import text_of
 from controlplane.errors import Fields, Invalid
 from controlplane.groupings import PARAMETERS, label_of, route_text
@@ -29,6 +29,12 @@ def parameters_of(values: Mapping[str, str]) -> tuple[dict[str, Any], Fields]:
         faults = {f"{PARAMETERS}.{_last(path)}": why for path, why in invalid.fields.items()}
         return {}, faults
     return {_last(path): value for path, value in given.items()}, {}
+
+
+def parameter_title(grouping: str, name: str) -> str:
+    """Return the title of a parameter of a grouping; of an unknown one the words of its name."""
+    fields = fields_of(grouping) if grouping in GROUPINGS else ()
+    return {field.name: field.title for field in fields}.get(name) or title_of_name(name)
 
 
 def grouping_choices(

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from algorithms.partitioning.catalog import GROUPINGS
+from algorithms.partitioning.planner import PARTITIONING
+from controlplane.numbers import lowered, result
 from controlplane.partitioning.key_report import GroupingReplay, KeyReport
-from dashboard.numbers import result
+from dashboard.plan_names import titled_parameters
 from dashboard.queries.key_rows import Columns, TaskColumn, imbalance_grade
 
 # The heights of charts end at round shares of capacity: these times a power of ten.
@@ -99,8 +101,8 @@ def grouping_charts(report: KeyReport, columns: Columns, limit: float) -> Groupi
 def parameters_text(replay: GroupingReplay) -> str:
     """Return the parameters that differ from their defaults."""
     return ", ".join(
-        name.replace("_", " ") if value is True else f"{name.replace('_', ' ')} {_value(value)}"
-        for name, value in replay.parameters.items()
+        lowered(title) if value is True else f"{lowered(title)} {_value(value)}"
+        for title, value in titled_parameters(PARTITIONING, replay.name, replay.parameters)
     )
 
 

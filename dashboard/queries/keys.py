@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
@@ -15,7 +15,7 @@ from controlplane.catalog.queries import query_by_id, row_of
 from controlplane.models import Cluster, Query
 from controlplane.models.query import LIVE_STATES
 from controlplane.partitioning.key_report import KeyReport, read_key_report
-from controlplane.partitioning.skew_history import SkewPoint
+from controlplane.partitioning.skew_history import SkewPoint, has_history
 from controlplane.partitioning.skew_history import history as skew_history
 from controlplane.planning.adapters import adapters
 from controlplane.policies.store import policy_of
@@ -31,17 +31,20 @@ from dashboard.queries.key_rows import (
     status_of,
     trend_of,
 )
+from dashboard.queries.key_tiles import key_tiles
 from dashboard.queries.views import edges_context
-from dashboard.range_parameters import requested_range
+from dashboard.range_parameters import RANGE_PARAMETERS, requested_range
 from dashboard.responses import render_page
 from dashboard.thresholds import AGE_S
-from dashboard.time_range import TimeRange
+from dashboard.time_range import RANGES, TimeRange
 
 PLANNER: Final = "partitioning"
 # The time range of the history, unless the URL has another one.
 RANGE: Final = "6h"
 # The rows of the table of the history; the chart shows every point.
 HISTORY_ROWS: Final = 30
+# The range of an ended query is so much longer, for its last sample.
+_AFTER_END: Final = timedelta(minutes=1)
 NO_CONTENT: Final = 204
 
 
@@ -49,13 +52,15 @@ NO_CONTENT: Final = 204
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show the keys of a query; the charts are drawn by the browser from `charts`."""
     query = query_by_id(cluster, pk)
-    report, time_range = _report_of(query), _range_of(request)
+    report, time_range = _report_of(query), _range_of(request, query)
     context = {"query": query, "row": row_of(query), "key": text_of(query).key}
     context |= {"span": time_range}
     context |= edges_context(cluster, query) | {"empty": _why_empty(cluster, query, report)}
+    context["has_charts"] = not context["empty"] or has_history(query)
+    if context["has_charts"]:
+        context |= _history_context(cluster, _points(query, time_range))
     if report is not None and not context["empty"]:
         context |= _live_context(cluster, report) | _groupings_context(cluster, report)
-        context |= _history_context(cluster, _points(query, time_range))
         context |= _request_context(cluster)
     return render_page(request, "query_keys.html", context)
 
@@ -92,7 +97,7 @@ def groupings(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def history(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the history in the time range."""
     query = query_by_id(cluster, pk)
-    points = _points(query, _range_of(request))
+    points = _points(query, _range_of(request, query))
     context = {"query": query} | _history_context(cluster, points)
     return render_page(request, "_key_history.html", context)
 
@@ -101,19 +106,26 @@ def history(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the charts of the skew over the time range as JSON."""
     query = query_by_id(cluster, pk)
-    report = _report_of(query)
-    if report is None:
-        return JsonResponse({"figures": {}})
-    columns, time_range = columns_of(report.tasks), _range_of(request)
+    time_range = _range_of(request, query)
+    holds, unit = _largest_share(_report_of(query))
     figures = skew_figures(
         _points(query, time_range),
         {name: info.title for name, info in GROUPINGS.items()},
-        holds=columns.largest / report.records_per_s if report.records_per_s else None,
-        unit=columns.unit,
+        holds=holds,
+        unit=unit,
         limit=policy_of(cluster).watch_skew,
         shown=time_range.milliseconds,
     )
     return JsonResponse({"figures": figures})
+
+
+def _largest_share(report: KeyReport | None) -> tuple[float | None, str]:
+    """Return the share of records that the largest task holds, None if unknown; node or task."""
+    if report is None or not report.tasks:
+        return None, "task"
+    columns = columns_of(report.tasks)
+    holds = columns.largest / report.records_per_s if report.records_per_s else None
+    return holds, columns.unit
 
 
 def _report_of(query: Query) -> KeyReport | None:
@@ -124,8 +136,12 @@ def _report_of(query: Query) -> KeyReport | None:
         return None
 
 
-def _range_of(request: PageRequest) -> TimeRange:
-    return requested_range(request, default=RANGE)
+def _range_of(request: PageRequest, query: Query) -> TimeRange:
+    """Return the requested time range; by default that before now, or before the query's end."""
+    requested = requested_range(request, default=RANGE)
+    if query.ended_at is None or set(RANGE_PARAMETERS) & set(request.GET):
+        return requested
+    return TimeRange(query.ended_at - RANGES[RANGE], query.ended_at + _AFTER_END, "", requested.now)
 
 
 def _points(query: Query, time_range: TimeRange) -> list[SkewPoint]:
@@ -150,16 +166,16 @@ def _why_empty(cluster: Cluster, query: Query, report: KeyReport | None) -> str:
 def _live_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
     """Return the context of the status, the tiles, the bars of keys, and the places of keys."""
     columns, limit = columns_of(report.tasks), policy_of(cluster).watch_skew
-    bars = key_bars(report, columns)
+    bars, status = key_bars(report, columns), status_of(report, columns, limit)
     return {
         "report": report,
         "columns": columns,
-        "status": status_of(report, columns, limit),
+        "status": status,
+        "tiles": key_tiles(report, columns, status, bars, trend_of(report.history)),
         "age_grade": _age_grade(report),
         "bars": bars,
         "places": place_rows(report, columns),
-        "trend": trend_of(report.history),
-        "holds": columns.largest / report.records_per_s if report.records_per_s else None,
+        "holds": _largest_share(report)[0],
         "most_tasks": max(
             (sum(s > 0 for s in key.tasks.values()) for key in report.keys), default=0
         ),

@@ -8,9 +8,9 @@ from operator import itemgetter
 from typing import Any
 
 from controlplane.catalog.query_text import OutputColumn
+from controlplane.numbers import MISSING, percent, result
 from controlplane.results.values import KeyedWindow
 from dashboard.forms import number
-from dashboard.numbers import MISSING, percent, result
 
 # More lines are indistinguishable.
 SHOWN_KEYS = 6

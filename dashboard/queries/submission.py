@@ -87,7 +87,7 @@ def _form(
 
 def _outcome(checked: Checked, values: Mapping[str, str]) -> dict[str, Any]:
     """Return the faults by field, or the columns that the results will have."""
-    faults = form_faults(checked.fields)
+    faults = form_faults(checked.fields, values.get("key_grouping", ""))
     columns = [] if checked.computation is None else output_columns(checked.computation)
     wrong = labels(field for field, messages in faults.items() if messages)
     return {

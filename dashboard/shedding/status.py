@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.numbers import percent
 from controlplane.plans.shedding_input import CostSource
 from controlplane.shedding.report import EdgeDrop, LadderReport, QueryReport, RungReport
 from dashboard.figures.shedding import rung_level
-from dashboard.numbers import percent
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
 
 # Input factors: from 80 % on, short bursts need a rung.

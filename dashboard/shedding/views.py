@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.shedding import activation, arming
-from controlplane.shedding.drill import Drill, run_drill
+from controlplane.shedding.drill import Drill, LeastKept, run_drill
 from controlplane.shedding.feasible import feasible_inputs
 from controlplane.shedding.measured import KeptPart, kept_parts
 from controlplane.shedding.report import LadderReport, ladder_report
@@ -35,6 +36,7 @@ from dashboard.shedding.status import (
     rung_rows,
     status_of,
 )
+from dashboard.shedding.tiles import drill_tiles, ladder_tiles
 from dashboard.thresholds import UNKNOWN
 
 # Minutes for which a rung can be activated, on the page.
@@ -160,11 +162,12 @@ def _set(request: PageRequest, query: Query, values: tuple[float, float], reason
 def _live_context(cluster: Cluster, report: LadderReport) -> dict[str, Any]:
     shown = report.queries[:SHOWN_QUERIES]
     week = kept_parts(cluster, [query.id for query in shown], timezone.now()) if shown else {}
+    factor_grade = UNKNOWN if report.provisional else FACTOR.grade(report.factor)
     return {
         "report": report,
         "status": status_of(report),
+        "tiles": ladder_tiles(report, factor_grade),
         "costs": cost_rows(report),
-        "factor_grade": UNKNOWN if report.provisional else FACTOR.grade(report.factor),
         "rungs": rung_rows(report),
         "queries": [
             (
@@ -204,7 +207,7 @@ def _drill_context(request: PageRequest, cluster: Cluster) -> dict[str, Any]:
         drill = run_drill(cluster, *_range(shown))
     except (Invalid, Conflict) as refusal:
         return context | {"drill_fault": refusal_text(refusal)}
-    return context | {"drill": drill, "least": _least(drill)}
+    return context | {"drill": drill, "drill_tiles": drill_tiles(drill, _least(drill))}
 
 
 def _minute(moment: datetime) -> str:
@@ -219,12 +222,13 @@ def _range(shown: Mapping[str, str]) -> tuple[datetime, datetime]:
     return start, stop
 
 
-def _least(drill: Drill) -> dict[str, Any] | None:
-    if drill.least is None or drill.least.kept >= 1:
+def _least(drill: Drill) -> LeastKept | None:
+    """Return the query that keeps the least, with its name; None if all keep everything."""
+    least = drill.least
+    if least is None or least.kept >= 1:
         return None
-    name = Query.objects.filter(pk=drill.least.query).values_list("name", flat=True).first()
-    return {"name": name, "kept": drill.least.kept, "seconds": drill.least.seconds,
-            "floor": drill.least.floor}  # fmt: skip
+    name = Query.objects.filter(pk=least.query).values_list("name", flat=True).first()
+    return replace(least, name=name or "")
 
 
 def _running(cluster: Cluster) -> list[Query]:

@@ -25,11 +25,11 @@ from controlplane.catalog.characteristics import checked
 from controlplane.catalog.streams import stream_by_id
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Stream
+from controlplane.numbers import result
 from controlplane.topology import characteristics, split_nodes
 from dashboard.dialog_forms import faults_by_field, whole_numbers
 from dashboard.forms import number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.numbers import result
 from dashboard.responses import cluster_change, notify, notify_refusal, render_page
 from dashboard.thresholds import LOAD
 

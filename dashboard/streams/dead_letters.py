@@ -1,5 +1,6 @@
 """Pages of dead letters: list, export, replay and deletion."""
 
+from collections.abc import Collection
 from typing import Final
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -10,6 +11,7 @@ from django.utils.http import urlencode
 from redis.exceptions import RedisError
 
 from controlplane.access.roles import require_operator
+from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
@@ -21,10 +23,14 @@ from controlplane.records.dead_letter_list import (
     exported,
 )
 from controlplane.records.dead_letters import Choice, Replayed
+from controlplane.wire.dead_letters import read_counts
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import require_known
 from dashboard.responses import notify, notify_refusals, render_list
+from dashboard.streams.headline import dead_letters_headline
 
+# A longer list is not read: the list of streams has a filter.
+_SELECTABLE: Final = 200
 FILTERS: Final = ("stream", "reason", "cursor", "limit")
 
 
@@ -36,14 +42,22 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     try:
         filters = DeadLetterFilters.of(cluster, request.GET.dict())
         page = dead_letters_page(cluster, filters)
+        counts = read_counts(redis_client(), cluster.slug)
     except RedisError:
-        filters, page, away = DeadLetterFilters(), DeadLetterPage([]), True
+        filters, page, counts, away = DeadLetterFilters(), DeadLetterPage([]), {}, True
+    chosen = [filters.stream.pk] if filters.stream else []
     context = {
-        "page": page, "filters": filters, "away": away,
-        "reasons": ABOUT.items(),
-        "streams": cluster.streams.order_by("name").values_list("name", flat=True)[:200],
+        "page": page, "filters": filters, "away": away, "reasons": ABOUT.items(),
+        "headline": dead_letters_headline(counts, is_kept=bool(page.rows)),
+        "streams": _stream_names(cluster, {*counts, *chosen}),
     }  # fmt: skip
     return render_list(request, "dead_letters.html", "_dead_letters_table.html", context)
+
+
+def _stream_names(cluster: Cluster, pks: Collection[int]) -> list[str]:
+    """Return the names of streams in their order: those with dead letters can be selected."""
+    streams = cluster.streams.filter(pk__in=pks).order_by("name")
+    return list(streams.values_list("name", flat=True)[:_SELECTABLE])
 
 
 @cluster_page

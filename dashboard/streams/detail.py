@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
+from controlplane.admission.cluster_forecast import cluster_forecast
 from controlplane.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
 from controlplane.admission.outlook import (
     HORIZON,
@@ -23,7 +24,6 @@ from controlplane.admission.stream_report import (
 from controlplane.arrivals import lags
 from controlplane.catalog.streams import StreamRow, stream_by_id
 from controlplane.models import Cluster, Stream, StreamArrivals
-from controlplane.planning.admission.observation import read_input
 from controlplane.policies.store import policy_of
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.records.stream_map import candidates
@@ -77,20 +77,22 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     redirections = redirections_of(stream, SHOWN_REDIRECTIONS)
     figures = rate_figures(outlook, redirections)
     figures |= long_figures(long_outlook_of(stream, outlook), redirections)
-    known = lags(cluster, stream.pk, timezone.now() - LAG_SHOWN, _FIVE_MINUTES)
+    now = timezone.now()
+    start = now - LAG_SHOWN
+    known = lags(cluster, stream.pk, start, _FIVE_MINUTES)
     limit_s = policy_of(cluster).redirect_latency_s
-    return JsonResponse({"figures": figures | lag_figures(known, limit_s)})
+    return JsonResponse({"figures": figures | lag_figures(known, limit_s, (start, now))})
 
 
 def _near_outlook(stream: Stream) -> StreamOutlook | None:
     """Return the outlook of two minutes, or of three periods of a stream with a short period."""
-    given = read_input(stream.cluster)
-    outlook = outlook_of(stream, given=given)
+    forecast = cluster_forecast(stream.cluster)
+    outlook = outlook_of(stream, forecast=forecast)
     period_s = short_period_s(stream, outlook)
     if outlook is None or period_s is None:
         return outlook
     horizon = ceil(PERIODS_AHEAD * period_s / outlook.seconds)
-    return outlook_of(stream, horizon, given) if horizon > HORIZON else outlook
+    return outlook_of(stream, horizon, forecast) if horizon > HORIZON else outlook
 
 
 def _report_context(report: StreamReport) -> dict[str, Any]:

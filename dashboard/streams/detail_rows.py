@@ -5,8 +5,8 @@ from typing import Final
 
 from django.utils import timezone
 
+from controlplane import numbers
 from controlplane.admission.stream_report import StreamReport
-from dashboard import numbers
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile
 from dashboard.thresholds import LOAD
@@ -81,16 +81,23 @@ def tiles(report: StreamReport) -> list[Tile]:
              rate, left if left and left > 0 else None,
              grade="bad" if left is not None and rate is not None and rate > left else ""),
         Tile(f"Share of split node {own.index}", numbers.percent(part), "",
-             f"node at {numbers.percent(own.share)} with {_counted(own.streams, 'stream')}",
+             _share_note(own.share, own.streams),
              f"limit 100 % of {numbers.compact(own.capacity)}/s" if own.capacity else "",
              own.share, 1.0 if own.share is not None else None, grade=shown_grade,
              term="Share of split node"),
         Tile("Above what is left", _exceeded(report), "", _forecast_of(report),
              grade="warn" if _first(report) else ""),
         _lag_tile(report),
-        Tile("Read by", f"{report.reader_count:,}", "queries",
+        Tile("Read by", f"{report.reader_count:,}",
+             "query" if report.reader_count == 1 else "queries",
              f"on {_counted(report.node_count, 'node')}"),
     ]  # fmt: skip
+
+
+def _share_note(share: float | None, streams: int) -> str:
+    """Return the load of the split node and what it reads."""
+    load = "capacity not known" if share is None else f"node at {numbers.percent(share)}"
+    return f"{load}, {_counted(streams, 'stream')}"
 
 
 def _forecast_of(report: StreamReport) -> str:
@@ -107,7 +114,7 @@ def _lag_tile(report: StreamReport) -> Tile:
     """Return the lag of the stream, and the wait of records that its split node has read."""
     lag, own, limit_s = report.lag, report.own, report.policy.redirect_latency_s
     lag_s = None if lag is None else lag.seconds
-    wait = f"then {numbers.milliseconds(own.latency_ms)} in the queue of split node {own.index}"
+    wait = f"then {numbers.milliseconds(own.latency_ms)} at split node {own.index}"
     if lag is not None and lag_s is None:
         return Tile("Lag", numbers.compact(lag.unread), "records", f"none arrive; {wait}")
     shown = "no data" if lag_s is None else numbers.seconds(lag_s)

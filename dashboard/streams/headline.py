@@ -1,11 +1,17 @@
 """The headline of the list of streams."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 from django.db.models import Count, Q, Sum
 from django.urls import reverse
 
 from controlplane.models import Cluster, Drop, Stream
+from controlplane.numbers import compact, counted
+from controlplane.records.dead_letter_list import ABOUT
+from controlplane.wire.dead_letters import Reason
 from dashboard.frame.headline import Headline
-from dashboard.numbers import compact, counted
+from dashboard.thresholds import GOOD, WARN
 
 
 def list_headline(cluster: Cluster) -> Headline:
@@ -24,3 +30,21 @@ def list_headline(cluster: Cluster) -> Headline:
     why = "; ".join(filter(None, parts))
     link = f"{reverse('streams', args=[cluster.slug])}?filter=has:drops" if dropped else ""
     return Headline(what, why, link=link, link_title="Show drop rules" if dropped else "")
+
+
+def dead_letters_headline(counts: Mapping[int, Mapping[Reason, int]], *, is_kept: bool) -> Headline:
+    """Return how many records became dead letters, by reason.
+
+    `counts`: by stream and reason; `is_kept`: whether Weir still keeps some of them.
+    """
+    by_reason: Counter[Reason] = Counter()
+    for reasons in counts.values():
+        by_reason.update(reasons)
+    if not by_reason.total():
+        return Headline("Every record was accepted", "No record became a dead letter so far.", GOOD)
+    what = f"{counted(by_reason.total(), 'records')} of {counted(len(counts), 'streams')} were not"
+    why = "; ".join(f"{ABOUT[reason]}: {count:,}" for reason, count in by_reason.most_common())
+    kept = "" if is_kept else " They were appended again, deleted, or replaced by newer ones."
+    return Headline(
+        f"{what} accepted", f"{why[:1].upper()}{why[1:]}.{kept}", WARN if is_kept else ""
+    )

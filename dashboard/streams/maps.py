@@ -1,11 +1,13 @@
 """Maps on the pages of streams and queries: tiles as SVG, and the form of coordinates."""
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from django.http import HttpResponse
 from redis import RedisError
 
+from controlplane import numbers
 from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.queries import computed_by, query_by_id
 from controlplane.catalog.query_text import output_columns
@@ -17,14 +19,14 @@ from controlplane.records.stream_map import candidates, stream_map, suggested
 from controlplane.results.window_map import window_map
 from controlplane.topology.coordinates import set_coordinates
 from controlplane.wire.errors import LogUnavailable
-from dashboard import numbers
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, render_page
 
 # The side of a tile in the drawing, and the colours between nothing and the most.
 SIDE: Final = 10
 LEVELS: Final = 5
-_TOP: Final = 10
+# Rows of the table of a map.
+_TOP: Final = 120
 _DIGITS: Final = 6
 _DRAWN: Final = ("int", "decimal", "float")
 
@@ -45,11 +47,11 @@ class DrawnTile:
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """A map in the drawing: its tiles, the fullest of them, and the texts of its legend."""
+    """A map in the drawing: its rows of tiles from the north, the fullest tiles, and its legend."""
 
     width: int
     height: int
-    rows: list[DrawnTile]
+    rows: list[list[DrawnTile]]
     top: list[DrawnTile]
     most: str
     range_text: str
@@ -116,10 +118,10 @@ def _drawing(tiles: TileMap | None, unit: str, title: str) -> dict[str, Any]:
     """Return the drawing of a map and its finding as text; an empty one without tiles."""
     if tiles is None:
         return {}
-    rows = [_drawn(tiles, tile, unit) for tile in tiles.tiles]
-    top = sorted(rows, key=lambda row: -row.value)[:_TOP]
+    drawn = [_drawn(tiles, tile, unit) for tile in tiles.tiles]
+    top = sorted(drawn, key=lambda tile: -tile.value)[:_TOP]
     place = tiles.coordinates
-    finding = f"{title}: {len(rows)} tiles with values"
+    finding = f"{title}: {len(drawn)} tiles with values"
     if top:
         finding += f"; the most: {top[0].title}"
     text = (
@@ -127,10 +129,16 @@ def _drawing(tiles: TileMap | None, unit: str, title: str) -> dict[str, Any]:
         f" {place.north} {_edge(tiles.south)} to {_edge(tiles.north)}"
     )
     drawing = DrawnMap(
-        SIDE * tiles.across, SIDE * tiles.up, rows, top, numbers.compact(tiles.most), text,
+        SIDE * tiles.across, SIDE * tiles.up, _rows(drawn), top, numbers.compact(tiles.most), text,
         place.east, place.north, tiles.points, tiles.outside,
     )  # fmt: skip
-    return {"tiles": drawing, "finding": finding}
+    return {"tiles": drawing, "finding": finding, "title": title}
+
+
+def _rows(tiles: list[DrawnTile]) -> list[list[DrawnTile]]:
+    """Return the tiles by row, from the north and from the west."""
+    ordered = sorted(tiles, key=lambda tile: (tile.y, tile.x))
+    return [list(row) for _, row in groupby(ordered, key=lambda tile: tile.y)]
 
 
 def _drawn(tiles: TileMap, tile: Tile, unit: str) -> DrawnTile:

@@ -22,9 +22,11 @@ def _context(headline: Headline) -> dict[str, Headline]:
 
 
 @register.inclusion_tag(_TEMPLATE)
-def page_headline(what: str, why: str = "", grade: str = "") -> dict[str, Headline]:
-    """Show a sentence, its second line and its grade."""
-    return _context(Headline(what, why, grade))
+def page_headline(
+    what: str, why: str = "", grade: str = "", icon: str = "", link: str = "", link_title: str = ""
+) -> dict[str, Headline]:
+    """Show a sentence, its second line, its grade or a drawing instead of that, and a link."""
+    return _context(Headline(what, why, grade, icon=icon, link=link, link_title=link_title))
 
 
 @register.inclusion_tag(_TEMPLATE)

@@ -1,5 +1,6 @@
 """Template filters and tags: numbers with units, ages, levels, links."""
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -11,8 +12,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from controlplane import numbers
 from controlplane.access.audit_folding import FoldedActions
-from dashboard import numbers, thresholds
+from dashboard import thresholds
+from dashboard.browser_names import browser_name
 from dashboard.templatetags.design import chip
 
 register = template.Library()
@@ -56,16 +59,20 @@ def utc(moment: datetime | None) -> SafeString | str:
     )
 
 
+register.filter("browser_name", browser_name)
+
+
+@register.filter
+def json_text(value: object) -> str:
+    """Return a stored value as JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 @register.filter
 def state(word: str) -> SafeString:
-    """Return a state as a word with the colour of its level."""
-    grade = thresholds.STATES.get(word, thresholds.UNKNOWN)
-    return format_html('<span class="chip {}">{}</span>', grade, word)
-
-
-@register.filter
-def state_chip(word: str) -> SafeString:
-    """Return a state as a chip with the colour of its level."""
+    """Return a state as a chip with the colour and the shape of its level."""
+    if word in thresholds.STATE_CHIPS:
+        return chip(word, *thresholds.STATE_CHIPS[word])
     return chip(word, thresholds.STATES.get(word, ""))
 
 
@@ -76,9 +83,9 @@ def counted(number: int, things: str) -> str:
 
 
 @register.filter
-def last_part(name: str) -> str:
-    """Return the part of a name after its last dot."""
-    return name.rpartition(".")[2]
+def lowered(text: str) -> str:
+    """Return a title as a clause: with a small first letter."""
+    return numbers.lowered(text)
 
 
 @register.filter

@@ -1,6 +1,7 @@
 // What a chart gives to those who do not see it, or use no pointer: role, label, keys, and a table.
 
 import { announce } from "./connection.js";
+import { significant } from "./format.js";
 
 const TABLE_ROWS = 120;
 const FAR = 10;
@@ -27,16 +28,23 @@ export function addTable(element, title, rows) {
   region.weirFill = () => region.replaceChildren(drawTable(rows()));
   region.setAttribute("role", "region");
   region.setAttribute("aria-label", `${title || "Chart"} as a table`);
+  element.after(region);
+  addTableButton(element, region.id, title, false, (open) => open && region.weirFill());
+  return region;
+}
+
+/** Add the button that shows and hides the table with an id; `changed` is called with its state. */
+export function addTableButton(element, id, title, open, changed) {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "button quiet small", innerHTML: ICON });
-  for (const [name, value] of [["aria-expanded", "false"], ["aria-controls", region.id], ["aria-label", `Show ${title || "the chart"} as a table`]]) button.setAttribute(name, value);
+  for (const [name, value] of [["aria-expanded", String(open)], ["aria-controls", id], ["aria-label", `Show ${title || "the chart"} as a table`]]) button.setAttribute(name, value);
   button.addEventListener("click", () => {
+    // A refresh of the part may have replaced the table.
+    const region = document.getElementById(id);
     region.hidden = !region.hidden;
     button.setAttribute("aria-expanded", String(!region.hidden));
-    if (!region.hidden) region.weirFill();
+    changed(!region.hidden);
   });
   placeOf(element).append(button);
-  element.after(region);
-  return region;
 }
 
 function titleOf(element) {
@@ -62,7 +70,7 @@ const isTime = (element) => element.layout?.xaxis?.type === "date";
 
 function number(value) {
   if (typeof value !== "number") return value === null || value === undefined ? "–" : String(value);
-  return Number.isFinite(value) ? value.toLocaleString("en-US", { maximumSignificantDigits: 4 }) : "–";
+  return Number.isFinite(value) ? significant(value, 4) : "–";
 }
 
 function place(element, x) {
@@ -136,7 +144,8 @@ function step(element, event) {
   const line = Math.min(lines.length - 1, Math.max(0, at.line + (turn ?? 0)));
   const [trace, curve] = lines[line];
   const count = trace.z ? trace.z.length * trace.z[0].length : indices(trace).length;
-  const from = at.place ?? count - 1 - (move ?? 0);
+  // The first key shows the newest point; Home and End go to their point from anywhere.
+  const from = at.place ?? (Number.isFinite(move) ? count - 1 - move : count - 1);
   const next = Math.min(count - 1, Math.max(0, from + (move ?? 0) * (event.shiftKey ? FAR : 1)));
   element.weirPoint = { line, place: next };
   hover(element, trace, curve, next);

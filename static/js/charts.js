@@ -4,11 +4,14 @@
 
 import { makeAccessible } from "./chart-access.js";
 import { extendLines, rememberLines } from "./deltas.js";
-import { format } from "./format.js";
+import { format, significant } from "./format.js";
+import { placeLabels, plotSize } from "./limit-labels.js";
 import { isPaused } from "./range.js";
 import { Pace, SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
+// The widths of a letter of a mark, and of what is left and right of the plot, at most.
+const [LETTER_PX, AXES_PX] = [6.5, 130];
 const KEPT_DELAYS = 2000;
 const MOST_MARKS = 300;
 // Labels at the ends of lines are so far apart, in parts of the height.
@@ -16,8 +19,9 @@ const LABELS_APART = 0.07;
 // A limit of more times the highest value is out of the picture: the chart names it above.
 const FAR = 2.5;
 const SPARE = 1.15;
-// A live axis ends so much after the newest sample: room for the next ones.
-const AHEAD_PART = 1 / 40;
+// A live axis ends so much after the newest sample: room for the next ones. Each time that it is
+// used up Plotly draws the whole chart, with code that Chromium compiles further after many calls.
+const AHEAD_PART = 1 / 15;
 const AHEAD_MS = 15e3;
 
 export class ChartBoard {
@@ -37,6 +41,7 @@ export class ChartBoard {
   load(answer) {
     this.figures = answer.figures;
     this.live = answer.live;
+    this.missing = answer.missing;
     this.range = { start: answer.start, end: answer.end };
     this.window = new SampleWindow(answer.end - answer.start, answer.resolution, Object.keys(answer.columns));
     this.window.load(rowsOf(answer.columns));
@@ -132,18 +137,19 @@ export class ChartBoard {
     if (!figure) return;
     const range = this.live ? liveRange(this.range, this.window.last) : this.range;
     if (samples.length) delete element.dataset.waiting;
-    else element.dataset.waiting = this.live ? "No samples in this time range yet. The first comes with the next micro-batch." : "No samples are stored for this time range.";
+    else element.dataset.waiting = this.missing;
     const top = topOf(figure, samples);
     for (const trace of figure.data) fillTrace(trace, samples, top, range);
-    for (const trace of figure.data.filter(({ meta }) => meta?.marks)) fillMarks(trace, [...this.marks.values()], range);
+    for (const trace of figure.data.filter(({ meta }) => meta?.marks)) fillMarks(trace, [...this.marks.values()], range, element.clientWidth - AXES_PX);
     const { layout } = figure;
     layout.xaxis.range = [range.start, range.end];
     layout.yaxis.range = [figure.layout.meta.floor && !samples.length ? 0 : lowOf(figure), top];
-    layout.annotations = farLimits(layout, top);
+    layout.annotations = [...farLimits(layout, top), ...nearLimits(figure, top, element)];
     layout.datarevision = (layout.datarevision ?? 0) + 1;
-    const shown = themed(figure, tokenReader());
+    const shapes = layout.shapes.map(({ label, ...shape }) => shape);
+    const shown = themed({ ...figure, layout: { ...layout, shapes } }, tokenReader());
     this.plotly.react(element, shown.data, shown.layout, shown.config).then(() => {
-      rememberLines(element, samples.length);
+      rememberLines(element, samples.at(-1)?.t);
       makeAccessible(element, findingOf(figure, samples));
       if (element.weirDrawn) return;
       element.weirDrawn = true;
@@ -207,14 +213,30 @@ function fillEnds(trace, samples, top, range, scaled) {
   trace.text = labels.map(({ text }) => text && ` ${text}`);
 }
 
-function fillMarks(trace, marks, range) {
+function fillMarks(trace, marks, range, width) {
   const shown = marks.filter(({ t }) => t >= range.start && t <= range.end).sort((a, b) => a.t - b.t);
   trace.x = shown.map(({ t }) => t);
   trace.y = shown.map(() => 1);
-  trace.text = shown.map(({ label }) => label);
+  trace.text = markWords(shown, range, width);
   trace.customdata = shown.map(({ label, text, url }) => [label, text, url]);
   trace.error_y.array = shown.map(() => 0);
   trace.error_y.arrayminus = shown.map(() => 1);
+}
+
+// A name that another one would cover is only its sign, or nothing; plans go before exceeded limits.
+function markWords(marks, range, width) {
+  const taken = [];
+  const fits = (t, text) => {
+    const [middle, half] = [((t - range.start) / (range.end - range.start)) * width, (LETTER_PX * (text.length + 1)) / 2];
+    if (taken.some(([left, right]) => middle - half < right && middle + half > left)) return false;
+    taken.push([middle - half, middle + half]);
+    return true;
+  };
+  const words = new Map();
+  for (const mark of [...marks].sort((a, b) => a.label.startsWith("!") - b.label.startsWith("!"))) {
+    words.set(mark, [mark.label, mark.label[0]].find((text) => fits(mark.t, text)) ?? "");
+  }
+  return marks.map((mark) => words.get(mark));
 }
 
 function valuesOf(figure, samples) {
@@ -237,12 +259,19 @@ function farLimits(layout, top) {
   }));
 }
 
+// A limit within the axis has its name where the fewest points are.
+function nearLimits({ data, layout }, top, element) {
+  const labels = layout.shapes.filter(({ label, y0 }) => label && y0 <= top).map(({ label, y0 }) => ({ text: label.text, y: y0, font: label.font }));
+  const lines = data.filter(({ meta, visible }) => meta?.field && visible !== false);
+  return placeLabels(labels, lines, { x: layout.xaxis.range, y: layout.yaxis.range, ...plotSize(layout.margin, element) });
+}
+
 function findingOf(figure, samples) {
   const lines = figure.data.filter(({ meta, visible }) => meta?.field && visible !== false);
   const parts = lines.map(({ name, meta, y }) => {
     const known = y.filter(Number.isFinite);
     if (!known.length) return `${name}: no data`;
-    const write = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+    const write = (value) => significant(value, 3);
     return `${name} from ${write(Math.min(...known))} to ${write(Math.max(...known))}${meta.scale ? " s" : ""}`;
   });
   const limits = figure.layout.shapes.filter(({ label }) => label).map(({ label }) => label.text);

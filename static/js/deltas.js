@@ -1,8 +1,8 @@
 // New points at the ends of lines that Plotly has drawn: the path grows by what is new, and nothing
 // is laid out again. Plotly draws the whole chart when the axis must move.
 
-/** Remember the paths of the lines as they were drawn from so many samples. */
-export function rememberLines(element, count) {
+/** Remember the paths of the lines as they were drawn; `last`: the moment of their last sample. */
+export function rememberLines(element, last) {
   const lines = new Map();
   for (const group of element.querySelectorAll(".scatterlayer .trace")) {
     const { meta } = group.__data__?.[0]?.trace ?? {};
@@ -13,15 +13,19 @@ export function rememberLines(element, count) {
     const cut = drawn.lastIndexOf("L");
     lines.set(meta.field, { path, kept: cut > 0 ? drawn.slice(0, cut) : drawn, scale: meta.scale ?? 1 });
   }
-  element.weirLines = { lines, count };
+  element.weirLines = { lines, last };
 }
 
 /** Return whether the newest samples could be added to the lines as they are drawn. */
 export function extendLines(element, samples, fields) {
-  const { lines, count } = element.weirLines ?? {};
+  const { lines, last } = element.weirLines ?? {};
   const { xaxis, yaxis } = element._fullLayout ?? {};
-  if (!lines || !xaxis || !yaxis || !count || samples.length < count) return false;
-  const tail = samples.slice(count - 1);
+  if (!lines || !xaxis || !yaxis || last === undefined) return false;
+  // By moment, not by number: as samples come, the oldest ones leave the window.
+  let start = samples.length;
+  while (start > 0 && samples[start - 1].t >= last) start -= 1;
+  const tail = samples.slice(start);
+  if (tail[0]?.t !== last) return false;
   const drawn = [];
   for (const field of fields) {
     const line = lines.get(field);

@@ -61,7 +61,8 @@ function start() {
   });
   // Before the keys of the time range: an open panel takes Esc everywhere, arrows inside of it.
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select")) return;
+    // A focused drawing steps through its points.
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, [data-drawn]")) return;
     const place = panel().firstElementChild ? panel() : document.querySelector(".explain-page");
     if (!place) return;
     if (event.key === "Escape" && place === panel() && !document.querySelector("[popover]:popover-open")) {

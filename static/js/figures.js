@@ -1,6 +1,7 @@
 // Figures that are asked for whole: those of a proposal and its steps, those of a query's results.
 
 import { makeAccessible } from "./chart-access.js";
+import { withPlacedLimits } from "./limit-labels.js";
 import { themed } from "./theme.js";
 
 const AGAIN_MS = 2000;
@@ -18,14 +19,19 @@ function panel(host, name) {
 function draw(host, figures) {
   host.weirFigures = figures;
   for (const element of host.querySelectorAll("[data-figure]")) {
-    if (!(element.dataset.figure in figures)) makeAccessible(element, element.dataset.waiting);
+    if (element.dataset.figure in figures) continue;
+    // What was asked for and is not there is not loading.
+    const { missing, waiting } = element.dataset;
+    const words = missing ?? (waiting === "Loading" ? "No data yet" : waiting);
+    if (words) element.dataset.waiting = words;
+    makeAccessible(element, element.dataset.waiting);
   }
   for (const [name, figure] of Object.entries(figures)) {
     const found = [...host.querySelectorAll("[data-figure]")].find((element) => element.dataset.figure === name);
     const element = found ?? (host.dataset.each ? panel(host, name) : null);
     if (!element) continue;
     delete element.dataset.waiting;
-    const { data, layout, config } = themed(figure);
+    const { data, layout, config } = themed({ ...figure, layout: withPlacedLimits(figure, element) });
     window.Plotly.react(element, data, layout, config).then(() => {
       makeAccessible(element, figure.layout.meta?.finding);
       element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true }));

@@ -67,3 +67,11 @@ document.addEventListener("change", async ({ target }) => {
   field.value = await target.files[0].text();
   target.value = "";
 });
+
+// The example replaces an empty description only: what is written there stays.
+document.addEventListener("click", ({ target }) => {
+  if (!target.matches("[data-inserts]")) return;
+  const field = document.getElementById(target.dataset.into);
+  if (!field.value.trim()) field.value = document.getElementById(target.dataset.inserts).textContent;
+  field.focus();
+});

@@ -1,9 +1,18 @@
-// Numbers as an operator reads them; dashboard/numbers.py writes them the same way.
+// Numbers as an operator reads them; controlplane/numbers.py writes them the same way.
 
 const MISSING = "–";
 const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
-const grouped = (value, digits = 0) =>
-  value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+// Formats are kept: toLocaleString makes one for each number, which took half of the scripts' time.
+const writers = (option) => {
+  const known = new Map();
+  return (value, digits = 0) => {
+    if (!known.has(digits)) known.set(digits, new Intl.NumberFormat("en-US", option(digits)));
+    return known.get(digits).format(value);
+  };
+};
+const grouped = writers((digits) => ({ minimumFractionDigits: digits, maximumFractionDigits: digits }));
+/** Return a number with at most so many significant digits: 1,230. */
+export const significant = writers((digits) => ({ maximumSignificantDigits: digits }));
 const missing = (value) => value === null || value === undefined || Number.isNaN(value);
 
 export const format = {
@@ -21,12 +30,12 @@ export const format = {
   ratio: (value) => (missing(value) ? MISSING : value.toFixed(2)),
   percent(value) {
     if (missing(value)) return MISSING;
-    const scaled = 100 * value;
-    return `${scaled.toFixed(Math.abs(scaled) >= 9.95 ? 0 : 1)} %`;
+    const scaled = Math.round(1e11 * value) / 1e9;
+    return `${grouped(scaled, Math.abs(scaled) >= 9.95 || Number.isInteger(scaled) ? 0 : 1)} %`;
   },
   milliseconds(value) {
     if (missing(value)) return MISSING;
-    return value < 10000 ? `${grouped(value)} ms` : `${grouped(value / 1000, 1)} s`;
+    return value < 1000 ? `${grouped(value)} ms` : `${grouped(value / 1000, 1)} s`;
   },
   whole: (value) => (missing(value) ? MISSING : String(value)),
 };

@@ -11,6 +11,8 @@ import { chooseTheme, markTheme } from "./theme.js";
 const TICK_MS = 1000;
 // Parts that were rendered with the page are not refreshed at once.
 const FIRST_REFRESH_MS = 5000;
+// More than htmx takes to settle a part.
+const SETTLED_MS = 60;
 
 function startAges() {
   setInterval(() => {
@@ -146,6 +148,19 @@ function startChoices() {
   show();
 }
 
+// Drawings come with a page or with a part of it; most pages have none.
+function startDrawings() {
+  const equip = async (root) => {
+    if (root.querySelector("[data-drawn]")) (await import("./drawings.js")).equipDrawings(root);
+  };
+  equip(document);
+  // Until it settles, htmx gives an element the attributes of the one that it replaces.
+  document.body.addEventListener("htmx:afterSwap", (event) => {
+    const root = event.detail.target.parentElement ?? document;
+    setTimeout(() => equip(root), SETTLED_MS);
+  });
+}
+
 markTheme();
 startAges();
 startRefreshGuard();
@@ -156,6 +171,7 @@ startSelection();
 startFilling();
 startSummaries();
 startChoices();
+startDrawings();
 startTerms();
 startPalette();
 startKeys();

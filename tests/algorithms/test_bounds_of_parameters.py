@@ -1,28 +1,12 @@
 """Every parameter of every planner, key grouping and experiment is bounded where it is declared."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from algorithms.experiments import EXPERIMENTS
-from algorithms.partitioning.catalog import GROUPINGS
-from algorithms.registry import PLANNERS
 from algorithms.vocabulary import Parameters, parameter
-
-
-def declarations() -> Iterator[tuple[str, type[Any]]]:
-    """Yield every class of parameters with its place."""
-    for planner in PLANNERS:
-        yield planner.name, planner.problem
-        for algorithm in planner.algorithms:
-            yield f"{planner.name}/{algorithm.name}", algorithm.parameters
-    for name, grouping in GROUPINGS.items():
-        yield f"key grouping {name}", grouping.parameters
-    for name, experiments in EXPERIMENTS.items():
-        for experiment in experiments:
-            yield f"{name}:{experiment.name}", experiment.parameters
+from tests.support.parameters import declarations
 
 
 def test_every_number_has_bounds_and_every_text_has_choices() -> None:

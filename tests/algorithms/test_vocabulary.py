@@ -11,10 +11,13 @@ from algorithms.vocabulary import Parameters, parameter
 
 
 def test_fields_describe_themselves() -> None:
-    """A form needs name, type, default, unit, help and range, and nothing else."""
+    """A form needs name, title, type, default, unit, help and range, and nothing else."""
     nu, alpha = LeastSource.fields()
     assert (nu.name, nu.type, nu.default, nu.minimum, nu.maximum) == ("nu", float, 0.05, 0.0, 10.0)
     assert (alpha.name, alpha.unit, alpha.default) == ("alpha", "queries", 10.0)
+    assert [(nu.title, nu.letter), (alpha.title, alpha.letter)] == [
+        ("Slack of the load", "nu"), ("Absolute slack", "alpha"),
+    ]  # fmt: skip
 
 
 def test_what_is_left_out_takes_its_default() -> None:

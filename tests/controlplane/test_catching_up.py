@@ -62,7 +62,7 @@ def test_loads_are_those_of_arriving_records() -> None:
 
 
 def test_no_plan_is_requested_while_a_backlog_is_worked_off() -> None:
-    reading = Reading(0.9, 0.2, "Imbalance 90%", trouble=True)
+    reading = Reading(0.9, 0.2, "Imbalance 90 %", trouble=True)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     situation = Situation(
         runs=True, age_s=1.0, trigger_ms=TRIGGER_MS, catching_up=catching_up(BACKLOG, TRIGGER_MS)

@@ -12,33 +12,39 @@ from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster, MetricSample, Proposal
 from controlplane.proposals import computation, requests
 from tests.support import cluster as made
+from tests.support.prepared import prepared, prepared_actor
 
 
 @pytest.fixture
 def operator(db: None, redis_url: str) -> Actor:
     """A person who may change things."""
-    return made.actor("operator")
+    return prepared_actor("operator")
 
 
 @pytest.fixture
 def approver(db: None, redis_url: str) -> Actor:
     """A person who may decide on plans."""
-    return made.actor("approver")
+    return prepared_actor("approver")
 
 
 @pytest.fixture
 def viewer(db: None, redis_url: str) -> Actor:
     """A person who may look."""
-    return made.actor("viewer")
+    return prepared_actor("viewer")
 
 
 @pytest.fixture
 def sf(operator: Actor) -> Cluster:
     """Four nodes, six streams, three running queries, five samples."""
+    cluster = prepared("placed", lambda: _placed(operator), operator.user.pk)
+    add_samples(cluster, 5)
+    return cluster
+
+
+def _placed(operator: Actor) -> Cluster:
     cluster = made.small_cluster(operator)
     made.placed(operator, cluster, {"a": ["s0"], "b": ["s0", "s1"], "c": ["s5"]})
     cluster.refresh_from_db()
-    add_samples(cluster, 5)
     return cluster
 
 
@@ -70,8 +76,12 @@ def sample(t: int, **changed: Any) -> dict[str, Any]:
 @pytest.fixture
 def ready(operator: Actor, sf: Cluster) -> Proposal:
     """A proposal that is computed and waits."""
+    return prepared("ready", lambda: _computed(operator, sf), operator.user.pk, sf.pk)
+
+
+def _computed(operator: Actor, cluster: Cluster) -> Proposal:
     # With the slack of 1 a node may host floor(2 * 3 / 4) = 1 query.
-    proposal = requests.request(operator, sf, "mms", {"nu": 1.0})
+    proposal = requests.request(operator, cluster, "mms", {"nu": 1.0})
     computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "ready", proposal.error

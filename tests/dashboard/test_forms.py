@@ -14,12 +14,14 @@ class Mixed(Parameters):
     """One parameter of each kind."""
 
     flag: bool = parameter(default=True, help="Yes or no.")
-    rule: str = parameter("mms", help="One of two.", choices=("ic", "mms"))
+    rule: str = parameter("mms", help="One of two.", choices={"ic": "IC", "mms": "MMS"})
     limit: int | None = parameter(
         None, unit="queries", help="None is no limit.", minimum=1, maximum=100
     )
     sweeps: int = parameter(1_000_000, help="How many moves.", minimum=0, maximum=2_000_000)
-    share: float = parameter(0.123456789, help="How much.", minimum=-1.0, maximum=1.0)
+    share: float = parameter(
+        0.123456789, title="Free part", letter="f", help="How much.", minimum=-1.0, maximum=1.0
+    )
 
 
 def fields() -> list[ParameterField]:
@@ -43,11 +45,19 @@ def test_defaults_sent_back_are_the_defaults() -> None:
 def test_each_kind_has_its_input() -> None:
     html = rendered({})
     assert '<input id="p-flag" name="flag" type="checkbox" value="true" checked' in html
-    assert '<option value="mms" selected>mms</option>' in html
-    assert '<option value="ic">ic</option>' in html
+    assert '<option value="mms" selected>MMS</option>' in html
+    assert '<option value="ic">IC</option>' in html
     assert 'name="limit" inputmode="decimal" value=""' in html
     assert 'name="sweeps" inputmode="decimal" value="1000000"' in html
     assert '<span class="unit">queries</span>' in html
+
+
+def test_labels_are_titles_and_hints_have_the_letter_of_the_paper() -> None:
+    html = rendered({})
+    assert '<label for="p-share">Free part</label>' in html
+    assert "How much. In the paper: f." in html
+    assert '<label for="p-sweeps">Sweeps</label>' in html
+    assert html.count("In the paper") == 1
 
 
 def test_what_was_sent_stays_in_the_inputs_beside_its_faults() -> None:

@@ -19,15 +19,16 @@ from tests.support import cluster as made
 from tests.support.pages import page_world
 
 GLOSSARY: Final = Path(__file__).parents[2] / "docs/glossary.md"
-# Labels of numbers that are no measures: counts of things that the page names, positions,
+# Labels of numbers that are no measures: counts and sizes of things that the page names, positions,
 # moments, values beside a measure that has its label in the same row, and columns of people.
 _PLAIN: Final = {
     "Actions", "As proposed", "Approved", "Attempts", "Batch", "Before", "Computed", "Computed by",
     "Difference", "Duration", "Expected for applied", "Failures", "Failures in succession", "For",
     "Index", "Limit", "Live queries", "Measured", "Measured, 1 h", "Newest message", "No.", "Now",
-    "Now records/s", "Number", "Per second", "Plans", "Position", "Queries", "Read",
-    "Records lost", "Running sum", "Starts within s", "State", "Status", "Steps", "Streams", "Sum",
-    "Takes", "Takes at most s", "Times", "Took", "Value", "Waiting", "Will happen", "± µs",
+    "Now records/s", "Number", "Oldest waits", "Per second", "Plans", "Position", "Queries",
+    "Read", "Records lost", "Running sum", "Size", "Starts within s", "State", "Status", "Steps",
+    "Streams", "Sum", "Takes", "Takes at most s", "Times", "Took", "Value", "Waiting",
+    "Waiting tasks", "Will happen", "± µs",
 }  # fmt: skip
 _TILE: Final = re.compile(
     r'class="tile\b[^>]*>\s*<span class="name">(.*?)</span>\s*<span class="value"', re.DOTALL

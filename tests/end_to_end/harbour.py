@@ -3,7 +3,6 @@
 The test of restarts and `python -m benchmarks.availability.recovery` use it.
 """
 
-import json
 import os
 import signal
 import time
@@ -16,7 +15,7 @@ from typing import Any, Final
 import httpx
 
 from tests.end_to_end.gauges import CLUSTER, Coast, cluster_document
-from tests.end_to_end.surviving import told
+from tests.end_to_end.surviving import assert_applied_once
 from tests.end_to_end.weir_processes import WeirProcesses, send_signal
 from tests.support.running_weir import RunningWeir
 
@@ -44,15 +43,6 @@ _PLAN: Final[dict[str, Any]] = {
     "planner": "mixed",
     "parameters": {"count": QUERIES, "share": 0.5},
 }
-_PUBLISHED: Final = """
-import json
-from controlplane.models import AuditEntry, RoutingVersion
-versions = RoutingVersion.objects.filter(proposal={pk}).order_by("version")
-audit = AuditEntry.objects.filter(object="proposal {pk}").order_by("id")
-print(json.dumps(dict(
-    operations=[op for row in versions for op in row.ops],
-    audit=list(audit.values_list("action", flat=True)))))
-"""
 
 
 def harbour_document() -> dict[str, Any]:
@@ -234,12 +224,8 @@ class Harbour(Coast):
         assert row["state"] == "done"
         starts = [step["first"] for step in steps]
         assert starts == [0, *(step["stop"] for step in steps)][:-1]
-        published = json.loads(told(self.weir, _PUBLISHED.format(pk=proposal)))
-        operations = [json.dumps(op, sort_keys=True) for op in published["operations"]]
-        assert len(operations) == len(set(operations)) == sum(step["applied"] for step in steps)
         assert steps[-1]["stop"] == row["action_count"]
-        verbs = [action for action in published["audit"] if action != "proposal.request"]
-        assert len(verbs) == len(set(verbs)), verbs
+        assert_applied_once(self.weir, proposal, steps)
 
     def is_right(self) -> bool:
         """Return whether a sample of the queries has the results of the records."""

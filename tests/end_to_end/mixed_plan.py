@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
+from playwright.sync_api import Error as BrowserError
 from playwright.sync_api import Page
 
 from tests.support.running_weir import RunningWeir
@@ -17,6 +18,7 @@ from tests.support.running_weir import RunningWeir
 API = "/api/v1/clusters/sf"
 CLI = "from controlplane.cli.main import main; raise SystemExit(main())"
 MINUTES = 5 * 60.0
+FAILED = ("failed", "stale", "superseded")
 State = dict[str, Any]
 
 
@@ -51,9 +53,22 @@ def wait_for(page: Page, proposal: int, *states: str) -> Any:
     """Wait until the proposal is in one of these states, and return it."""
     deadline = time.monotonic() + MINUTES
     while (row := read(page, f"proposals/{proposal}"))["state"] not in states:
-        assert row["state"] not in ("failed", "stale", "superseded"), (row["error"], row["drift"])
+        assert row["state"] not in FAILED, (row["error"], row["drift"])
         assert time.monotonic() < deadline, row
         time.sleep(0.5)
+    return row
+
+
+def wait_through_restarts(page: Page, proposal: int, state: str) -> Any:
+    """Wait until the proposal is in a state while processes restart, and return it."""
+    deadline, row = time.monotonic() + MINUTES, None
+    while row is None or row["state"] != state:
+        assert time.monotonic() < deadline, row
+        time.sleep(0.5)
+        with suppress(BrowserError):
+            answer = page.request.get(f"{API}/proposals/{proposal}")
+            row = answer.json() if answer.ok else None
+            assert row is None or row["state"] not in FAILED, row["error"]
     return row
 
 

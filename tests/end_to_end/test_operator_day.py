@@ -3,15 +3,16 @@
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, expect
 
 from controlplane.runtime.java import wheel_home
+from tests.end_to_end.cable import Cable
 from tests.end_to_end.joining import Place, read, settled, submit_sides_and_join
 from tests.end_to_end.mixed_plan import (
     API,
@@ -20,10 +21,13 @@ from tests.end_to_end.mixed_plan import (
     state_of,
     wait_for,
     wait_for_steps,
+    wait_through_restarts,
     weir_prints,
 )
 from tests.end_to_end.mixed_plan import read as read_api
 from tests.end_to_end.policy_changes import change_policy
+from tests.end_to_end.surviving import assert_applied_once
+from tests.end_to_end.weir_processes import COMMANDS, WeirProcesses, undeclared
 from tests.support.running_weir import RunningWeir
 
 logger = logging.getLogger(__name__)
@@ -36,6 +40,13 @@ DELAYS = 5
 OUTAGE_MS = 8_000
 # Windows and cars that were on both sides: enough that no luck makes them right.
 JOINED = 50
+# Of ended and of new queries.
+TOLERANCES = ("tolerated_ended", "tolerated_new")
+# The actions of a mixed plan.
+KINDS = {
+    "move_tasks", "assign_stream", "set_drop_rule", "set_key_grouping", "set_node_active",
+    "set_task_count",
+}  # fmt: skip
 VERSION = "select routing_version from controlplane_cluster where slug = 'sf'"
 BATCH = "select last_batch from controlplane_cluster where slug = 'sf'"
 NEWEST_RATE = """() => {
@@ -46,6 +57,14 @@ NEWEST_RATE = """() => {
 ROUTING_VERSION = """() => Number(
   document.getElementById('routing-version').textContent.replace(/\\D/g, '')
 )"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_split_nodes(weir: RunningWeir) -> Iterator[None]:
+    """Mixed plans redirect a stream: a split node that is hardly used stays open."""
+    change_policy(weir, close_split_nodes=False)
+    yield
+    change_policy(weir, close_split_nodes=True)
 
 
 def wait_until(page: Page, script: str, reached: Callable[[Any], bool], seconds: float = 60) -> Any:
@@ -230,17 +249,14 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
     expect(page.get_by_text("Key grouping").first).to_be_visible()
 
 
-def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, page: Page) -> None:
+def test_a_mixed_plan_is_stopped_and_rolled_back(weir: RunningWeir, page: Page) -> None:
     """On the real pipeline; after the rollback every object is as before."""
     page.goto("/")
     first = post(page, "proposals", {"planner": "mixed"})["id"]
     row = wait_for(page, first, "ready")
     actions = actions_of(page, first)
     kinds = {one["kind"] for one in actions}
-    assert kinds == {
-        "move_tasks", "assign_stream", "set_drop_rule", "set_key_grouping", "set_node_active",
-        "set_task_count",
-    }  # fmt: skip
+    assert kinds == KINDS
     before = state_of(weir, actions)
     post(page, f"proposals/{first}/approve", {"seal": row["seal"]})
     wait_for(page, first, "executing")
@@ -253,14 +269,32 @@ def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, pag
     post(page, f"proposals/{first}/roll-back", {"seal": row["seal"], "reason": "half is enough"})
     wait_for(page, first, "rolled back")
     assert state_of(weir, actions) == before
-    second = post(page, "proposals", {"planner": "mixed"})["id"]
-    row = wait_for(page, second, "ready")
-    post(page, f"proposals/{second}/approve", {"seal": row["seal"]})
-    wait_for(page, second, "done")
-    execution = wait_for_steps(page, second, 1)
-    done = actions_of(page, second)
+
+
+def test_a_mixed_plan_survives_the_death_of_each_process(weir: RunningWeir, page: Page) -> None:
+    """All are killed (-9) at once while it is executed; nothing is lost or applied twice."""
+    assert undeclared() == set()
+    page.goto("/")
+    usual = read_api(page, "policy")
+    # The reports that wait meanwhile arrive at once; at night a steady stream is within defaults.
+    change_policy(weir, **dict.fromkeys(TOLERANCES, 1.0), tolerated_rates=10.0)
+    number = post(page, "proposals", {"planner": "mixed"})["id"]
+    row = wait_for(page, number, "ready")
+    post(page, f"proposals/{number}/approve", {"seal": row["seal"]})
+    wait_for(page, number, "executing")
+    wait_for_steps(page, number, 1)
+    # A page would report in its console that nobody answers.
+    page.goto("about:blank")
+    processes = WeirProcesses(weir)
+    for name in COMMANDS:
+        while not processes.kill(name):
+            time.sleep(0.1)
+    wait_through_restarts(page, number, "done")
+    execution, done = wait_for_steps(page, number, 1), actions_of(page, number)
     assert execution["applied"] + execution["skipped"] == len(done)
-    assert {one["kind"] for one in done if one["status"] == "applied"} == kinds
+    assert {one["kind"] for one in done if one["status"] == "applied"} == KINDS
+    assert_applied_once(weir, number, execution["step_rows"])
+    change_policy(weir, **{name: usual[name] for name in (*TOLERANCES, "tolerated_rates")})
 
 
 def test_chart_follows_a_telemetry_row_within_a_second(page: Page) -> None:
@@ -270,27 +304,6 @@ def test_chart_follows_a_telemetry_row_within_a_second(page: Page) -> None:
     logger.info("chart delay, p95 of %d: %.0f ms", len(delays), quantiles(delays, n=20)[-1])
     # A bound that only a broken path breaks; the measured figure is in docs/benchmarks.md.
     assert median(delays) < 5000
-
-
-class Cable:
-    """The socket's cable, which a test can pull and plug in again."""
-
-    def __init__(self, page: Page) -> None:
-        self.plugged = True
-        self.sockets: list[WebSocketRoute] = []
-        page.route_web_socket("**/ws/clusters/**", self._connect)
-
-    def _connect(self, socket: WebSocketRoute) -> None:
-        if self.plugged:
-            socket.connect_to_server()
-            self.sockets.append(socket)
-        else:
-            socket.close()
-
-    def pull(self) -> None:
-        self.plugged = False
-        for socket in self.sockets:
-            socket.close()
 
 
 def test_dropped_socket_comes_back_and_fills_the_gap(page: Page) -> None:

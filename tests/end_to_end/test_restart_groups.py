@@ -1,7 +1,7 @@
-"""Processes of a Weir of its own are killed in groups and in pairs, and stopped for 90 s.
+"""Processes of a Weir of its own are killed together, in groups and in pairs, and stopped for 90 s.
 
-On the default tolerances of the policy, while mixed plans are executed: `make nightly`. What every
-run kills is in `test_restart.py`.
+On the default tolerances of the policy, while mixed plans are executed, and with all results
+checked: `make nightly`. `test_operator_day.py` kills all of them in every run.
 """
 
 import os
@@ -33,6 +33,13 @@ def harbour(tmp_path: Path) -> Iterator[Harbour]:
     """A cluster whose queries have results, on a Weir without a demonstration."""
     with running_harbour(tmp_path) as harbour:
         yield harbour
+
+
+def test_an_execution_survives_the_death_of_all(harbour: Harbour) -> None:
+    with harbour.flow(0):
+        harbour.execute()
+        harbour.kill(tuple(COMMANDS))
+    harbour.finish()
 
 
 def test_an_execution_survives_the_death_of_groups(harbour: Harbour) -> None:

@@ -17,6 +17,8 @@ from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY
 
 NODES = 4
+# Of all actors.
+ADDRESS = "192.0.2.7"
 
 
 def actor(role: str = "operator", name: str = "") -> Actor:
@@ -24,7 +26,7 @@ def actor(role: str = "operator", name: str = "") -> Actor:
     user = User.objects.create_user(name or f"a-{role or 'nobody'}")
     if role:
         user.groups.add(Group.objects.get_or_create(name=role)[0])
-    return Actor(user, "192.0.2.7")
+    return Actor(user, ADDRESS)
 
 
 def small_cluster(

@@ -1,5 +1,7 @@
 """Executions driven by hand: ready proposals, steps that the pipeline acknowledges."""
 
+from collections.abc import Hashable
+
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
@@ -7,10 +9,12 @@ from controlplane.background import ingestion
 from controlplane.executions import progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Query, Step, Task
 from controlplane.plans.plan import TaskMove, task_moves
+from controlplane.policies.store import policy_of
 from controlplane.proposals import computation, decisions, requests
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.cluster import placed, telemetry
+from tests.support.prepared import prepared
 
 _BEGIN_MS = 1_800_000_000_000
 
@@ -37,6 +41,22 @@ def ready(by: Actor, cluster: Cluster) -> Proposal:
     proposal.refresh_from_db()
     assert proposal.state == "ready", proposal.error
     return proposal
+
+
+def prepared_scattered(by: Actor, cluster: Cluster) -> Cluster:
+    """Put twelve queries onto the nodes as `scattered` does; for a cluster without any."""
+    prepared("scattered", lambda: scattered(by, cluster), *_depends(by, cluster))
+    cluster.refresh_from_db()
+    return cluster
+
+
+def prepared_plan(by: Actor, cluster: Cluster) -> Proposal:
+    """Return the proposal of `ready` for a cluster of `prepared_scattered`."""
+    return prepared("plan", lambda: ready(by, cluster), *_depends(by, cluster))
+
+
+def _depends(by: Actor, cluster: Cluster) -> tuple[Hashable, ...]:
+    return by.name, by.user.pk, cluster.pk, policy_of(cluster).model_dump_json()
 
 
 def begun(by: Actor, cluster: Cluster) -> Proposal:

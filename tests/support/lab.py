@@ -18,7 +18,9 @@ class Small(Repeated):
     """Two numbers and a word."""
 
     width: float = parameter(1.0, unit="m", help="Swept.", minimum=0.0, maximum=1e6)
-    height: int = parameter(2, unit="m", help="Fixed.", minimum=1, maximum=100)
+    height: int = parameter(
+        2, title="Height of the area", letter="h", unit="m", help="Fixed.", minimum=1, maximum=100
+    )
     shape: str = parameter("square", help="One of three.", choices=("square", "round", "flat"))
     hollow: bool = parameter(default=False, help="Yes or no.")
 
@@ -50,6 +52,7 @@ def small_experiment(each: Callable[[Progress], object] = lambda report: None) -
         choices=("single", "double", "least_cost"),
         measures=("area", "seconds"),
         trial=trial,
+        axes=(Axis("seconds", "Time of a trial", "s"),),
     )
 
 

@@ -11,13 +11,13 @@ from tests.support.sharing import Sharing, next_scope, scope_of
 WEIR = scope_of("tests/end_to_end/test_secrets.py::test_a")
 SPARK = scope_of("tests/workers/pipeline/test_ladder_kill.py::test_a")
 OTHER_SPARK = scope_of("tests/workers/attach/test_real_job.py::test_a")
-OWN_WEIR = scope_of("tests/end_to_end/test_restart.py::test_a")
+OWN_WEIR = scope_of("tests/end_to_end/test_restart_groups.py::test_a")
 SMALL = scope_of("tests/test_language.py::test_a")
 
 
 def test_a_file_with_a_weir_of_its_own_runs_beside_the_shared_one() -> None:
     assert scope_of("tests/end_to_end/test_operator_day.py::test_a") == WEIR
-    assert OWN_WEIR == "tests/end_to_end/test_restart.py"
+    assert OWN_WEIR == "tests/end_to_end/test_restart_groups.py"
     assert next_scope([OWN_WEIR, SPARK, SMALL], [WEIR]) == OWN_WEIR
     assert next_scope([SPARK, SMALL], [WEIR, OWN_WEIR]) == SMALL
 
@@ -80,7 +80,7 @@ def test_every_test_is_run_once_and_finished_ones_are_forgotten() -> None:
     processes = [Process() for _ in range(3)]
     files = (
         "end_to_end/test_operator_day",
-        "end_to_end/test_restart",
+        "end_to_end/test_restart_groups",
         "test_language",
         "test_examples",
     )

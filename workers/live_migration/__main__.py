@@ -21,10 +21,15 @@ def main() -> int:
             with own_redis(folder) as url:
                 rows = Course(request, folder, url, lambda share: _say(progress=share)).run()
     except (CheckFailed, CourseFailed) as failed:
-        _say(error=str(failed))
-        return 1
-    _say(rows=rows)
-    return 0
+        return _end(1, error=str(failed))
+    return _end(0, rows=rows)
+
+
+def _end(status: int, **fields: object) -> int:
+    """Write the last line; its reader ends this process, which has nothing left to stop."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _say(**fields)
+    return status
 
 
 def _say(**fields: object) -> None:

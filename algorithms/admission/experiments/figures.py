@@ -5,7 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from algorithms.admission.experiments.setup import CHOICES, WORKLOAD_NAMES, Simulated
+from algorithms.admission.experiments.setup import (
+    CHOICES,
+    SERIES_TITLES,
+    WORKLOAD_NAMES,
+    Simulated,
+)
 from algorithms.admission.planner import ADMISSION
 from algorithms.admission.real_workloads import RECORDED
 from algorithms.admission.simulation import Course, simulate
@@ -21,6 +26,9 @@ BUFFERED: Final = Axis("buffered", "Records buffered by clients", "records/perio
 DELAY: Final = Axis("delay_s", "Delay by redirections, summed over records", "s/period")
 ABOVE: Final = Axis("above_optimum", "Split nodes above the optimum", "%")
 NODES: Final = Axis("nodes", "Split nodes")
+OPTIMUM: Final = Axis("optimum", "Optimum", "split nodes")
+OVERLOADED: Final = Axis("overloaded", "Overloaded split nodes")
+LATENCY: Final = Axis("latency_s", "Longest latency", "s")
 WORKLOAD: Final = Axis("workload_number", f"Workload ({_NUMBERS})")
 LEVEL: Final = Axis("level", "Load level", "split nodes", log=True)
 
@@ -28,14 +36,15 @@ MEASURES: Final = (
     "redirections", "buffered", "delay_s", "above_optimum", "nodes", "optimum", "overloaded",
     "latency_s",
 )  # fmt: skip
+AXES: Final = (REDIRECTIONS, BUFFERED, DELAY, ABOVE, NODES, OPTIMUM, OVERLOADED, LATENCY)
 SERIES: Final = (
     "par", "ari", "ard", "drf", "drf_m", "drf_m_consolidated", "profile_consolidated",
 )  # fmt: skip
 _CHOSEN: Final = (
     "Means per optimisation period of a queueing simulation; the first fifth of the time is not "
     "measured. The paper does not state the load level, the period and how long a redirection "
-    "lasts. optimum is the lower bound L2 of bin packing; overloaded counts split nodes; latency_s "
-    "is the mean of the longest latency of each period. Series with consolidation close split "
+    "lasts. “Optimum” is the lower bound L2 of bin packing; “Longest latency” is the mean of the "
+    "longest latency of each period. Series with consolidation close split "
     f"nodes that are nearly empty. {', '.join(RECORDED)} are recorded: they need the data sets in "
     f"the folder that {DATA_FOLDER} names."
 )
@@ -46,16 +55,18 @@ class Fluctuating(Simulated, ABC):
     """A workload at a load level."""
 
     level: float = parameter(
-        8.0, unit="split nodes",
+        8.0, title="Load level", unit="split nodes",
         help="Load level: how many split nodes the load saturates on average.",
         minimum=0.5, maximum=32.0,
     )  # fmt: skip
     cycle_s: float = parameter(
-        400.0, unit="s", help="Time between two high rates of a stream; of synthetic workloads.",
+        400.0, title="Time between two high rates",
+        unit="s", help="Time between two high rates of a stream; of synthetic workloads.",
         minimum=10.0, maximum=14_400.0,
     )  # fmt: skip
     swing: float = parameter(
-        3.0, help="High rate divided by low rate; of psfcw, ptfcw, sfvar and tfvar.",
+        3.0, title="High rate over low rate",
+        help="High rate divided by low rate; of psfcw, ptfcw, sfvar and tfvar.",
         minimum=1.0, maximum=100.0,
     )  # fmt: skip
 
@@ -75,7 +86,11 @@ class ByWorkload(Fluctuating):
     """The workload has a number, so that an experiment can compare workloads."""
 
     workload_number: int = parameter(
-        1, help=f"Number of the workload: {_NUMBERS}.", minimum=1, maximum=len(WORKLOAD_NAMES)
+        1,
+        title="Workload",
+        help=f"Number of the workload: {_NUMBERS}.",
+        minimum=1,
+        maximum=len(WORKLOAD_NAMES),
     )
 
     @property
@@ -131,7 +146,9 @@ FIG10: Final = Experiment(
     values=_VALUES,
     series=SERIES,
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=MEASURES,
+    axes=AXES,
     trial=compare_strategies,
 )
 FIG11: Final = Experiment(
@@ -145,7 +162,9 @@ FIG11: Final = Experiment(
     values=_VALUES,
     series=SERIES,
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=MEASURES,
+    axes=AXES,
     trial=compare_strategies,
 )
 LEVELS: Final = Experiment(
@@ -165,6 +184,8 @@ LEVELS: Final = Experiment(
     values=(2.0, 4.0, 8.0, 16.0),
     series=SERIES,
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=MEASURES,
+    axes=AXES,
     trial=compare_strategies,
 )

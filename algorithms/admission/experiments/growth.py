@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.admission.experiments.figures import NODES
-from algorithms.admission.experiments.setup import CHOICES, Simulated
+from algorithms.admission.experiments.figures import AXES, LATENCY, NODES
+from algorithms.admission.experiments.setup import CHOICES, SERIES_TITLES, Simulated
 from algorithms.admission.metadata import StreamMetadata, Transition
 from algorithms.admission.planner import ADMISSION
 from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
@@ -24,7 +24,6 @@ from algorithms.vocabulary import Floats, Ints, Progress, Seed, parameter, silen
 GROWING: Final = "growing"
 STATIC: Final = "static"
 TIME: Final = Axis("time_s", "Time", "s")
-LATENCY: Final = Axis("latency_s", "Longest latency", "s")
 MEASURES: Final = ("latency_s", "nodes", "optimum", "overloaded", "redirections", "buffered")
 # All times of a course are measured in one simulation, and the points of one run share it.
 _KEPT_COURSES: Final = 128
@@ -35,11 +34,13 @@ class Growing(Simulated):
     """A load that grows from one level to another and falls back."""
 
     duration_s: int = parameter(
-        2_400, unit="s", help="Length of the simulation; the load is highest in its middle.",
+        2_400, title="Length of the simulation",
+        unit="s", help="Length of the simulation; the load is highest in its middle.",
         minimum=300, maximum=14_400,
     )  # fmt: skip
     foresee: bool = parameter(
         default=True,
+        title="Use the forecast",
         help="A split node whose predicted load exceeds its capacity is overloaded, too; otherwise "
         "the strategies act only after the latency has exceeded its limit.",
     )
@@ -50,19 +51,40 @@ class Growing(Simulated):
         choices=(GROWING, *RECORDED),
     )
     lowest: float = parameter(
-        4.0, unit="split nodes", help="Load level at the beginning.", minimum=0.5, maximum=32.0
+        4.0,
+        title="Load level at the beginning",
+        unit="split nodes",
+        help="Load level at the beginning.",
+        minimum=0.5,
+        maximum=32.0,
     )
     highest: float = parameter(
-        32.0, unit="split nodes", help="Load level in the middle.", minimum=0.5, maximum=32.0
+        32.0,
+        title="Load level in the middle",
+        unit="split nodes",
+        help="Load level in the middle.",
+        minimum=0.5,
+        maximum=32.0,
     )
     static_nodes: int = parameter(
-        32, unit="split nodes", help="Split nodes of the static cluster.", minimum=1, maximum=128
+        32,
+        title="Split nodes of the static cluster",
+        unit="split nodes",
+        help="Split nodes of the static cluster.",
+        minimum=1,
+        maximum=128,
     )
     time_s: float = parameter(
-        0.0, unit="s", help="Start of the interval that is measured.", minimum=0.0, maximum=14_400.0
+        0.0,
+        title="Time",
+        unit="s",
+        help="Start of the interval that is measured.",
+        minimum=0.0,
+        maximum=14_400.0,
     )
     interval_s: float = parameter(
-        100.0, unit="s", help="Length of the interval that is measured.",
+        100.0, title="Length of the measured interval",
+        unit="s", help="Length of the interval that is measured.",
         minimum=1.0, maximum=14_400.0,
     )  # fmt: skip
 
@@ -113,7 +135,12 @@ class StaticCluster(Strategy):
     """
 
     count: int = parameter(
-        32, unit="split nodes", help="Number of split nodes.", minimum=1, maximum=1_024
+        32,
+        title="Split nodes",
+        unit="split nodes",
+        help="Number of split nodes.",
+        minimum=1,
+        maximum=1_024,
     )
 
     def solve(self, problem: AdmissionProblem, progress: Progress = silent) -> AdmissionPlan:
@@ -166,7 +193,7 @@ FIG14: Final = Experiment(
     name="fig14",
     title="Latency while the load grows and falls",
     about="Section 6.5, figure 14: the load grows from 4 to 32 split nodes and falls again. "
-    "latency_s is the longest latency in the interval that starts at the time, the others are "
+    "“Longest latency” is that of the interval that starts at the time, the other measures are "
     "means per optimisation period. static is a cluster of a fixed number of split nodes. Series "
     "without consolidation never close a split node. Unlike in the paper, streams are not placed "
     f"randomly at the beginning, but by the strategy. {', '.join(RECORDED)} are recorded: they "
@@ -184,6 +211,8 @@ FIG14: Final = Experiment(
         STATIC,
     ),
     choices=(*CHOICES, STATIC),
+    series_titles={**SERIES_TITLES, STATIC: "Fixed number of split nodes"},
     measures=MEASURES,
+    axes=AXES,
     trial=measure_interval,
 )

@@ -30,6 +30,11 @@ CHOICES: Final = (
     *STRATEGIES,
     *(name + CONSOLIDATED for name in STRATEGIES if name != "par"),
 )
+SERIES_TITLES: Final = {
+    name + CONSOLIDATED: f"{algorithm(ADMISSION, name).title}, consolidated"
+    for name in STRATEGIES
+    if name != "par"
+}
 
 
 @dataclass(frozen=True)
@@ -46,35 +51,57 @@ class Simulated(Repeated):
         80, unit="streams", help="Number of streams, even.", minimum=2, maximum=MAX_STREAMS
     )
     capacity: float = parameter(
-        1_000.0, unit="records/s", help="Capacity of a split node.", minimum=10.0, maximum=1e6
+        1_000.0,
+        title="Capacity of a split node",
+        unit="records/s",
+        help="Capacity of a split node.",
+        minimum=10.0,
+        maximum=1e6,
     )
     duration_s: int = parameter(
-        1_000, unit="s", help="Length of a simulation.", minimum=300, maximum=14_400
+        1_000,
+        title="Length of the simulation",
+        unit="s",
+        help="Length of a simulation.",
+        minimum=300,
+        maximum=14_400,
     )
     period_s: int = parameter(
-        10, unit="s", help="Time between two optimisations.", minimum=1, maximum=60
+        10,
+        title="Length of a period",
+        unit="s",
+        help="Time between two optimisations.",
+        minimum=1,
+        maximum=60,
     )
     horizon: int = parameter(
-        3, unit="periods", help="How many periods are forecast; the k of the paper.",
+        3, title="Forecast periods", letter="k",
+        unit="periods", help="How many periods are forecast.",
         minimum=1, maximum=20,
     )  # fmt: skip
     redirect_s: float = parameter(
-        0.5, unit="s", help="How long a client buffers the records of a redirected stream.",
+        0.5, title="Time of a redirection",
+        unit="s", help="How long a client buffers the records of a redirected stream.",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
     latency_s: float = parameter(
-        5.0, unit="s", help="A split node with a longer latency is overloaded.",
+        5.0, title="Longest allowed latency",
+        unit="s", help="A split node with a longer latency is overloaded.",
         minimum=0.0, maximum=600.0,
     )  # fmt: skip
     foresee: bool = parameter(
         default=False,
+        title="Use the forecast",
         help="A split node whose predicted load exceeds its capacity is overloaded, too.",
     )
     metadata: bool = parameter(
-        default=True, help="The strategies know the characteristics of the streams."
+        default=True,
+        title="Use the meta-data",
+        help="The strategies know the characteristics of the streams.",
     )
     speedup: float = parameter(
-        SPEEDUP, help="How many times faster than recorded the recorded workloads are replayed.",
+        SPEEDUP, title="Speed-up of recorded workloads",
+        help="How many times faster than recorded the recorded workloads are replayed.",
         minimum=1.0, maximum=1_000.0,
     )  # fmt: skip
 

@@ -25,11 +25,14 @@ from algorithms.vocabulary import MAX_SLACK, Progress, parameter, portion
 MOVED: Final = Axis("moved", "State moved per migration", "% of all")
 SECONDS: Final = Axis("seconds", "Time per plan", "ms", log=True)
 PREPARED: Final = Axis("prepared", "Time beforehand", "s")
+IMBALANCE: Final = Axis("imbalance", "Imbalance of the work")
+INFEASIBLE: Final = Axis("infeasible", "Share of migrations beyond the slack")
+ENTRIES: Final = Axis("entries", "Entries of the routing table")
 RESPONSE: Final = Axis("response", "Mean delay in the two minutes after", "ms")
-TAU: Final = Axis("tau", "Load balancing factor tau")
+TAU: Final = Axis("tau", "Slack of the work")
 TASKS: Final = Axis("tasks", "Tasks", log=True)
 WINDOW: Final = Axis("window", "Sliding window", "s")
-GAMMA: Final = Axis("gamma", "Discount factor gamma")
+GAMMA: Final = Axis("gamma", "Discount factor")
 
 TAUS: Final = (0.4, 0.8, 1.2, 1.6, 2.0)
 TASK_COUNTS: Final = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
@@ -37,13 +40,14 @@ WINDOWS: Final = (30.0, 60.0, 90.0, 120.0, 150.0)
 GAMMAS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)
 
 MEASURES: Final = ("moved", "imbalance", "infeasible", "entries", "seconds", "prepared", "response")
+_AXES: Final = (MOVED, IMBALANCE, INFEASIBLE, ENTRIES, SECONDS, PREPARED, RESPONSE)
 _SERIES: Final = ("single_step", "mtm", "consistent_hashing", "storm")
 _CHOICES: Final = (*_SERIES, "storm_matched", "free", "ssm")
+_TITLES: Final = {"ssm": "Fewest bytes now, as in the paper (SSM)"}
 _CHOSEN: Final = (
     "The paper's tweets are not public; demand is drawn with a daily rhythm, or recorded "
-    "(parameter demand). The transition matrix is counted from what was before the first "
-    "migration. imbalance is the busiest node's work over the mean, less 1; infeasible the share "
-    "of migrations beyond tau; entries those of the routing table."
+    "(parameter “Demand”). The transition matrix is counted from what was before the first "
+    "migration. “Imbalance of the work” is the busiest node's work over the mean, less 1."
 )
 # Share of a trial's progress that preparing takes.
 _PREPARING: Final = 0.5
@@ -55,11 +59,15 @@ class Migrating(Repeated):
 
     tau: float = parameter(
         1.2,
+        title="Slack of the work",
+        letter="tau",
         help="A node does at most (1 + tau) times its share of the work.",
         minimum=0.0,
         maximum=MAX_SLACK,
     )
-    tasks: int = parameter(64, unit="tasks", help="Number of tasks, m.", minimum=16, maximum=16_384)
+    tasks: int = parameter(
+        64, letter="m", unit="tasks", help="Number of tasks.", minimum=16, maximum=16_384
+    )
     application: str = parameter(
         "word_count",
         help="word_count: uneven work, even state. frequent_patterns: both about even.",
@@ -67,6 +75,7 @@ class Migrating(Repeated):
     )
     window: float = parameter(
         90.0,
+        title="Sliding window",
         unit="s",
         help="Sliding window of frequent_patterns; its state grows with it.",
         minimum=1.0,
@@ -87,17 +96,33 @@ class Migrating(Repeated):
     )
     known: int = parameter(
         300,
+        title="Known changes",
         unit="migrations",
         help="Changes before the first migration that the transition matrix is counted from.",
         minimum=2,
         maximum=100_000,
     )
     gamma: float = parameter(
-        0.8, help="Discount of migrations to come, for mtm.", minimum=0.0, maximum=0.99
+        0.8,
+        title="Discount factor",
+        letter="gamma",
+        help="Discount of migrations to come, for mtm.",
+        minimum=0.0,
+        maximum=0.99,
     )
-    rounds: int = parameter(6, help="Rounds of learning, for mtm.", minimum=1, maximum=MAX_ROUNDS)
+    rounds: int = parameter(
+        6,
+        title="Rounds of learning",
+        help="Rounds of learning, for mtm.",
+        minimum=1,
+        maximum=MAX_ROUNDS,
+    )
     paths: int = parameter(
-        128, help="Futures that mtm plays out a decision on.", minimum=1, maximum=MAX_PATHS
+        128,
+        title="Sampled futures",
+        help="Futures that mtm plays out a decision on.",
+        minimum=1,
+        maximum=MAX_PATHS,
     )
 
     def history(self, seed: int) -> History:
@@ -143,7 +168,12 @@ class Responding(Migrating):
         choices=("word_count", "frequent_patterns"),
     )
     bandwidth: float = parameter(
-        125e6, unit="bytes/s", help="What a node's link carries.", minimum=1.0, maximum=1e12
+        125e6,
+        title="Bandwidth of a node",
+        unit="bytes/s",
+        help="What a node's link carries.",
+        minimum=1.0,
+        maximum=1e12,
     )
 
 
@@ -196,7 +226,9 @@ def _figure(
         values=values,
         series=series,
         choices=_CHOICES,
+        series_titles=_TITLES,
         measures=MEASURES,
+        axes=_AXES,
         trial=_trial,
     )
 
@@ -204,14 +236,14 @@ def _figure(
 PLANNED: Final = (
     _figure(
         "fig9",
-        "Load balancing factor and migration cost",
-        "Section 6, figure 9: 100 migrations each; at tau = 1.2 word_count, m = 64.",
+        "Slack of the work and migration cost",
+        "Section 6, figure 9: 100 migrations each of word_count with 64 tasks.",
         (TAU, TAUS),
         (MOVED,),
     ),
     _figure(
         "fig10",
-        "Load balancing factor and running time",
+        "Slack of the work and running time",
         "Section 6, figure 10: the paper's SSM (figure 4, repaired), and Weir's single step.",
         (TAU, TAUS),
         (SECONDS,),
@@ -219,7 +251,7 @@ PLANNED: Final = (
     ),
     _figure(
         "fig11",
-        "Load balancing factor and time beforehand",
+        "Slack of the work and time beforehand",
         "Section 6, figure 11: the paper lists all partitionings, hundreds of minutes on 64 "
         "executors; here values of interval loads are learned.",
         (TAU, TAUS),

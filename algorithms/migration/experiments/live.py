@@ -19,7 +19,13 @@ PROGRAM: Final = "workers.live_migration"
 # How long the program may take to stop its processes (s).
 _ENDING_S: Final = 60.0
 SERIES: Final = ("live", "restart")
+_TITLES: Final = {"live": "Live migration", "restart": "Restart of the application"}
 MEASURES: Final = ("response", "slowest", "results", "moved", "waited")
+_AXES: Final = (
+    Axis("results", "Results"),
+    Axis("moved", "Moved state", "bytes"),
+    Axis("waited", "Records that waited for moved state"),
+)
 
 
 @dataclass(frozen=True)
@@ -33,25 +39,46 @@ class Changing(Repeated):
         1, help="Which minute; the nodes change at the beginning of the one in the middle.",
         minimum=1, maximum=60,
     )  # fmt: skip
-    minutes: int = parameter(13, help="How long is measured.", minimum=3, maximum=60)
+    minutes: int = parameter(
+        13, title="Measured minutes", help="How long is measured.", minimum=3, maximum=60
+    )
     minute_s: float = parameter(
         10.0,
+        title="Length of a minute",
         unit="s",
         help="What a minute lasts: the paper's 60 s, or quicker.",
         minimum=2.0,
         maximum=600.0,
     )
-    present: int = parameter(10, help="Nodes before.", minimum=1, maximum=32)
-    nodes: int = parameter(8, help="Nodes after.", minimum=1, maximum=32)
-    tasks: int = parameter(64, help="Tasks of the query.", minimum=1, maximum=1024)
+    present: int = parameter(
+        10, title="Nodes before the change", help="Nodes before.", minimum=1, maximum=32
+    )
+    nodes: int = parameter(
+        8, title="Nodes after the change", help="Nodes after.", minimum=1, maximum=32
+    )
+    tasks: int = parameter(64, letter="m", help="Tasks of the query.", minimum=1, maximum=1024)
     keys: int = parameter(
-        20_000, help="Different keys: what the state grows to.", minimum=1, maximum=10_000_000
+        20_000,
+        title="Different keys",
+        help="Different keys: what the state grows to.",
+        minimum=1,
+        maximum=10_000_000,
     )
     rate: float = parameter(
-        5_000.0, unit="records/s", help="Records that come.", minimum=1.0, maximum=1e6
+        5_000.0,
+        title="Arriving records",
+        unit="records/s",
+        help="Records that arrive.",
+        minimum=1.0,
+        maximum=1e6,
     )
     tau: float = parameter(
-        0.4, help="How far a node may be above its share.", minimum=0.0, maximum=MAX_SLACK
+        0.4,
+        title="Slack of the work",
+        letter="tau",
+        help="How far a node may be above its share.",
+        minimum=0.0,
+        maximum=MAX_SLACK,
     )
 
     def estimate_trial(self, series: str) -> Estimate:
@@ -146,6 +173,8 @@ FIG15: Final = Experiment(
     values=tuple(float(minute) for minute in range(1, 14)),
     series=SERIES,
     choices=SERIES,
+    series_titles=_TITLES,
     measures=MEASURES,
+    axes=_AXES,
     trial=_trial,
 )

@@ -64,6 +64,8 @@ class Mtm(Parameters):
 
     gamma: float = parameter(
         0.8,
+        title="Discount factor",
+        letter="gamma",
         help="How much a byte of the next migration counts against one of this; 0 is the single "
         "step.",
         minimum=0.0,
@@ -71,15 +73,27 @@ class Mtm(Parameters):
     )
     method: str = parameter(
         "auto",
-        help="How costs are projected: exact, learned, or auto, exact where that is possible.",
-        choices=("auto", "exact", "learned"),
+        title="Projection of costs",
+        help="How costs are projected: computed exactly, or learned.",
+        choices={"auto": "Exact where possible", "exact": "Exact", "learned": "Learned"},
     )
-    rounds: int = parameter(6, help="Rounds of learning.", minimum=1, maximum=MAX_ROUNDS)
+    rounds: int = parameter(
+        6, title="Rounds of learning", help="Rounds of learning.", minimum=1, maximum=MAX_ROUNDS
+    )
     paths: int = parameter(
-        128, help="Sampled futures that a decision is played out on.", minimum=1, maximum=MAX_PATHS
+        128,
+        title="Sampled futures",
+        help="Sampled futures that a decision is played out on.",
+        minimum=1,
+        maximum=MAX_PATHS,
     )
     horizon: int = parameter(
-        20, unit="migrations", help="How far a sampled future looks.", minimum=1, maximum=1_000
+        20,
+        title="Length of a sampled future",
+        unit="migrations",
+        help="How far a sampled future looks.",
+        minimum=1,
+        maximum=1_000,
     )
     seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
 

@@ -31,9 +31,9 @@ CLAIMS: Final[Mapping[str, tuple[Claim, ...]]] = {
               "4 balance costs memory"),
     ),
     "fig6": (
-        Claim("figure 6", "A larger epsilon costs balance.",
+        Claim("figure 6", "A larger slack costs balance.",
               Course("total_imbalance", (_CG,), dip=0.2), "6 eps trades imbalance for memory"),
-        Claim("figure 6", "A larger epsilon saves memory.",
+        Claim("figure 6", "A larger slack saves memory.",
               Course("memory_ratio", (_CG,), rises=False, dip=0.1),
               "6 eps trades imbalance for memory"),
     ),

@@ -10,10 +10,12 @@ from algorithms.partitioning.experiments.setup import (
     CHOICES,
     CONSISTENT,
     COURSE,
+    COURSE_AXES,
     IMBALANCE_TEXT,
     LATENCY,
     MOVES,
     QUEUE,
+    SERIES_TITLES,
     SIGNAL_TEXT,
     STEADY,
     STREAM_TEXT,
@@ -46,7 +48,8 @@ class InTime(Served):
     """A course that is measured at one point."""
 
     part: float = parameter(
-        100.0, unit="%", help="Part of the stream after which is measured.",
+        100.0, title="Part of the stream",
+        unit="%", help="Part of the stream after which is measured.",
         minimum=100 / _SAMPLES, maximum=100.0,
     )  # fmt: skip
 
@@ -56,7 +59,8 @@ class Unequal(InTime):
     """The same on workers of different capacity."""
 
     fast: int = parameter(
-        3, unit="workers", help="Workers with a higher capacity; the y of the paper.",
+        3, title="Fast workers", letter="y",
+        unit="workers", help="Workers with a higher capacity.",
         minimum=0, maximum=1_000,
     )  # fmt: skip
 
@@ -66,7 +70,12 @@ class Changing(Unequal):
     """The same where capacities change twice."""
 
     virtual: int = parameter(
-        100, unit="per worker", help="Virtual workers.", minimum=1, maximum=4_096
+        100,
+        title="Virtual workers",
+        unit="per worker",
+        help="Virtual workers.",
+        minimum=1,
+        maximum=4_096,
     )
     messages: int = parameter(
         2_200_000, unit="messages",
@@ -116,7 +125,9 @@ FIG9: Final = Experiment(
     values=_VALUES,
     series=("key", CONSISTENT, STEADY),
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=COURSE,
+    axes=COURSE_AXES,
     trial=measure_point,
 )
 FIG10: Final = Experiment(
@@ -131,7 +142,9 @@ FIG10: Final = Experiment(
     values=_VALUES,
     series=("key", "shuffle", CONSISTENT, STEADY),
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=COURSE,
+    axes=COURSE_AXES,
     trial=measure_point,
 )
 FIG13: Final = Experiment(
@@ -147,6 +160,8 @@ FIG13: Final = Experiment(
     values=_VALUES,
     series=("key", "shuffle", CONSISTENT, STEADY),
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=COURSE,
+    axes=COURSE_AXES,
     trial=measure_point,
 )

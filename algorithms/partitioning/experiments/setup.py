@@ -22,6 +22,7 @@ STREAMS: Final = (ZIPF, DRIFTING, *RECORDED)
 CONSISTENT: Final = "consistent_grouping"
 # Beyond the paper.
 STEADY: Final = "consistent_hysteresis"
+SERIES_TITLES: Final = {STEADY: "Consistent grouping with hysteresis"}
 AS_IN_PAPER: Final[Mapping[str, Any]] = {
     "hysteresis": 0.0, "relative": False, "moves": 1, "moved": "oldest", "probe": False,
 }  # fmt: skip
@@ -34,15 +35,22 @@ BY_KEYS: Final = tuple(name for name, info in GROUPINGS.items() if not info.need
 CHOICES: Final = (*BY_KEYS, STEADY)
 
 IMBALANCE: Final = Axis("imbalance", "Imbalance of the utilisation", log=True)
+TOTAL_IMBALANCE: Final = Axis("total_imbalance", "Imbalance since the start", log=True)
 MEMORY: Final = Axis("memory", "Memory", "pairs of key and worker", log=True)
 RELATIVE_MEMORY: Final = Axis("memory_ratio", "Memory by that of key grouping")
 QUEUE: Final = Axis("queue", "Queue length, largest minus smallest", "messages")
 LATENCY: Final = Axis("latency", "Latency, largest minus smallest", "units of time")
 UTILISATION: Final = Axis("utilisation", "Utilisation, largest minus smallest")
+PARTIAL_RESULTS: Final = Axis("partial_results", "Partial results")
 MOVES: Final = Axis("moves", "Moves of virtual workers since the start")
 COURSE: Final = (
     "queue", "latency", "utilisation", "imbalance", "total_imbalance", "memory",
     "partial_results", "moves",
+)  # fmt: skip
+
+COURSE_AXES: Final = (
+    QUEUE, LATENCY, UTILISATION, IMBALANCE, TOTAL_IMBALANCE, MEMORY, PARTIAL_RESULTS, MOVES,
+    RELATIVE_MEMORY,
 )  # fmt: skip
 
 STREAM_TEXT: Final = (
@@ -56,10 +64,10 @@ IMBALANCE_TEXT: Final = (
     "time. Imbalance: the largest minus the mean utilisation of all workers."
 )
 SIGNAL_TEXT: Final = (
-    "consistent_grouping is that of the paper: one virtual worker moves per signal, the oldest; "
-    "consistent_hysteresis is Weir's: thresholds 0.77 and 0.83, hysteresis, several moves per "
-    "signal, and probing as in section 6.1.2. The paper does not state the time slot; here 2,000 "
-    "messages."
+    "Consistent grouping is that of the paper: one virtual worker moves per signal, the oldest; "
+    "“Consistent grouping with hysteresis” is Weir's: thresholds 0.77 and 0.83, hysteresis, "
+    "several moves per signal, and probing as in section 6.1.2. The paper does not state the "
+    "time slot; here 2,000 messages."
 )
 
 
@@ -76,18 +84,24 @@ class Streamed(Repeated):
         600_000, unit="messages", help="Length of the stream.", minimum=1_000, maximum=22_000_000
     )
     distinct: int = parameter(
-        100_000, unit="keys", help="Number of keys of zipf and drifting.",
+        100_000, title="Different keys", unit="keys", help="Number of keys of zipf and drifting.",
         minimum=1, maximum=3_000_000,
     )  # fmt: skip
     z: float = parameter(
-        1.03, help="Exponent of the Zipf law of zipf and drifting.", minimum=0.0, maximum=5.0
+        1.03,
+        title="Exponent of the Zipf law",
+        help="Exponent of the Zipf law of zipf and drifting.",
+        minimum=0.0,
+        maximum=5.0,
     )
     eps: float = parameter(
-        0.01, help="Part of the mean load that a worker may have above it; of the groupings with "
+        0.01, title="Slack of the load", letter="epsilon",
+        help="Part of the mean load that a worker may have above it; of the groupings with "
         "bounded loads.", minimum=0.0, maximum=10.0,
     )  # fmt: skip
     weighted: bool = parameter(
         default=False,
+        title="Use the capacities",
         help="The groupings know the capacities. Otherwise, as in the paper, only signals "
         "depend on them.",
     )
@@ -128,30 +142,38 @@ class Served(Streamed):
 
     workers: int = parameter(10, unit="workers", help="Workers.", minimum=1, maximum=1_000)
     fast: int = parameter(
-        0, unit="workers", help="Workers with a higher capacity; the y of the paper.",
+        0, title="Fast workers", letter="y",
+        unit="workers", help="Workers with a higher capacity.",
         minimum=0, maximum=1_000,
     )  # fmt: skip
     times: float = parameter(
-        5.0, help="How many times as fast these are; the z of the paper.",
+        5.0, title="Speed of fast workers", letter="z",
+        help="How many times as fast as the others these are.",
         minimum=1.0, maximum=1_000.0,
     )  # fmt: skip
     used: float = parameter(
-        0.8, help="Rate of arrivals divided by the capacity of all workers.",
+        0.8, title="Used capacity", help="Rate of arrivals divided by the capacity of all workers.",
         minimum=0.01, maximum=2.0,
     )  # fmt: skip
     virtual: int = parameter(
-        10, unit="per worker", help="Virtual workers.", minimum=1, maximum=4_096
+        10,
+        title="Virtual workers",
+        unit="per worker",
+        help="Virtual workers.",
+        minimum=1,
+        maximum=4_096,
     )
     sources: int = parameter(
         1, unit="sources", help="Senders, which receive the messages in turn.",
         minimum=1, maximum=1_000,
     )  # fmt: skip
     slot: int = parameter(
-        2_000, unit="messages", help="Time slot, after which workers may signal.",
+        2_000, title="Time slot",
+        unit="messages", help="Time slot, after which workers may signal.",
         minimum=1, maximum=1_000_000,
     )  # fmt: skip
     period: int = parameter(
-        100_000, unit="messages",
+        100_000, title="Period of aggregation", unit="messages",
         help="Period of aggregation, after which every worker emits a partial result per key.",
         minimum=1, maximum=22_000_000,
     )  # fmt: skip

@@ -12,13 +12,15 @@ from algorithms.partitioning.experiments.setup import (
     CHOICES,
     CONSISTENT,
     COURSE,
-    IMBALANCE,
+    COURSE_AXES,
     IMBALANCE_TEXT,
     MEMORY,
     RELATIVE_MEMORY,
+    SERIES_TITLES,
     SIGNAL_TEXT,
     STEADY,
     STREAM_TEXT,
+    TOTAL_IMBALANCE,
     Served,
     Streamed,
     compare_at_end,
@@ -30,6 +32,7 @@ from algorithms.vocabulary import Progress, parameter, portion
 
 NORMALISED: Final = Axis("imbalance", "Imbalance, as part of all messages", log=True)
 _ASSIGNED: Final = ("imbalance", "memory", "memory_ratio")
+_ASSIGNED_AXES: Final = (NORMALISED, MEMORY, RELATIVE_MEMORY)
 _STRATEGIES: Final = (
     "key", "partial_key", "two_choices", "random_choices", "bounded_load", "shuffle",
 )  # fmt: skip
@@ -43,7 +46,12 @@ class Assigned(Streamed):
     """Messages that are assigned to bins: virtual workers of equal capacity, without queues."""
 
     virtual: int = parameter(
-        100, unit="bins", help="Virtual workers in all.", minimum=1, maximum=10_000
+        100,
+        title="Virtual workers",
+        unit="bins",
+        help="Virtual workers in all.",
+        minimum=1,
+        maximum=10_000,
     )
 
     @property
@@ -57,7 +65,12 @@ class AssignedByWorkers(Assigned):
     """The same with a number of virtual workers for each worker."""
 
     virtual: int = parameter(
-        10, unit="per worker", help="Virtual workers.", minimum=1, maximum=1_000
+        10,
+        title="Virtual workers",
+        unit="per worker",
+        help="Virtual workers.",
+        minimum=1,
+        maximum=1_000,
     )
     workers: int = parameter(10, unit="workers", help="Workers.", minimum=1, maximum=1_000)
 
@@ -103,25 +116,28 @@ FIG4: Final = Experiment(
     series=(*_STRATEGIES, "head_aware"),
     choices=tuple(name for name in BY_KEYS if name != CONSISTENT),
     measures=_ASSIGNED,
+    axes=_ASSIGNED_AXES,
     trial=compare_assignments,
 )
 FIG6: Final = Experiment(
     planner=PARTITIONING,
     name="fig6",
-    title="Imbalance and memory by epsilon",
+    title="Imbalance and memory by slack",
     about="Paper 002, section 7.2, figure 6: 10 workers of equal capacity with 10 virtual workers "
-    f"each. {IMBALANCE_TEXT} Both since the start are in total_imbalance. {SIGNAL_TEXT} "
-    f"{STREAM_TEXT}",
-    x=Axis("eps", "Epsilon", log=True),
+    f"each. {IMBALANCE_TEXT} For “Imbalance since the start” both are of the whole "
+    f"stream. {SIGNAL_TEXT} {STREAM_TEXT}",
+    x=Axis("eps", "Slack of the load", log=True),
     panels=(
-        Panel("Imbalance since the start", Axis("total_imbalance", IMBALANCE.label, log=True)),
+        Panel("Imbalance since the start", TOTAL_IMBALANCE),
         Panel("Memory", RELATIVE_MEMORY),
     ),
     parameters=Served,
     values=(0.001, 0.01, 0.1, 1.0, 10.0),
     series=("key", "shuffle", CONSISTENT),
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=(*COURSE, "memory_ratio"),
+    axes=COURSE_AXES,
     trial=compare_at_end,
 )
 FIG7: Final = Experiment(
@@ -138,6 +154,7 @@ FIG7: Final = Experiment(
     series=(*_STRATEGIES, "head_aware"),
     choices=tuple(name for name in BY_KEYS if name != CONSISTENT),
     measures=_ASSIGNED,
+    axes=_ASSIGNED_AXES,
     trial=compare_assignments,
 )
 FIG8: Final = Experiment(
@@ -145,17 +162,19 @@ FIG8: Final = Experiment(
     name="fig8",
     title="Groupings by the number of workers",
     about="Paper 002, section 7.2, figure 8: workers of equal capacity, 10 virtual workers each. "
-    f"{IMBALANCE_TEXT} total_imbalance has it since the start, as the paper. {SIGNAL_TEXT} "
+    f"{IMBALANCE_TEXT} “Imbalance since the start” is that of the paper. {SIGNAL_TEXT} "
     f"{STREAM_TEXT}",
     x=Axis("workers", "Workers", log=True),
     panels=(
-        Panel("Imbalance since the start", Axis("total_imbalance", IMBALANCE.label, log=True)),
+        Panel("Imbalance since the start", TOTAL_IMBALANCE),
         Panel("Memory", MEMORY),
     ),
     parameters=Served,
     values=(5, 10, 50, 100),
     series=("key", "partial_key", "two_choices", "bounded_load", "shuffle", CONSISTENT, STEADY),
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=(*COURSE, "memory_ratio"),
+    axes=COURSE_AXES,
     trial=compare_at_end,
 )

@@ -8,15 +8,18 @@ from algorithms.partitioning.experiments.setup import (
     CHOICES,
     CONSISTENT,
     COURSE,
+    COURSE_AXES,
     IMBALANCE,
     IMBALANCE_TEXT,
     LATENCY,
     MEMORY,
     MOVES,
     QUEUE,
+    SERIES_TITLES,
     SIGNAL_TEXT,
     STEADY,
     STREAM_TEXT,
+    TOTAL_IMBALANCE,
     UTILISATION,
     Served,
     compare_at_end,
@@ -33,11 +36,17 @@ class UnequalWorkers(Served):
     """Workers of different capacity."""
 
     fast: int = parameter(
-        3, unit="workers", help="Workers with a higher capacity; the y of the paper.",
+        3, title="Fast workers", letter="y",
+        unit="workers", help="Workers with a higher capacity.",
         minimum=0, maximum=1_000,
     )  # fmt: skip
     virtual: int = parameter(
-        100, unit="per worker", help="Virtual workers.", minimum=1, maximum=4_096
+        100,
+        title="Virtual workers",
+        unit="per worker",
+        help="Virtual workers.",
+        minimum=1,
+        maximum=4_096,
     )
 
 
@@ -46,18 +55,20 @@ FIG11: Final = Experiment(
     name="fig11",
     title="Consistent grouping by the number of sources",
     about="Paper 002, section 7.2, figure 11: workers of equal capacity, each source with a view "
-    "of its own. The paper has 5, 10, 50 and 100 workers. total_imbalance is the imbalance since "
-    f"the start. {_END_TEXT} {IMBALANCE_TEXT} {SIGNAL_TEXT} {STREAM_TEXT}",
+    "of its own. The paper has 5, 10, 50 and 100 workers. “Imbalance since the start” is that "
+    f"of the paper. {_END_TEXT} {IMBALANCE_TEXT} {SIGNAL_TEXT} {STREAM_TEXT}",
     x=Axis("sources", "Sources", log=True),
     panels=(
-        Panel("Imbalance since the start", Axis("total_imbalance", IMBALANCE.label, log=True)),
+        Panel("Imbalance since the start", TOTAL_IMBALANCE),
         Panel("Memory", MEMORY),
     ),
     parameters=Served,
     values=(1, 10, 50, 100),
     series=(CONSISTENT, STEADY),
     choices=CHOICES,
+    series_titles=SERIES_TITLES,
     measures=_MEASURES,
+    axes=COURSE_AXES,
     trial=compare_at_end,
 )
 FIG12: Final = Experiment(
@@ -78,7 +89,9 @@ FIG12: Final = Experiment(
     values=(5, 10, 20, 50, 100, 1_000),
     series=(CONSISTENT, STEADY),
     choices=(CONSISTENT, STEADY),
+    series_titles=SERIES_TITLES,
     measures=_MEASURES,
+    axes=COURSE_AXES,
     trial=compare_at_end,
 )
 SLOTS: Final = Experiment(
@@ -93,6 +106,8 @@ SLOTS: Final = Experiment(
     values=(500, 1_000, 2_000, 5_000, 10_000, 20_000),
     series=(CONSISTENT, STEADY),
     choices=(CONSISTENT, STEADY),
+    series_titles=SERIES_TITLES,
     measures=_MEASURES,
+    axes=COURSE_AXES,
     trial=compare_at_end,
 )

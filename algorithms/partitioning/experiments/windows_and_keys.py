@@ -38,21 +38,32 @@ class Bursty(Repeated):
     )  # fmt: skip
     workers: int = parameter(16, unit="workers", help="Workers.", minimum=1, maximum=1_000)
     duration_s: int = parameter(
-        200, unit="s", help="Length of the stream.", minimum=1, maximum=1_000
+        200,
+        title="Length of the stream",
+        unit="s",
+        help="Length of the stream.",
+        minimum=1,
+        maximum=1_000,
     )
     window_ms: int = parameter(
-        32_000, unit="ms", help="Length of the windows of the query.",
+        32_000, title="Length of a window", unit="ms", help="Length of the windows of the query.",
         minimum=1_000, maximum=600_000,
     )  # fmt: skip
     slide_ms: int = parameter(
-        1_000, unit="ms", help="Distance of two windows.", minimum=1, maximum=600_000
+        1_000,
+        title="Slide of a window",
+        unit="ms",
+        help="Distance of two windows.",
+        minimum=1,
+        maximum=600_000,
     )
     interval_s: int = parameter(
-        32, unit="s", help="Length of the interval over which loads are measured.",
+        32, title="Length of the measured interval",
+        unit="s", help="Length of the interval over which loads are measured.",
         minimum=1, maximum=1_000,
     )  # fmt: skip
     time_s: int = parameter(
-        200, unit="s", help="End of the measured interval.", minimum=1, maximum=1_000
+        200, title="Time", unit="s", help="End of the measured interval.", minimum=1, maximum=1_000
     )
 
     def estimate_trial(self, series: str) -> Estimate:
@@ -118,17 +129,38 @@ class Resized(Repeated):
         minimum=1, maximum=10,
     )  # fmt: skip
     messages: int = parameter(
-        200_000, unit="messages", help="Messages of a pane.", minimum=100, maximum=5_000_000
+        200_000,
+        title="Messages of a pane",
+        unit="messages",
+        help="Messages of a pane.",
+        minimum=100,
+        maximum=5_000_000,
     )
     distinct: int = parameter(
-        16_000, unit="keys", help="Number of keys.", minimum=1, maximum=1_000_000
+        16_000,
+        title="Different keys",
+        unit="keys",
+        help="Number of keys.",
+        minimum=1,
+        maximum=1_000_000,
     )
-    z: float = parameter(1.0, help="Exponent of the Zipf law.", minimum=0.0, maximum=5.0)
+    z: float = parameter(
+        1.0,
+        title="Exponent of the Zipf law",
+        help="Exponent of the Zipf law.",
+        minimum=0.0,
+        maximum=5.0,
+    )
     workers: int = parameter(
-        8, unit="workers", help="Workers before the change.", minimum=1, maximum=1_000
+        8,
+        title="Workers before the change",
+        unit="workers",
+        help="Workers before the change.",
+        minimum=1,
+        maximum=1_000,
     )
     joining: int = parameter(
-        1, unit="workers", help="Workers that join; negative: that leave.",
+        1, title="Joining workers", unit="workers", help="Workers that join; negative: that leave.",
         minimum=-999, maximum=999,
     )  # fmt: skip
 
@@ -194,15 +226,22 @@ class Divided(Repeated):
         minimum=100, maximum=5_000_000,
     )  # fmt: skip
     distinct: int = parameter(
-        16_000, unit="keys", help="Number of keys of the Zipf laws.", minimum=1, maximum=1_000_000
+        16_000,
+        title="Different keys",
+        unit="keys",
+        help="Number of keys of the Zipf laws.",
+        minimum=1,
+        maximum=1_000_000,
     )
     workers: int = parameter(16, unit="workers", help="Workers.", minimum=1, maximum=1_000)
     parts: float = parameter(
-        16.0, help="c: a key with the part f of all messages has ceil(c N f) sub-keys.",
+        16.0, title="Sub-keys per load of a worker", letter="c",
+        help="A key with the part f of all messages has ceil(c N f) sub-keys on N workers.",
         minimum=0.0, maximum=64.0,
     )  # fmt: skip
     top: int = parameter(
-        100, unit="keys", help="K: how many of the most frequent keys are divided.",
+        100, title="Divided keys", letter="K",
+        unit="keys", help="How many of the most frequent keys are divided.",
         minimum=0, maximum=1_000,
     )  # fmt: skip
 
@@ -213,6 +252,13 @@ class Divided(Repeated):
 
 
 _EXPONENTS: Final = {f"{ZIPF}_{z:g}": z for z in (0.0, 0.5, 1.0, 1.5, 2.0)}
+_TITLES: Final = {
+    **{name: f"Zipf keys, exponent {z:g}" for name, z in _EXPONENTS.items()},
+    "tiles_1km": "Taxis, tiles of 1 km",
+    "tiles_100m": "Taxis, tiles of 100 m",
+    "words": "Words",
+    "requests": "Web requests",
+}
 
 
 def compare_divisions(
@@ -255,8 +301,8 @@ PANES: Final = Experiment(
     about="Paper 001, section 6.4.1, figure 12: plain and rate-aware panes on 16 workers; 18,000 "
     "to 22,000 messages/s, with probability 0.1 five times as many in a second. The paper states "
     "neither the windows of the query, here 32 s with panes of 1 s, nor the time over which loads "
-    f"are measured, here the last 32 s. {_RATIO_TEXT} total_ratio has the loads since the start; "
-    "parts is the number of workers per pane.",
+    f"are measured, here the last 32 s. {_RATIO_TEXT} “Load balancing ratio since the "
+    "start” includes the warm-up.",
     x=Axis("time_s", "Time", "s"),
     panels=(Panel("Load balancing ratio", RATIO), Panel("Rate", Axis("rate", "Rate", "1/s"))),
     parameters=Bursty,
@@ -264,6 +310,10 @@ PANES: Final = Experiment(
     series=("panes", "rate_aware"),
     choices=("panes", "rate_aware"),
     measures=("ratio", "total_ratio", "rate", "parts"),
+    axes=(
+        Axis("total_ratio", "Load balancing ratio since the start", "%"),
+        Axis("parts", "Workers per pane"),
+    ),
     trial=measure_windows,
 )
 RELOCATIONS: Final = Experiment(
@@ -271,10 +321,10 @@ RELOCATIONS: Final = Experiment(
     name="relocations",
     title="Relocated keys when a worker joins",
     about="Paper 001, section 6.4.3, figure 13: keys that change their worker, and partial results "
-    "per key in the pane in which it happens, which the aggregator node merges. key is basic "
-    "hashing. Beside the number of workers the paper changes it with the load, as in its figure "
-    "14; here one worker joins at each number. A divided key counts as relocated if it gets any "
-    "worker that it did not have.",
+    "per key in the pane in which it happens, which the aggregator node merges. Key grouping is "
+    "basic hashing. Beside the number of workers the paper changes it with the load, as in its "
+    "figure 14; here one worker joins at each number. A divided key counts as relocated if it gets "
+    "any worker that it did not have.",
     x=Axis("workers", "Workers before the change", log=True),
     panels=(
         Panel("Relocated keys", Axis("relocated", "Relocated keys", "%")),
@@ -285,6 +335,7 @@ RELOCATIONS: Final = Experiment(
     series=("key", "frequency_aware"),
     choices=("key", "partial_key", "frequency_aware", "head_aware"),
     measures=("relocated", "results", "steady"),
+    axes=(Axis("steady", "Partial results per key without a change"),),
     trial=compare_relocations,
 )
 FREQUENT_KEYS: Final = Experiment(
@@ -292,9 +343,10 @@ FREQUENT_KEYS: Final = Experiment(
     name="frequent_keys",
     title="Balance by the number of divided keys",
     about="Paper 001, section 6.4.2, figure 15: frequency-aware hashing by K, the number of the "
-    "most frequent keys that are divided, after a warm-up of the same length; 16,000 keys. Series "
-    "are streams: zipf_1 has exponent 1. The paper does not state the number of workers, here 16, "
-    "and the number of sub-keys, here ceil(c N f) with c = 16 for N workers. "
+    "most frequent keys that are divided, after a warm-up of the same length; 16,000 keys. "
+    "Series are streams: “Zipf keys, exponent 1” has keys of a Zipf distribution. The paper does "
+    "not state the number of workers, here 16, and the number of sub-keys, here ceil(c N f) "
+    "with c = 16 for N workers. "
     f"{_RATIO_TEXT} {', '.join(RECORDED)} are recorded and need the data sets in the folder that "
     f"{DATA_FOLDER} names.",
     x=Axis("top", "Divided keys", "keys"),
@@ -306,6 +358,7 @@ FREQUENT_KEYS: Final = Experiment(
     values=(0, 5, 20, 100, 200, 250),
     series=(*(name for name in _EXPONENTS if name != f"{ZIPF}_0"), "tiles_1km", "tiles_100m"),
     choices=(*_EXPONENTS, *RECORDED),
+    series_titles=_TITLES,
     measures=("ratio", "memory_ratio"),
     trial=compare_divisions,
 )

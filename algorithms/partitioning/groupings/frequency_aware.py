@@ -70,15 +70,17 @@ class FrequencyAware(Grouping[FrequencyState]):
     name: ClassVar[str] = "frequency_aware"
 
     top: int = parameter(
-        100, unit="keys", minimum=0, maximum=KEPT,
-        help="How many of the most frequent keys may be divided; the K of the paper.",
+        100, title="Divided keys", letter="K", unit="keys", minimum=0, maximum=KEPT,
+        help="How many of the most frequent keys may be divided.",
     )  # fmt: skip
     parts: float = parameter(
-        4.0, minimum=0.0, maximum=float(_MOST_PARTS),
-        help="Sub-keys of a key per worker's load that it carries: c in ceil(c N f).",
+        4.0, title="Sub-keys per load of a worker", letter="c",
+        minimum=0.0, maximum=float(_MOST_PARTS),
+        help="A key with the part f of all messages has ceil(c N f) sub-keys on N workers.",
     )  # fmt: skip
     spread: bool = parameter(
         default=True,
+        title="Spread sub-keys",
         help="Whether sub-keys of a key go to different workers; else the ring alone decides.",
     )
     period: int = period_parameter(128 * SAMPLE)

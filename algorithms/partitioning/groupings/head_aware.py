@@ -92,11 +92,11 @@ class HeadAware(Grouping[HeadState]):
     name: ClassVar[str] = "head_aware"
 
     hot: float = parameter(
-        0.2, minimum=0.01, maximum=10.0,
+        0.2, title="Least share of a hot key", minimum=0.01, maximum=10.0,
         help="Share of a key from which it is hot, as part of the mean load of a worker.",
     )  # fmt: skip
     eps: float = parameter(
-        0.0003, minimum=0.0, maximum=MAX_SLACK,
+        0.0003, title="Slack of the load", letter="epsilon", minimum=0.0, maximum=MAX_SLACK,
         help="Load above the mean, as part of the mean, from which other keys use a second worker.",
     )  # fmt: skip
     period: int = period_parameter()

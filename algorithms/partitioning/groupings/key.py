@@ -26,7 +26,9 @@ class KeyGrouping(Grouping[State]):
     name: ClassVar[str] = "key"
 
     weighted: bool = parameter(
-        default=False, help="Whether workers receive keys in proportion to their capacities."
+        default=False,
+        title="Use the capacities",
+        help="Whether workers receive keys in proportion to their capacities.",
     )
 
     def start(self, workers: Workers) -> State:

@@ -41,7 +41,7 @@ _STEP: Final = 0x9E3779B97F4A7C15
 def period_parameter(default: int = 16 * SAMPLE) -> Any:
     """Return the declaration of the parameter `period`."""
     return parameter(
-        default, unit="messages", minimum=SAMPLE, maximum=10**9,
+        default, title="Period of frequent keys", unit="messages", minimum=SAMPLE, maximum=10**9,
         help="Messages after which a source determines its frequent keys again; fewer at first.",
     )  # fmt: skip
 

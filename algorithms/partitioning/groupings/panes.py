@@ -21,7 +21,7 @@ _GOLDEN: Final = 0x9E3779B97F4A7C15
 def window_parameter() -> Any:
     """Return the declaration of the parameter `window_ms`."""
     return parameter(
-        60_000, unit="ms", minimum=1, maximum=_LONGEST,
+        60_000, title="Length of a window", unit="ms", minimum=1, maximum=_LONGEST,
         help="Length of the windows of the query; messages if messages have no times.",
     )  # fmt: skip
 
@@ -29,7 +29,7 @@ def window_parameter() -> Any:
 def slide_parameter() -> Any:
     """Return the declaration of the parameter `slide_ms`."""
     return parameter(
-        1_000, unit="ms", minimum=1, maximum=_LONGEST,
+        1_000, title="Slide of a window", unit="ms", minimum=1, maximum=_LONGEST,
         help="Distance of two windows; a pane is the greatest common divisor of both.",
     )  # fmt: skip
 

@@ -98,7 +98,7 @@ class RateAware(Grouping[RateState]):
     window_ms: int = window_parameter()
     slide_ms: int = slide_parameter()
     slack: float = parameter(
-        0.08, minimum=0.001, maximum=100.0,
+        0.08, title="Largest part of a pane", minimum=0.001, maximum=100.0,
         help="Largest part of a pane, as part of the messages of a worker in a window.",
     )  # fmt: skip
     open_panes: int = parameter(

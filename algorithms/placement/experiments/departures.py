@@ -7,7 +7,12 @@ from algorithms.errors import BadParameters
 from algorithms.estimates import Estimate
 from algorithms.experiment import Axis, Experiment
 from algorithms.placement.experiments import setup
-from algorithms.placement.experiments.trials import HISTORY_MEASURES, replay_in_turn, replayable
+from algorithms.placement.experiments.trials import (
+    HISTORY_AXES,
+    HISTORY_MEASURES,
+    replay_in_turn,
+    replayable,
+)
 from algorithms.placement.workloads.dynamics import (
     comings_and_goings,
     exponential_lifetimes,
@@ -21,18 +26,19 @@ from algorithms.vocabulary import Floats, parameter
 _CHOSEN: Final = (
     "The paper states neither when the replication factor is taken nor whose the graph is. Here it "
     "is taken at evenly spaced moments of the second half of the run, of the queries alive then, "
-    "and averaged (replication_factor_end is the one at the end); the graph is drawn over all "
-    "arrivals of the run, so largest_degree bounds the readers a source ever has. Departures of a "
-    "step come before its arrivals. Unlike the paper, the same events meet every series."
+    "and averaged, except for “Replication factor at the end”; the graph is drawn over all "
+    "arrivals of the run, so “Most readers of a source” bounds the readers a source ever has. "
+    "Departures of a step come before its arrivals. Unlike the paper, the same events meet every "
+    "series."
 )
 _FIGURE_5: Final = (
     "Section 6.3.2, figure 5({}): a Poisson number of queries arrives in each step and each lives "
     f"for an exponential time. {_CHOSEN}"
 )
 _FIGURE_6: Final = (
-    "Section 6.3.3, figure 6({}): as figure 5, and every churn_every steps a server is added or "
-    "else a random one removed, whose queries are placed again in the order in which they arrived. "
-    f"The last server is never removed. {_CHOSEN}"
+    "Section 6.3.3, figure 6({}): as figure 5, and in intervals of “Steps between server events” a "
+    "server is added or else a random one removed, whose queries are placed again in the order in "
+    f"which they arrived. The last server is never removed. {_CHOSEN}"
 )
 
 _LIFETIME: Final = Axis("lifetime", "Mean query lifetime", "steps", log=True)
@@ -54,23 +60,32 @@ class Departing(setup.Synthetic):
     alpha: float = setup.absolute_slack()
     steps: int = parameter(
         1_000_000,
+        title="Time steps",
+        letter="tau",
         unit="steps",
-        help="How many time steps are simulated, tau.",
+        help="How many time steps are simulated.",
         minimum=1,
         maximum=100_000_000,
     )
     arrivals: float = parameter(
         1.0,
+        title="Arrivals per step",
         unit="queries/step",
         help="Mean number of arrivals per time step, which is Poisson distributed.",
         minimum=0.0,
         maximum=1_000.0,
     )
     lifetime: float = parameter(
-        100_000.0, unit="steps", help="Mean lifetime of a query.", minimum=0.0, maximum=1e9
+        100_000.0,
+        title="Mean query lifetime",
+        unit="steps",
+        help="Mean lifetime of a query.",
+        minimum=0.0,
+        maximum=1e9,
     )
     lifetime_shape: float = parameter(
         0.0,
+        title="Shape of the Pareto law of lifetimes",
         help="0 for exponential lifetimes, which the paper shows; above 1 for Pareto lifetimes of "
         "this shape.",
         minimum=0.0,
@@ -78,6 +93,7 @@ class Departing(setup.Synthetic):
     )
     samples: int = parameter(
         50,
+        title="Measured moments",
         help="At how many moments of the second half of the run the replication factor is taken; "
         "their mean is shown.",
         minimum=1,
@@ -118,9 +134,11 @@ class Churning(Departing):
 
     churn_every: int = parameter(
         10_000,
+        title="Steps between server events",
+        letter="gamma",
         unit="steps",
         help="After how many steps a server is added (probability 1/2) or else a random one "
-        "removed, gamma.",
+        "removed.",
         minimum=1,
         maximum=100_000_000,
     )
@@ -146,6 +164,7 @@ def _figures(
             series=setup.ONLINE_SERIES,
             choices=replayable(),
             measures=HISTORY_MEASURES,
+            axes=HISTORY_AXES,
             trial=replay_in_turn,
         )
         for panel, (what, x, values) in {**_SHARED, "d": own}.items()

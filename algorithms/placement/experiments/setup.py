@@ -20,8 +20,10 @@ def absolute_slack() -> Any:
     """Declare the absolute slack of online algorithms."""
     return parameter(
         10.0,
+        title="Absolute slack",
+        letter="alpha",
         unit="queries",
-        help="Absolute slack of online algorithms: a server may exceed the mean load by alpha.",
+        help="How much the load of a server may exceed the mean load; of online algorithms.",
         minimum=0.0,
         maximum=MAX_ALPHA,
     )
@@ -32,19 +34,32 @@ class Synthetic(Repeated):
     """A random bipartite graph of queries and sources, and the servers."""
 
     servers: int = parameter(
-        100, unit="servers", help="Number of servers, k.", minimum=1, maximum=MAX_SERVERS
+        100,
+        letter="k",
+        unit="servers",
+        help="Number of servers.",
+        minimum=1,
+        maximum=MAX_SERVERS,
     )
     sources_per_query: int = parameter(
-        2, unit="sources", help="How many sources each query reads, d.", minimum=1, maximum=100
+        2,
+        letter="d",
+        unit="sources",
+        help="How many sources each query reads.",
+        minimum=1,
+        maximum=100,
     )
     exponent: float = parameter(
         2.0,
-        help="Exponent beta of the Zipf law that the degrees (readers) of sources follow.",
+        title="Exponent of source popularity",
+        letter="beta",
+        help="Exponent of the Zipf law that the degrees (readers) of sources follow.",
         minimum=0.0,
         maximum=10.0,
     )
     largest_degree: int = parameter(
         LARGEST_DEGREE,
+        title="Most readers of a source",
         unit="queries",
         help="Most readers a source may have; 0 for no bound but the number of queries. The paper "
         "gives none; 1000 fits its text best.",
@@ -72,7 +87,12 @@ class AllAtOnce(Synthetic):
     """All queries are known at once."""
 
     queries: int = parameter(
-        100_000, unit="queries", help="Number of queries, n.", minimum=1, maximum=MAX_QUERIES
+        100_000,
+        letter="n",
+        unit="queries",
+        help="Number of queries.",
+        minimum=1,
+        maximum=MAX_QUERIES,
     )
 
     def problem(self, seed: int) -> PlacementProblem:

@@ -5,15 +5,15 @@ from typing import Any, Final
 
 from algorithms.experiment import Axis, Repeated
 from algorithms.placement.experiments import setup
-from algorithms.placement.experiments.trials import PLAN_MEASURES, solve_in_turn
+from algorithms.placement.experiments.trials import PLAN_AXES, PLAN_MEASURES, solve_in_turn
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads.rates import Correlation, correlate_rates, pareto_rates
 from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import parameter
 
 _BOUND: Final = (
-    "The paper leaves open how many queries may read one source; here it is largest_degree. "
-    "Beside the paper's series every other algorithm can be shown."
+    "The paper leaves open how many queries may read one source; here it is the parameter “Most "
+    "readers of a source”. Beside the paper's series every other algorithm can be shown."
 )
 _FIGURE_3: Final = f"Section 6.2, figure 3({{}}): offline algorithms, all rates 1. {_BOUND}"
 _FIGURE_4: Final = (
@@ -33,6 +33,7 @@ class RandomRates(setup.OneByOne):
 
     shape: float = parameter(
         2.0,
+        title="Shape of the Pareto law of rates",
         help="Shape of the Pareto law of rates: the smaller, the more unequal.",
         minimum=0.1,
         maximum=100.0,
@@ -58,6 +59,7 @@ class PositiveRates(RandomRates):
 
     times_popularity: int = parameter(
         0,
+        title="Multiply rates by readers",
         help="0: the Pareto draws sorted by popularity. 1: each draw times the source's readers.",
         minimum=0,
         maximum=1,
@@ -75,6 +77,7 @@ class NegativeRates(RandomRates):
 
     over_popularity: int = parameter(
         0,
+        title="Divide rates by readers",
         help="0: the Pareto draws sorted by popularity. 1: each draw over the source's readers.",
         minimum=0,
         maximum=1,
@@ -89,6 +92,7 @@ class NegativeRates(RandomRates):
 _STATIC: Final[dict[str, Any]] = {
     "choices": tuple(algorithm.name for algorithm in algorithms(PLACEMENT)),
     "measures": PLAN_MEASURES,
+    "axes": PLAN_AXES,
     "trial": solve_in_turn,
 }
 _SWEEPS: Final = {
@@ -97,7 +101,7 @@ _SWEEPS: Final = {
     "c": ("servers", setup.SERVERS, setup.SERVER_COUNTS),
     "d": ("queries", setup.QUERIES, setup.QUERY_COUNTS),
 }
-_SHAPE: Final = Axis("shape", "Pareto shape of source rates")
+_SHAPE: Final = Axis("shape", "Shape of the Pareto law of rates")
 _SHAPES: Final = (1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
 _RATES: Final[tuple[tuple[str, str, str, type[Repeated]], ...]] = (
     ("a", "top (random)", "at random", RandomRates),

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from algorithms.experiment import Measures, part
+from algorithms.experiment import Axis, Measures, part
 from algorithms.placement.online import OnlinePlacement
 from algorithms.placement.online.simulation import SimulatedCluster
 from algorithms.placement.problem import PlacementProblem
@@ -17,6 +17,8 @@ from algorithms.placement.workloads.events import History
 from algorithms.registry import PLACEMENT, algorithm, algorithms
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress
 
+_MAX_LOAD: Final = Axis("max_load", "Queries on the fullest server")
+_IMBALANCE: Final = Axis("imbalance", "Imbalance of the load")
 PLAN_MEASURES: Final = (
     "replication_factor",
     "traffic",
@@ -26,6 +28,14 @@ PLAN_MEASURES: Final = (
     "sources",
     "seconds",
 )
+PLAN_AXES: Final = (
+    Axis("traffic", "Delivered rate"),
+    _MAX_LOAD,
+    _IMBALANCE,
+    Axis("lower_bound", "Lower bound of the delivered rate"),
+    Axis("sources", "Sources with readers"),
+    Axis("seconds", "Time of the computation", "s"),
+)
 HISTORY_MEASURES: Final = (
     "replication_factor",
     "replication_factor_end",
@@ -34,6 +44,15 @@ HISTORY_MEASURES: Final = (
     "imbalance",
     "moved",
     "seconds",
+)
+
+HISTORY_AXES: Final = (
+    Axis("replication_factor_end", "Replication factor at the end"),
+    Axis("live", "Live queries"),
+    _MAX_LOAD,
+    _IMBALANCE,
+    Axis("moved", "Queries placed again"),
+    Axis("seconds", "Time of the replay", "s"),
 )
 
 # Reports of progress per replay, at least.

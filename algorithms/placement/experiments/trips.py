@@ -36,10 +36,16 @@ class RealTrips(Repeated):
         maximum=MAX_SEEDS,
     )
     servers: int = parameter(
-        100, unit="servers", help="Number of servers, k.", minimum=1, maximum=setup.MAX_SERVERS
+        100,
+        letter="k",
+        unit="servers",
+        help="Number of servers.",
+        minimum=1,
+        maximum=setup.MAX_SERVERS,
     )
     real_rates: int = parameter(
         1,
+        title="Use recorded rates",
         help="1: a tile's rate is the mean number of position reports per second. 0: all rates 1.",
         minimum=0,
         maximum=1,
@@ -69,6 +75,7 @@ class LiveTrips(RealTrips):
 
     samples: int = parameter(
         1_000,
+        title="Measured moments",
         help="At how many moments of the week the replication factor is taken; their mean is "
         "shown.",
         minimum=1,
@@ -109,6 +116,7 @@ TRIPS: Final = Experiment(
     series=("ic", "mms", "off_rand", *setup.ONLINE_SERIES),
     choices=tuple(algorithm.name for algorithm in algorithms(PLACEMENT)),
     measures=trials.PLAN_MEASURES,
+    axes=trials.PLAN_AXES,
     trial=trials.solve_in_turn,
 )
 LIVE_TRIPS: Final = Experiment(
@@ -117,7 +125,7 @@ LIVE_TRIPS: Final = Experiment(
     title="Real trips as they come and go: servers",
     about="As section 6.3.2, figure 5(c), on real queries at their true times, at most 300 at "
     "once; the replication factor is averaged over evenly spaced moments of the week. With so "
-    f"few queries alpha decides much. {_TRIPS}",
+    f"few queries the absolute slack decides much. {_TRIPS}",
     x=setup.SERVERS,
     panels=(Panel("Real trips that come and go: servers", setup.REPLICATION),),
     parameters=LiveTrips,
@@ -125,5 +133,6 @@ LIVE_TRIPS: Final = Experiment(
     series=setup.ONLINE_SERIES,
     choices=trials.replayable(),
     measures=trials.HISTORY_MEASURES,
+    axes=trials.HISTORY_AXES,
     trial=trials.replay_in_turn,
 )

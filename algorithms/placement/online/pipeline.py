@@ -35,8 +35,10 @@ class OnlinePlacement(Parameters):
     nu: float = relative_slack()
     alpha: float = parameter(
         10.0,
+        title="Absolute slack",
+        letter="alpha",
         unit="queries",
-        help="Absolute slack: a server may exceed the mean load by alpha, which rules while the "
+        help="How much the load of a server may exceed the mean load, which rules while the "
         "cluster hosts few queries.",
         minimum=0.0,
         maximum=MAX_ALPHA,

@@ -36,13 +36,17 @@ class Reservation(OnlinePlacement):
 
     known: float = parameter(
         1.0,
+        title="Known queries",
         help="Share of the queries, the first ones, whose types are counted to know the "
         "frequencies; 1: all, as if they were known exactly.",
         minimum=0.0,
         maximum=1.0,
     )
     plan: str = parameter(
-        "ic", help="The offline algorithm that makes the reservations.", choices=("ic", "mms")
+        "ic",
+        title="Plan of the reservations",
+        help="The offline algorithm that makes the reservations.",
+        choices={"ic": "IC", "mms": "MMS"},
     )
 
     def _place_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:

@@ -16,9 +16,10 @@ class LeastCost(OnlinePlacement):
 
     prefer: str = parameter(
         "load",
-        help="Among servers of equal incremental cost: load, the least loaded, as in the paper; "
-        "rare, one that has the sources with fewer readers, and of those the least loaded.",
-        choices=("load", "rare"),
+        title="Among equals",
+        help="Among servers of equal incremental cost: the least loaded, as in the paper; or one "
+        "that has the sources with fewer readers, and of those the least loaded.",
+        choices={"load": "Least loaded", "rare": "Fewer readers of its sources"},
     )
 
     @property

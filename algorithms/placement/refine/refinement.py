@@ -156,6 +156,7 @@ class Refined(OfflinePlacement):
 
     seconds: float = parameter(
         10.0,
+        title="Time of the computation",
         unit="s",
         help="Time for the whole plan; where it is short, fewer moves are tried.",
         minimum=0.0,
@@ -163,6 +164,7 @@ class Refined(OfflinePlacement):
     )
     sweeps: int = parameter(
         2000,
+        title="Tried moves",
         unit="moves per query type",
         help="How many moves are tried for each piece of a query type, time permitting.",
         minimum=1,
@@ -172,7 +174,12 @@ class Refined(OfflinePlacement):
         "least_cost",
         help="What is refined: the plan of LeastCost, which takes next to no time, of IC, of MMS, "
         "or the better of these two.",
-        choices=("least_cost", "ic", "mms", "better"),
+        choices={
+            "least_cost": "LeastCost",
+            "ic": "IC",
+            "mms": "MMS",
+            "better": "The better of IC and MMS",
+        },
     )
     seed: int = parameter(
         0, help="Same seed, same plan, time permitting.", minimum=0, maximum=MAX_SEED

@@ -25,9 +25,9 @@ class Exact(Parameters):
 
     fairness: str = parameter(
         "none",
-        choices=("none", "max_min"),
-        help="max_min: first raise the least kept part of an output over its weight, then the "
-        "next; none: the largest weighted throughput.",
+        choices={"none": "None", "max_min": "Largest least share"},
+        help="Largest least share: first raise the least kept part of an output over its weight, "
+        "then the next; none: the largest weighted throughput.",
     )
 
     def solve(self, problem: SheddingProblem, progress: Progress = silent) -> SheddingPlan:

@@ -45,7 +45,12 @@ class Sent(Repeated):
         1, help="Nothing is random, so all seeds have equal results.", minimum=1, maximum=10
     )
     epsilon: float = parameter(
-        0.05, help="The largest error of plans.", minimum=0.005, maximum=MAX_EPSILON
+        0.05,
+        title="Largest allowed error",
+        letter="epsilon",
+        help="The largest error of plans.",
+        minimum=0.005,
+        maximum=MAX_EPSILON,
     )
     larger_ms: float = larger_cost()
     smaller_ms: float = smaller_cost()
@@ -68,6 +73,10 @@ class Sent(Repeated):
 
 # Of the load: parts of all costs, and a child node that has splits.
 _LOADS: Final = {"load_100": 1.0, "load_50": 0.5, "load_25": 0.25, "load_12.5": 0.125}
+_LOAD_TITLES: Final = {
+    **{name: f"Load {PERCENT * part:g} %" for name, part in _LOADS.items()},
+    _SPLIT: "Load split among nodes",
+}
 
 
 def measure_sizes(
@@ -105,13 +114,23 @@ class Tolerated(Sent):
     """A tolerated difference of results after a change."""
 
     tolerance: float = parameter(
-        0.05, unit="share", help="Tolerated difference of results.", minimum=0.0, maximum=0.9
+        0.05,
+        title="Tolerated difference of results",
+        unit="share",
+        help="Tolerated difference of results.",
+        minimum=0.0,
+        maximum=0.9,
     )
     epsilon: float = parameter(
-        0.05, help="The largest error of plans.", minimum=0.02, maximum=MAX_EPSILON
+        0.05,
+        title="Largest allowed error",
+        letter="epsilon",
+        help="The largest error of plans.",
+        minimum=0.02,
+        maximum=MAX_EPSILON,
     )
     rule: str = parameter(
-        RowRule.NEEDED.value, choices=(RowRule.NEEDED, RowRule.ALL),
+        RowRule.NEEDED.value, title="Rows of the tables", choices=(RowRule.NEEDED, RowRule.ALL),
         help="Rows of tables: needed leaves out those that the guarantee does not need, all keeps "
         "them.",
     )  # fmt: skip
@@ -202,20 +221,30 @@ _BY_SELECTIVITY: Final = {
     for value in SELECTIVITIES
 }
 _BY_MOVEMENT: Final = {f"parent_to_child_{moved:g}": moved for moved in MOVED_MS}
+_CHANGE_TITLES: Final = {
+    **{f"{where}_selectivity_{value:g}": f"{where.capitalize()}, selectivity {value:g}"
+       for where in ("child", "parent") for value in SELECTIVITIES},
+    **{name: f"{moved:g} ms from parent to child" for name, moved in _BY_MOVEMENT.items()},
+}  # fmt: skip
 _SIZES: Final = (ROWS.name, BYTES.name, "cuts")
 _CHANGES: Final = ("needed", "needed_rows", "delta", "rows", "changed_cuts")
 _CHANGE_PANELS: Final = (
-    Panel("Part of the rows to send", Axis("needed", "Rows to send", "%")),
+    Panel("Part of the rows to send", Axis("needed", "Part of the rows to send", "%")),
     Panel("Rows to send", Axis("needed_rows", "Rows to send")),
     Panel("Changed cuts", Axis("changed_cuts", "Changed cuts of the exact planner", "%")),
 )
+_SIZE_AXES: Final = (Axis("cuts", "Cuts of the exact planner"),)
+_CHANGE_AXES: Final = (
+    Axis("delta", "Part of the rows that D-FIT sends", "%"),
+    Axis("rows", "Rows of the child's table"),
+)
 _CHANGE_TEXT: Final = (
-    "needed: rows to send, in percent of the new table of the child. The parent drops known rows "
+    "“Part of the rows to send” is that of the new table of the child. The parent drops known rows "
     "that became infeasible, and knows the new results per record from the child's summary; it "
     "lacks a row if each known row below it yields less than the tolerated part of its results. "
-    "delta: what D-FIT sends, which tolerates no difference, with the numbers of removed rows. "
-    "changed_cuts, beyond the paper: cuts of the exact planner that differ from all before by more "
-    "than the tolerance."
+    "“Part of the rows that D-FIT sends” has the numbers of removed rows, too; D-FIT tolerates no "
+    "difference. “Changed cuts of the exact planner”, beyond the paper, differ from all before by "
+    "more than the tolerance."
 )
 
 
@@ -226,15 +255,17 @@ FIG15A: Final = Experiment(
     about="Paper 003, section 8.2.5, figure 15(a): the rows that the child sends to its parent, by "
     "the largest error, for all costs of the chains and parts of them. split: on the child node, "
     "each operator is replaced by a shared one and two branches with results of their own, of an "
-    "eighth, two and five eighths of its cost, as in figure 7; the paper does not state it. cuts, "
-    "beyond the paper: those of the exact planner, which do not depend on an error.",
-    x=Axis("epsilon", "Largest error allowed", log=True),
+    "eighth, two and five eighths of its cost, as in figure 7; the paper does not state it. "
+    "“Cuts of the exact planner”, beyond the paper, do not depend on an error.",
+    x=Axis("epsilon", "Largest allowed error", log=True),
     panels=(Panel("Rows", ROWS), Panel("Bytes", BYTES)),
     parameters=Sent,
     values=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
     series=(*_LOADS, _SPLIT),
     choices=(*_LOADS, _SPLIT),
+    series_titles=_LOAD_TITLES,
     measures=_SIZES,
+    axes=_SIZE_AXES,
     trial=measure_sizes,
 )
 FIG15B: Final = Experiment(
@@ -250,7 +281,9 @@ FIG15B: Final = Experiment(
     values=(0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3),
     series=tuple(name for name in _BY_SELECTIVITY if name.startswith("child")),
     choices=tuple(_BY_SELECTIVITY),
+    series_titles=_CHANGE_TITLES,
     measures=_CHANGES,
+    axes=_CHANGE_AXES,
     trial=measure_changes,
 )
 FIG15C: Final = Experiment(
@@ -266,6 +299,8 @@ FIG15C: Final = Experiment(
     values=(0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3),
     series=tuple(_BY_MOVEMENT),
     choices=tuple(_BY_MOVEMENT),
+    series_titles=_CHANGE_TITLES,
     measures=_CHANGES,
+    axes=_CHANGE_AXES,
     trial=measure_changes,
 )

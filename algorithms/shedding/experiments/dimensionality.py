@@ -1,7 +1,7 @@
 """Figure 14 and table 3: the planners by the number of inputs."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +14,7 @@ from algorithms.experiment import Axis, Experiment, Measures, Panel
 from algorithms.shedding.exact.planner import ExactPlanner
 from algorithms.shedding.experiments.networks import chains
 from algorithms.shedding.experiments.setup import (
+    AXES,
     C_FIT,
     D_FIT,
     ENTRIES,
@@ -24,6 +25,8 @@ from algorithms.shedding.experiments.setup import (
     MEASURES,
     PERCENT,
     SECONDS,
+    SENT_ROWS,
+    SHORT_TITLES,
     SOLVER,
     SOLVER_W,
     Case,
@@ -62,20 +65,30 @@ def _named(planners: Sequence[str], inputs: Sequence[int] = INPUTS) -> dict[str,
     return {f"{name}_{count}": (name, count) for name in planners for count in inputs}
 
 
+def _titles(named: Mapping[str, tuple[str, int]]) -> dict[str, str]:
+    """Return the titles of series of planners with numbers of inputs."""
+    return {
+        name: f"{SHORT_TITLES[planner]}, {count} inputs" for name, (planner, count) in named.items()
+    }
+
+
 @dataclass(frozen=True)
 class Converging(Planned):
     """Solver-W, after so many linear programs."""
 
     solved: int = parameter(
-        1_000, unit="programs", help="Linear programs that are solved, at most.",
+        1_000, title="Linear programs",
+        unit="programs", help="Linear programs that are solved, at most.",
         minimum=1, maximum=MAX_VALUES,
     )  # fmt: skip
     lp_values: int = parameter(
-        10_000, help="Linear programs of the whole course; more are not solved.",
+        10_000, title="Largest number of LP values",
+        help="Linear programs of the whole course; more are not solved.",
         minimum=100, maximum=200_000,
     )  # fmt: skip
     mean_rate: float = parameter(
-        3.0, unit="records/s", help="Mean of the exponential rate of each input.",
+        3.0, title="Mean rate", letter="lambda",
+        unit="records/s", help="Mean of the exponential rate of each input.",
         minimum=0.1, maximum=1_000.0,
     )  # fmt: skip
 
@@ -167,10 +180,15 @@ class ByEpsilon(Guaranteed):
     """Chains of several numbers of inputs, with a largest error."""
 
     epsilon: float = parameter(
-        0.1, help="The largest error that is allowed.", minimum=0.02, maximum=MAX_EPSILON
+        0.1,
+        title="Largest allowed error",
+        letter="epsilon",
+        help="The largest error that is allowed.",
+        minimum=0.02,
+        maximum=MAX_EPSILON,
     )
     points: int = parameter(
-        100, unit="rates", help="Random rates at which errors are measured.",
+        100, title="Random rates", unit="rates", help="Random rates at which errors are measured.",
         minimum=10, maximum=2_000,
     )  # fmt: skip
 
@@ -213,16 +231,19 @@ FIG14A: Final = Experiment(
     title="Convergence of Solver-W by the number of inputs",
     about="Paper 003, section 8.2.4, figure 14(a): the expected error of Solver-W after so many "
     "linear programs, under exponential rates of mean 3/s, by the number of inputs. The paper has "
-    f"it over time, which is the measure seconds. {_NETWORK_TEXT} The series of exact are beyond "
-    "the paper: their expected error is the mean at random rates against the linear program, and "
-    "does not depend on the programs. A series has no value before its first division.",
+    f"it over time, which is the measure “{SECONDS.label}”. {_NETWORK_TEXT} The series of the "
+    "exact planner are beyond the paper: their expected error is the mean at random rates against "
+    "the linear program, and does not depend on the programs. A series has no value before its "
+    "first division.",
     x=Axis("solved", "Linear programs", log=True),
     panels=(Panel("Expected error", EXPECTED), Panel("Time", SECONDS)),
     parameters=Converging,
     values=(1, 10, 100, 300, 1_000, 3_000, 10_000),
     series=("solver_w_2", "solver_w_4", "solver_w_8"),
     choices=tuple(_CONVERGING),
+    series_titles=_titles(_CONVERGING),
     measures=(EXPECTED.name, SECONDS.name, LP_VALUES.name),
+    axes=(LP_VALUES,),
     trial=measure_convergence,
 )
 FIG14B: Final = Experiment(
@@ -231,7 +252,7 @@ FIG14B: Final = Experiment(
     title="Plan generation by error and number of inputs",
     about="Paper 003, section 8.2.4, figure 14(b): C-FIT by the largest error, for 2, 4 and 8 "
     f"inputs. {_NETWORK_TEXT} {MEASURE_TEXT}",
-    x=Axis("epsilon", "Largest error allowed", log=True),
+    x=Axis("epsilon", "Largest allowed error", log=True),
     panels=(
         Panel("Plan generation time", SECONDS),
         Panel("Entries", ENTRIES),
@@ -241,7 +262,9 @@ FIG14B: Final = Experiment(
     values=(0.05, 0.1, 0.2, 0.3, 0.5),
     series=("c_fit_2", "c_fit_4", "c_fit_8", "exact_2", "exact_4", "exact_8"),
     choices=tuple(_BY_INPUTS),
+    series_titles=_titles(_BY_INPUTS),
     measures=MEASURES,
+    axes=AXES,
     trial=compare_errors,
 )
 TABLE3: Final = Experiment(
@@ -254,7 +277,7 @@ TABLE3: Final = Experiment(
     panels=(
         Panel("Entries", ENTRIES),
         Panel("Plan generation time", SECONDS),
-        Panel("Rows sent", Axis("sent_rows", "Rows that nodes send", log=True)),
+        Panel("Rows sent", SENT_ROWS),
         Panel("Error", ERROR),
     ),
     parameters=ByInputs,
@@ -262,5 +285,6 @@ TABLE3: Final = Experiment(
     series=(D_FIT, EXACT),
     choices=(C_FIT, D_FIT, SOLVER, EXACT),
     measures=MEASURES,
+    axes=AXES,
     trial=compare_sizes,
 )

@@ -10,6 +10,7 @@ from algorithms.errors import BadParameters
 from algorithms.experiment import Axis, Experiment, Measures, Panel
 from algorithms.shedding.experiments.networks import fan_out, random_branches
 from algorithms.shedding.experiments.setup import (
+    AXES,
     C_FIT,
     D_FIT,
     ENTRIES,
@@ -39,23 +40,44 @@ class Shared(Planned):
         minimum=1, maximum=512,
     )  # fmt: skip
     points: int = parameter(
-        100, unit="rates", help="Random rates at which errors are measured.",
+        100, title="Random rates", unit="rates", help="Random rates at which errors are measured.",
         minimum=10, maximum=1_000,
     )  # fmt: skip
     epsilon: float = parameter(
-        0.01, help="The largest error that is allowed.", minimum=0.005, maximum=0.5
+        0.01,
+        title="Largest allowed error",
+        letter="epsilon",
+        help="The largest error that is allowed.",
+        minimum=0.005,
+        maximum=0.5,
     )
     common_ms: float = parameter(
-        1.0, unit="ms", help="Cost of the shared operator.", minimum=0.01, maximum=1_000.0
+        1.0,
+        title="Cost of the shared operator",
+        unit="ms",
+        help="Cost of the shared operator.",
+        minimum=0.01,
+        maximum=1_000.0,
     )
     least_ms: float = parameter(
-        1.0, unit="ms", help="Least cost of a branch.", minimum=0.01, maximum=1_000.0
+        1.0,
+        title="Least cost of a branch",
+        unit="ms",
+        help="Least cost of a branch.",
+        minimum=0.01,
+        maximum=1_000.0,
     )
     most_ms: float = parameter(
-        9.0, unit="ms", help="Largest cost of a branch.", minimum=0.01, maximum=1_000.0
+        9.0,
+        title="Largest cost of a branch",
+        unit="ms",
+        help="Largest cost of a branch.",
+        minimum=0.01,
+        maximum=1_000.0,
     )
     overload: float = parameter(
-        10.0, help="Bound of the rate, over the largest rate that needs no drops.",
+        10.0, title="Bound over the largest rate without drops",
+        help="Bound of the rate, over the largest rate that needs no drops.",
         minimum=1.1, maximum=1_000.0,
     )  # fmt: skip
 
@@ -101,5 +123,6 @@ FIG13: Final = Experiment(
     series=(SOLVER, C_FIT, EXACT),
     choices=(SOLVER, C_FIT, D_FIT, EXACT),
     measures=MEASURES,
+    axes=AXES,
     trial=compare_sharing,
 )

@@ -10,6 +10,7 @@ from algorithms.errors import BadParameters, TooLarge
 from algorithms.experiment import Axis, Experiment, Measures, Panel
 from algorithms.shedding.experiments.networks import CROSSED, LAYOUTS, chains
 from algorithms.shedding.experiments.setup import (
+    AXES,
     C_FIT,
     CHAIN_TEXT,
     D_FIT,
@@ -20,8 +21,10 @@ from algorithms.shedding.experiments.setup import (
     MEASURE_TEXT,
     MEASURES,
     PERCENT,
+    RULE_TITLES,
     RULES,
     SECONDS,
+    SHORT_TITLES,
     SOLVER,
     SOLVER_W,
     Case,
@@ -51,8 +54,7 @@ TOTAL_MS: Final = 96.0
 PAPER_EXPECTED: Final = 0.0144
 _SAMPLES: Final = 10_000
 _LAMBDA_TEXT: Final = (
-    "The paper's lambda is the mean of exponential rates, here in records/s, as a greater one "
-    "means more overload."
+    "The mean rate is the paper's lambda, here in records/s, as a greater one means more overload."
 )
 
 
@@ -62,7 +64,8 @@ class Distributed(Guaranteed):
 
     larger_ms: float = larger_cost()
     total_ms: float = parameter(
-        TOTAL_MS, unit="ms", help="Sum of the larger and the smaller cost.",
+        TOTAL_MS, title="Sum of both costs",
+        unit="ms", help="Sum of the larger and the smaller cost.",
         minimum=2.0, maximum=2_000.0,
     )  # fmt: skip
     layout: str = parameter(
@@ -71,7 +74,8 @@ class Distributed(Guaranteed):
         "on both nodes.",
     )  # fmt: skip
     mean_rate: float = parameter(
-        5.0, unit="records/s", help="Mean of the exponential rate of each input; of Solver-W.",
+        5.0, title="Mean rate", letter="lambda",
+        unit="records/s", help="Mean of the exponential rate of each input; of Solver-W.",
         minimum=0.1, maximum=1_000.0,
     )  # fmt: skip
 
@@ -124,6 +128,10 @@ _ON_NETWORKS: Final = {
     for planner in (SOLVER_W, SOLVER, EXACT)
     for larger in LARGER_MS
 }
+_TITLES: Final = {
+    name: f"{SHORT_TITLES[planner]}, {larger:g} and {TOTAL_MS - larger:g} ms"
+    for name, (planner, larger) in _ON_NETWORKS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -131,12 +139,13 @@ class ByMean(Planned):
     """Exponential rates of different means on the five networks."""
 
     mean_rate: float = parameter(
-        5.0, unit="records/s", help="Mean of the exponential rate of each input; the paper's "
-        "lambda.",
+        5.0, title="Mean rate", letter="lambda",
+        unit="records/s", help="Mean of the exponential rate of each input.",
         minimum=0.1, maximum=1_000.0,
     )  # fmt: skip
     epsilon: float = parameter(
-        PAPER_EXPECTED, help="The expected error of Solver-W, and the largest error of Solver.",
+        PAPER_EXPECTED, title="Allowed error", letter="epsilon",
+        help="The expected error of Solver-W, and the largest error of Solver.",
         minimum=0.001, maximum=0.5,
     )  # fmt: skip
 
@@ -180,7 +189,9 @@ FIG10: Final = Experiment(
     values=LARGER_MS,
     series=(SOLVER, SOLVER_W, C_FIT, D_FIT, EXACT),
     choices=(SOLVER, SOLVER_W, C_FIT, *RULES, D_FIT, EXACT),
+    series_titles=RULE_TITLES,
     measures=(*MEASURES, EXPECTED.name),
+    axes=(*AXES, EXPECTED),
     trial=compare_planners,
 )
 FIG11A: Final = Experiment(
@@ -189,7 +200,7 @@ FIG11A: Final = Experiment(
     title="Solver-W by the mean rate",
     about="Paper 003, section 8.2.2, figure 11(a): Solver-W on the five networks of figure 9 under "
     "exponential rates. The paper does not state the expected error; here that of section 8.2.1. "
-    f"provision: the part of the rates that need no drops. {_LAMBDA_TEXT} {CHAIN_TEXT} "
+    f"“Rates that need no drops” are the provision level. {_LAMBDA_TEXT} {CHAIN_TEXT} "
     f"{MEASURE_TEXT}",
     x=Axis("mean_rate", "Mean rate", "records/s"),
     panels=(
@@ -201,6 +212,8 @@ FIG11A: Final = Experiment(
     values=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0),
     series=(*(name_of(SOLVER_W, larger) for larger in LARGER_MS), name_of(EXACT, 64.0)),
     choices=tuple(_ON_NETWORKS),
+    series_titles=_TITLES,
     measures=(*MEASURES, PROVISION.name),
+    axes=AXES,
     trial=compare_networks,
 )

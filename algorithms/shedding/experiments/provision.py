@@ -11,6 +11,7 @@ from algorithms.experiment import Axis, Experiment, Measures, Panel
 from algorithms.shedding.experiments.load_distribution import PAPER_EXPECTED, PROVISION
 from algorithms.shedding.experiments.networks import chains
 from algorithms.shedding.experiments.setup import (
+    AXES,
     C_FIT,
     D_FIT,
     ERROR,
@@ -47,15 +48,17 @@ class Recorded(Planned):
 
     larger_ms: float = larger_cost("; the smaller one is half of it")
     trace: str = parameter(
-        TRACES[0], help="The recorded rates.", choices=TRACES,
+        TRACES[0], title="Recorded rates", help="The recorded rates.", choices=TRACES,
     )  # fmt: skip
     feasible: float = parameter(
-        0.2, help="Part of the recorded rates that chains of 64 and 32 ms process; the rates are "
+        0.2, title="Feasible part of the rates",
+        help="Part of the recorded rates that chains of 64 and 32 ms process; the rates are "
         "scaled to it.",
         minimum=0.01, maximum=0.99,
     )  # fmt: skip
     epsilon: float = parameter(
-        PAPER_EXPECTED, help="The expected error of Solver-W, and the largest error of Solver.",
+        PAPER_EXPECTED, title="Allowed error", letter="epsilon",
+        help="The expected error of Solver-W, and the largest error of Solver.",
         minimum=0.001, maximum=0.5,
     )  # fmt: skip
 
@@ -97,7 +100,7 @@ FIG11C: Final = Experiment(
     about="Paper 003, section 8.2.2, figure 11(c): recorded rates of two inputs and crossed chains "
     "of 64 and 32 ms, whose costs shrink in proportion. The rates are scaled so that these chains "
     "process 20 % of them, as in the paper; its TCP traces are those of the same archive, the "
-    "expected error is that of section 8.2.1. provision: the part of the rates that need no drops. "
+    "expected error is that of section 8.2.1. “Rates that need no drops” are the provision level. "
     f"Errors are at recorded infeasible rates. The traces need the file {RATES_FILE} in the folder "
     f"that {DATA_FOLDER} names. {MEASURE_TEXT}",
     x=Axis("larger_ms", "Larger cost of a chain", "ms"),
@@ -112,5 +115,6 @@ FIG11C: Final = Experiment(
     series=(SOLVER_W, SOLVER, EXACT),
     choices=(SOLVER_W, SOLVER, C_FIT, D_FIT, EXACT),
     measures=(*MEASURES, PROVISION.name),
+    axes=AXES,
     trial=compare_provision,
 )

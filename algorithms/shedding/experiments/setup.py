@@ -30,23 +30,31 @@ SOLVER_W: Final = "solver_w"
 C_FIT: Final = "c_fit"
 D_FIT: Final = "d_fit"
 EXACT: Final = "exact"
+# As the papers name them; the titles of the algorithms are too long beside a number.
+SHORT_TITLES: Final = {
+    SOLVER: "Solver", SOLVER_W: "Solver-W", C_FIT: "C-FIT", D_FIT: "D-FIT", EXACT: "Optimum",
+}  # fmt: skip
 # C-FIT with other rules for the rows that tables keep.
 RULES: Final = {f"{C_FIT}_{rule}": rule for rule in RowRule if rule is not RowRule.NEEDED}
+RULE_TITLES: Final = {name: f"C-FIT, rows by the rule {rule}" for name, rule in RULES.items()}
 
 SECONDS: Final = Axis("seconds", "Plan generation time", "s", log=True)
 LP_VALUES: Final = Axis("lp_values", "LP values", log=True)
 ENTRIES: Final = Axis("entries", "Entries of the table", log=True)
 ERROR: Final = Axis("error", "Largest error at random infeasible rates", "%")
+SENT_ROWS: Final = Axis("sent_rows", "Rows that nodes send", log=True)
+SENT_BYTES: Final = Axis("sent_bytes", "Bytes that nodes send", "bytes", log=True)
 MEASURES: Final = ("seconds", "lp_values", "entries", "error", "sent_rows", "sent_bytes")
+AXES: Final = (SECONDS, LP_VALUES, ENTRIES, ERROR, SENT_ROWS, SENT_BYTES)
 PERCENT: Final = 100.0
 
 MEASURE_TEXT: Final = (
-    "seconds: processor time of planning, without compiling. lp_values: linear programs that were "
-    "solved. entries: boxes of Solver and Solver-W, rows of C-FIT and D-FIT, cuts and regions of "
-    "exact, which is beyond the paper and plans all random rates, so its seconds are of planning "
-    "and look-ups. error: of the plans at random infeasible rates up to the bound, against the "
-    "linear program. sent_rows, sent_bytes: what the nodes of D-FIT exchange. A series has no "
-    "value where its table would exceed its bounds."
+    "“Plan generation time” is processor time, without compiling. “LP values” are the linear "
+    "programs that were solved. “Entries of the table” are boxes of Solver and Solver-W, rows of "
+    "C-FIT and D-FIT, cuts and regions of the exact planner, which is beyond the paper and plans "
+    "all random rates, so its time is that of planning and look-ups. The error is that of the "
+    "plans at random infeasible rates up to the bound, against the linear program. The nodes of "
+    "D-FIT send rows and bytes. A series has no value where its table would exceed its bounds."
 )
 CHAIN_TEXT: Final = (
     "The numbers of figure 9 are not in the text but for (64, 32) as the second of five networks, "
@@ -58,14 +66,24 @@ CHAIN_TEXT: Final = (
 def larger_cost(about: str = "", *, default: float = 64.0, least: float = 1.0) -> Any:
     """Return the parameter of the larger cost of a chain, in ms; `about`: what else it sets."""
     return parameter(
-        default, unit="ms", help=f"Larger cost of a chain{about}.", minimum=least, maximum=1_000.0
+        default,
+        title="Larger cost of a chain",
+        unit="ms",
+        help=f"Larger cost of a chain{about}.",
+        minimum=least,
+        maximum=1_000.0,
     )
 
 
 def smaller_cost(*, default: float = 32.0, least: float = 0.0) -> Any:
     """Return the parameter of the smaller cost of a chain, in ms."""
     return parameter(
-        default, unit="ms", help="Smaller cost of a chain.", minimum=least, maximum=1_000.0
+        default,
+        title="Smaller cost of a chain",
+        unit="ms",
+        help="Smaller cost of a chain.",
+        minimum=least,
+        maximum=1_000.0,
     )
 
 
@@ -78,15 +96,16 @@ class Planned(Repeated):
         minimum=1, maximum=10,
     )  # fmt: skip
     most_rate: float = parameter(
-        60.0, unit="records/s", help="Bound of the rate of each input.",
+        60.0, title="Bound of the rates", unit="records/s", help="Bound of the rate of each input.",
         minimum=1.0, maximum=1_000.0,
     )  # fmt: skip
     points: int = parameter(
-        300, unit="rates", help="Random rates at which errors are measured.",
+        300, title="Random rates", unit="rates", help="Random rates at which errors are measured.",
         minimum=10, maximum=10_000,
     )  # fmt: skip
     lp_values: int = parameter(
-        20_000, help="Linear programs that a table of plans may need.",
+        20_000, title="Largest number of LP values",
+        help="Linear programs that a table of plans may need.",
         minimum=100, maximum=200_000,
     )  # fmt: skip
 
@@ -102,7 +121,8 @@ class Guaranteed(Planned):
     """Plans with a largest error."""
 
     epsilon: float = parameter(
-        0.05, help="The largest error that is allowed; eps_max of the paper.",
+        0.05, title="Largest allowed error", letter="epsilon",
+        help="The largest error that is allowed.",
         minimum=0.01, maximum=MAX_EPSILON,
     )  # fmt: skip
 

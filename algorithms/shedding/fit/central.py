@@ -223,8 +223,10 @@ def epsilon_parameter() -> Any:
     """Return the field of the error of plans."""
     return parameter(
         0.05,
+        title="Largest allowed error",
+        letter="epsilon",
         unit="share",
-        help="The part of the optimal results that a plan may lose; tables grow with 1 / epsilon.",
+        help="The part of the optimal results that a plan may lose; tables grow with its inverse.",
         minimum=MIN_EPSILON,
         maximum=MAX_EPSILON,
     )
@@ -237,7 +239,9 @@ class CFit(Parameters):
     epsilon: float = epsilon_parameter()
     rule: str = parameter(
         RowRule.NEEDED.value,
-        help="Rows that tables keep: with pareto or triangle, plans may lose more than epsilon.",
+        title="Rows of the tables",
+        help="Rows that tables keep: with pareto or triangle, plans may lose more than the largest "
+        "allowed error.",
         choices=tuple(RowRule),
     )
 

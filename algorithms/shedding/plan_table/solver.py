@@ -33,19 +33,21 @@ class TableParameters(Parameters):
     """The parameters of tables of plans."""
 
     epsilon: float = parameter(
-        0.05, unit="share", minimum=1e-6, maximum=1.0,
+        0.05, title="Largest allowed error", letter="epsilon",
+        unit="share", minimum=1e-6, maximum=1.0,
         help="The largest error of the table, as a share of the optimum.",
     )  # fmt: skip
     max_rate: float | None = parameter(
-        None, unit="records per unit of time", minimum=0.0, maximum=1e12,
+        None, title="Bound of the rates",
+        unit="records per unit of time", minimum=0.0, maximum=1e12,
         help="The bound of every input's rate; none: a multiple of its given rate.",
     )  # fmt: skip
     overload: float = parameter(
-        3.0, minimum=1.0, maximum=1e6,
-        help="Without max_rate: the bound of each input's rate over its given rate.",
+        3.0, title="Bound over the given rate", minimum=1.0, maximum=1e6,
+        help="Without a bound of the rates: the bound of each input's rate over its given rate.",
     )  # fmt: skip
     lp_values: int = parameter(
-        DEFAULT_VALUES, minimum=1, maximum=MAX_VALUES,
+        DEFAULT_VALUES, title="Largest number of LP values", minimum=1, maximum=MAX_VALUES,
         help="The most points at which the linear program is solved; more are an error.",
     )  # fmt: skip
 
@@ -88,7 +90,8 @@ class SolverW(TableParameters):
     """
 
     mean: float | None = parameter(
-        None, unit="records per unit of time", minimum=0.0, maximum=1e12,
+        None, title="Mean rate", letter="lambda",
+        unit="records per unit of time", minimum=0.0, maximum=1e12,
         help="Without a history: the mean of every input's rate; none: its given rate.",
     )  # fmt: skip
 

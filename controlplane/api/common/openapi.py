@@ -120,11 +120,23 @@ class _Document(OpenAPISchema):
 class DocumentedAPI(NinjaAPI):
     """An API whose OpenAPI document completes every operation with common parts."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._documents: dict[str, _Document] = {}
+
     def get_openapi_schema(self, **parts: Any) -> OpenAPISchema:
-        """Return the completed OpenAPI document. Raises `SchemaNameError`."""
+        """Return the completed OpenAPI document, which callers share. Raises `SchemaNameError`.
+
+        It is made once per prefix, which takes a second: all operations are known by then.
+        """
         prefix = parts.get("path_prefix")
         if prefix is None:
             prefix = self.get_root_path(parts.get("path_params") or {})
+        if prefix not in self._documents:
+            self._documents[prefix] = self._document(prefix)
+        return self._documents[prefix]
+
+    def _document(self, prefix: str) -> _Document:
         schema = _Document(self, prefix)
         schema["tags"] = [
             {"name": name, "description": description} for name, description in _TAGS.items()

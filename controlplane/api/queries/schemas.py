@@ -216,8 +216,9 @@ class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields()))
     grows with each restart without state. drops are its drop rules. fault has the reason why the
     data plane could not compute the query: why, stage of the engine, node (index), and sample, some
     rows of the input; empty for none. records_per_s, latency_ms (p95 of its slowest node),
-    state_bytes and shared_with (the number of queries with the same computation on one of its
-    nodes) are those at measured_at, 0 before the first measurement.
+    processor_percent (the estimated processor time, in % of one processor), state_bytes and
+    shared_with (the number of queries with the same computation on one of its nodes) are those at
+    measured_at, 0 before the first measurement.
     """
 
     id: int
@@ -233,6 +234,7 @@ class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields()))
     incarnation: int
     records_per_s: float
     latency_ms: float
+    processor_percent: float
     state_bytes: int
     shared_with: int
     measured_at: datetime | None

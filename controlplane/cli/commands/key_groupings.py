@@ -13,7 +13,7 @@ from controlplane.groupings import PARAMETERS, label_of, route_text
 _COLUMNS: Final = {"grouping": ("name", "text"), "what it does": ("about", "name")}
 _PARAMETER_COLUMNS: Final = {
     "parameter": ("name", "text"), "default": ("default", "text"), "unit": ("unit", "text"),
-    "what it is": ("help", "name"),
+    "what it is": ("about", "name"),
 }  # fmt: skip
 
 
@@ -25,7 +25,8 @@ def list_key_groupings(given: Namespace) -> None:
         raise Refused(Code.WRONG, message, advice="weir queries groupings")
     rows = [groupings[given.grouping]] if given.grouping else list(groupings.values())
     if given.grouping and not given.json:
-        print_rows(given, rows[0]["parameters"], _PARAMETER_COLUMNS, "no parameter")
+        shown = [row | {"about": f"{row['title']}: {row['help']}"} for row in rows[0]["parameters"]]
+        print_rows(given, shown, _PARAMETER_COLUMNS, "no parameter")
         return
     print_rows(given, rows, _COLUMNS)
 

@@ -20,7 +20,7 @@ from controlplane.query_spec import DECLARED, QuerySpec, spec_of
 _COLUMNS: Final = {
     "query": ("name", "name"), "state": ("state", "text"), "node": ("node", "number"),
     "streams": ("streams", "names"), "window s": ("window_s", "number"),
-    "tasks": ("tasks", "number"),
+    "tasks": ("tasks", "number"), "processor % est.": ("processor_percent", "number"),
 }  # fmt: skip
 _QUERY: Final = "/clusters/{cluster}/queries/{name}"
 
@@ -127,4 +127,6 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
              if not values[name]}  # fmt: skip
     text = row["text"]
     written = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-    return values | empty | {"text": written}
+    # An estimate, in % of one processor.
+    processor = None if row["measured_at"] is None else round(row["processor_percent"], 1)
+    return values | empty | {"processor_percent": processor, "text": written}

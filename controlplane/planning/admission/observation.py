@@ -44,7 +44,7 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     texts = [Cast(name, TextField()) for name in ("characteristics", "forecaster")]
     rows = Stream.objects.filter(cluster=cluster).order_by("id")
     streams = list(rows.values_list("id", "name", *texts, "declared_rate"))
-    periods = max(2, min(LONGEST, MOST_RATES // max(1, len(streams))))
+    periods = known_periods(len(streams))
     ids = [row[0] for row in streams]
     rates = history(cluster, periods, PERIOD_S, ids).rates
     samples = _samples(cluster, (now or timezone.now()) - RECENT)
@@ -66,6 +66,19 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
         costs=_costs(cluster, samples, queries, known),
         queries=queries,
     )  # fmt: skip
+
+
+def known_periods(streams: int) -> int:
+    """Return the number of past periods that are read: an hour, fewer of many streams."""
+    return max(2, min(LONGEST, MOST_RATES // max(1, streams)))
+
+
+def input_of_stream(stream: Stream, rates: Floats) -> AdmissionInput:
+    """Return the input of the planner for one stream alone, with its past rates, float64[t]."""
+    characteristics = _declared(stream.characteristics, stream.declared_rate)
+    (known,) = _known(rates[None, :])
+    row = AdmittedStream(stream.pk, stream.name, known, characteristics, stream.forecaster)
+    return AdmissionInput(seconds=PERIOD_S, capacity=0.0, latency={}, streams=[row])
 
 
 def split_capacity(cluster: Cluster, samples: Sequence[Mapping[str, Any]] | None = None) -> float:

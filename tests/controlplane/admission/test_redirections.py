@@ -59,7 +59,7 @@ def test_the_loop_redirects_and_records(loaded: Cluster, now: datetime) -> None:
     assert all(load_of(loaded, split) <= 100 for split in set(splits(loaded).values()))
     row = Redirection.objects.get()
     assert (row.source, row.actor, row.version) == (0, "admission", version + 1)
-    assert "130% of its capacity" in row.reason
+    assert "130 % of its capacity" in row.reason
     audit = AuditEntry.objects.filter(action="streams.redirect").get()
     assert (audit.actor, audit.after["redirected"]) == ("admission", 1)
     assert current_table(loaded.pk).splits == {

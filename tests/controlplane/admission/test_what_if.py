@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from django.utils import timezone
 
 from algorithms.admission.metadata import StreamMetadata
 from controlplane import arrivals
@@ -19,21 +18,6 @@ from controlplane.topology.split_nodes import set_split_capacity
 from tests.support.admission import arrived, telemetry
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
-
-
-@pytest.fixture
-def loaded(operator: Actor, sf: Cluster, now: datetime) -> Cluster:
-    """Split nodes of 100 records/s with 80 and 50 records/s."""
-    set_split_capacity(operator, sf, 100.0, emulated=False)
-    Stream.objects.filter(cluster=sf).exclude(name="s0").update(split=1)
-    Stream.objects.filter(cluster=sf, name="s0").update(split=0)
-    arrived(sf, now, {"s0": [80.0] * 20} | {f"s{i}": [10.0] * 20 for i in range(1, 6)})
-    return sf
 
 
 def test_a_new_stream_goes_where_it_fits_best(loaded: Cluster) -> None:

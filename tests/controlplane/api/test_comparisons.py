@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, LedgerEntry, Proposal
 from controlplane.proposals import comparisons, computation, requests
-from tests.support.execution import moved_names, ready, scattered
+from tests.support.execution import moved_names, prepared_scattered, ready
 
 Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,7 +21,7 @@ BASE = "/api/v1/clusters/sf"
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries."""
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 @pytest.fixture

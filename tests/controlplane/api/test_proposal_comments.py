@@ -9,7 +9,7 @@ from django.test import Client
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster, Proposal
 from tests.controlplane.api.test_proposals import PROPOSALS, client_of, started
-from tests.support.execution import ready, scattered
+from tests.support.execution import prepared_plan, prepared_scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def proposal(operator: Actor, sf: Cluster) -> Proposal:
     """A ready plan for scattered queries."""
-    return ready(operator, scattered(operator, sf))
+    return prepared_plan(operator, prepared_scattered(operator, sf))
 
 
 def post(client: Client, proposal: Proposal, what: str, **body: Any) -> Any:

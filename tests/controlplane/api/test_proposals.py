@@ -18,7 +18,14 @@ from controlplane.models import Cluster, Node, Proposal
 from controlplane.planning.adapters import adapters
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.proposals import requests
-from tests.support.execution import batch, carried_out, moves_of, ready, scattered, under_way
+from tests.support.execution import (
+    batch,
+    carried_out,
+    moves_of,
+    prepared_plan,
+    prepared_scattered,
+    under_way,
+)
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,12 +43,12 @@ def client_of(by: Actor) -> Client:
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
     set_policy(sf, cluster_moves=2)
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 @pytest.fixture
 def proposal(operator: Actor, cluster: Cluster) -> Proposal:
-    return ready(operator, cluster)
+    return prepared_plan(operator, cluster)
 
 
 @pytest.fixture

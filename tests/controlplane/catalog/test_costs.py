@@ -8,12 +8,14 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.api.queries.schemas import QueryOut
 from controlplane.catalog.queries import QueryFilters, queries_listing
 from controlplane.catalog.query_costs import record_query_costs, shared_counts
 from controlplane.catalog.stream_costs import record_stream_costs
 from controlplane.catalog.streams import StreamFilters, streams_listing
 from controlplane.connections import redis_client
 from controlplane.explain.query_report import query_report
+from controlplane.lists.columns import QUERY_COLUMNS
 from controlplane.models import Cluster, MetricSample, Node, Query, Stream, Task
 from controlplane.wire import measures
 from tests.support import cluster as made
@@ -95,6 +97,19 @@ def test_the_processor_time_of_a_query_is_estimated_by_its_records(sf: Cluster) 
     assert report.processor == pytest.approx(0.2 * 0.5)
     assert report.node_share == pytest.approx(0.2)
     assert report.records_per_s == 50.0
+    # Lists have the same estimate, stored.
+    record_query_costs(sf, timezone.now())
+    stored = dict(Query.objects.filter(cluster=sf).values_list("name", "processor_percent"))
+    assert stored == pytest.approx({"a": 10.0, "b": 40.0, "c": 0.0, "d": 0.0})
+    page = queries_listing(sf, QueryFilters(filter="processor>20")).page
+    assert [row.query.name for row in page.rows] == ["b"]
+    page = queries_listing(sf, QueryFilters(order="-processor")).page
+    assert [row.query.name for row in page.rows][:2] == ["b", "a"]
+    row = page.rows[1]
+    assert row.query.processor_percent == pytest.approx(100 * (report.processor or 0.0))
+    columns = {column.name: column.value(row) for column in QUERY_COLUMNS}
+    assert columns["processor_percent"] == pytest.approx(10.0)
+    assert QueryOut.of(row).processor_percent == pytest.approx(10.0)
 
 
 def test_streams_have_latency_and_order_of_their_costs(sf: Cluster) -> None:

@@ -11,7 +11,7 @@ from controlplane.access.roles import Actor
 from controlplane.cli.main import main
 from controlplane.models import Cluster
 from tests.support.cluster import actor
-from tests.support.execution import scattered
+from tests.support.execution import prepared_scattered
 
 
 @dataclass
@@ -57,4 +57,4 @@ def admin(db: None, redis_url: str) -> Actor:
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve queries on three streams, on four nodes so that a plan has much to move."""
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)

@@ -29,6 +29,7 @@ def test_the_parameters_of_a_grouping_are_printed(weir: Weir, viewer: Actor) -> 
     shown = weir("queries", "groupings", "random_choices", **by)
     assert "eps" in shown.out
     assert "0.01" in shown.out
+    assert "Slack of the load: " in shown.out
     (row,) = weir("queries", "groupings", "random_choices", "--json", **by).json
     eps = next(item for item in row["parameters"] if item["name"] == "eps")
     assert (eps["type"], eps["default"], eps["minimum"]) == ("float", 0.01, 0.0)
@@ -78,7 +79,7 @@ def test_the_grouping_of_a_running_query_changes(
     query = placed_split(operator, sf, key_grouping="key")
     change = ("queries", "key-grouping", "sf", "q", "random_choices")
     done = weir(*change, "--param", "eps=0.05", "--reason", "a hot car", user=operator.name)
-    assert (done.code, "eps = 0.05" in done.out) == (0, True)
+    assert (done.code, "slack of the load = 0.05" in done.out) == (0, True)
     query.refresh_from_db()
     assert (query.key_grouping, query.key_grouping_parameters) == ("random_choices", {"eps": 0.05})
     assert AuditEntry.objects.get(action="query.key_grouping").reason == "a hot car"

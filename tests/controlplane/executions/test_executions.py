@@ -20,6 +20,7 @@ from tests.support.execution import (
     moved_names,
     moves_of,
     nodes_of,
+    prepared_scattered,
     ready,
     scattered,
     under_way,
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_database
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
     set_policy(sf, cluster_moves=2)
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 def test_all_moves_are_made_in_steps_and_nothing_else(approver: Actor, cluster: Cluster) -> None:
@@ -144,7 +145,7 @@ def test_the_cap_grows_by_one_and_is_halved_when_latency_breaks_its_bound(
         if p95 == 300:
             progression.advance(proposal.pk)
     assert caps == [(2, 3), (3, 4), (4, 2)]
-    assert execution.cap_reason == "halved to 2: p95 latency 5,000 ms is above 1,000 ms"
+    assert execution.cap_reason == "halved to 2: p95 latency 5.0 s is above 1.0 s"
     assert execution.not_before is not None
     progression.advance(proposal.pk)
     assert under_way(proposal) is None, "it waits for the latency to come down"

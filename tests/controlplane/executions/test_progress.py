@@ -37,8 +37,8 @@ from tests.support.execution import (
     execution_row,
     moved_names,
     moves_of,
+    prepared_scattered,
     ready,
-    scattered,
     under_way,
 )
 from tests.support.heartbeats import send_heartbeats
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
     set_policy(sf, cluster_moves=2)
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 def acknowledged(proposal: Proposal) -> Step:

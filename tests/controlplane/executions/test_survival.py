@@ -251,15 +251,17 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """In the end all that was begun can be ended: nothing is stuck."""
+        stuck = Proposal.objects.filter(
+            cluster=self.cluster, state__in=("computing", "approved", *Proposal.ACTIVE)
+        )
         for _ in range(60):
+            if not stuck.exists():
+                break
             self.time_passes()
             self.advance()
             self.acknowledge(slow=False, statement=None)
             for proposal in Proposal.objects.filter(cluster=self.cluster, state="paused"):
                 control.resume(self.by, proposal)
-        stuck = Proposal.objects.filter(
-            cluster=self.cluster, state__in=("computing", "approved", *Proposal.ACTIVE)
-        )
         assert not stuck.exists(), [(one.pk, one.state) for one in stuck]
         for check in (self.every_move_is_in_one_step, self.the_history_leads_to_the_rows,
                       self.every_audit_chain_is_complete):  # fmt: skip

@@ -11,6 +11,7 @@ from controlplane.access.roles import Actor
 from controlplane.alerts.measures import Measure
 from controlplane.errors import Invalid, NotFound
 from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
+from controlplane.explain.texts import headline
 from controlplane.explain.values import ChangeKind, RemedyReason
 from controlplane.models import (
     Cluster,
@@ -126,6 +127,7 @@ def test_a_slow_node_is_the_cause_of_a_latency_below_its_capacity(
     assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, 0)
     assert cause.before == pytest.approx(200, rel=0.1)
     assert cause.after == pytest.approx(8_000, rel=0.1)
+    assert likely_cause(sf, Breach("replication_factor"), now) is None, "it follows from placement"
 
 
 def test_a_slow_node_without_a_past_is_compared_with_the_others(
@@ -339,9 +341,10 @@ def test_streams_and_decisions_are_explained(operator: Actor, sf: Cluster, now: 
     assert found.cause is not None
     assert found.cause.stream == rose
     assert found.finding.value == pytest.approx(600, rel=0.05)
+    assert headline(found).startswith("s0 receives ")
     decision = Decision.objects.create(
         cluster=sf, loop="overload", code="asked", number=1.2, limit=1.0, unit="share",
-        text="node 0 is loaded to 120% of its capacity", first_at=now, last_at=now,
+        text="node 0 is loaded to 120 % of its capacity", first_at=now, last_at=now,
     )  # fmt: skip
     found = explain(sf, parse_subject(f"decision:{decision.pk}"), now)
     assert found.finding.measure == Measure.LOAD

@@ -5,7 +5,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.shifts import exceeded_since, largest_shifts
+from controlplane.explain.series_shifts import exceeded_since, largest_shifts
 from controlplane.explain.texts import change_text, remedy_text
 from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.explain.values import Change, ChangeKind, Remedy, RemedyReason

@@ -1,6 +1,7 @@
 """A computation in a child has limits, and ends when it is not wanted."""
 
 import ctypes
+import gc
 import io
 import os
 import signal
@@ -222,3 +223,12 @@ def test_the_folder_of_a_killed_worker_is_removed_by_the_next_computation() -> N
     assert not abandoned.exists()
     assert kept.exists()
     kept.rmdir()
+
+
+def test_what_this_process_froze_stays_frozen() -> None:
+    """The web process excludes what it loads at its start from garbage collection."""
+    gc.freeze()
+    before = gc.get_freeze_count()
+    # A few of them are deleted by their last reference meanwhile.
+    assert run_in_child(lambda _: gc.get_freeze_count(), LIMITS) > 0.9 * before
+    assert gc.get_freeze_count() > 0.9 * before

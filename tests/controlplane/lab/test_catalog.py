@@ -82,3 +82,14 @@ def test_a_stored_result_has_the_columns_and_series_of_its_experiment(item: Expe
     assert reference.table.columns == drawn
     assert set(reference.table.column("series")) <= set(item.choices)
     assert "<path" in thumbnail_svg(item, reference.table)
+
+
+@pytest.mark.parametrize("item", STORED, ids=lambda item: f"{item.planner}-{item.name}")
+def test_a_stored_result_is_as_large_as_its_claims_need(item: Experiment) -> None:
+    reference = reference_of(item)
+    assert reference is not None
+    parameters = item.parameters.from_mapping(reference.parameters).to_mapping()
+    scale = {name: least for name, least in item.claim_scale if name in parameters}
+    assert {
+        name: parameters[name] for name, least in scale.items() if parameters[name] < least
+    } == {}

@@ -129,7 +129,7 @@ def test_the_headline_counts_the_claims_that_hold(small: Experiment, operator: A
     assert [decided.claim.text for decided in outcomes.failing] == ["Double is smaller."]
     small_run = outcomes_of(item, Table.from_json(finished(operator).table), {"height": 1})
     assert (small_run.holding, small_run.tested) == (0, 0)
-    assert small_run.decided[0].finding.evidence == "height is 1, at least 2 is needed"
+    assert small_run.decided[0].finding.evidence == "Height of the area: 1, at least 2 is needed"
 
 
 def test_a_run_is_exported(operator: Actor, small: Experiment) -> None:

@@ -35,7 +35,7 @@ def planned(told: ClusterSnapshot, name: str, **parameters: Any) -> Any:
     """Return what the placement planner plans, as a plan, and its bounds."""
     chosen = algorithm(PLACEMENT, name)
     given = {"nu": told.nu} | parameters
-    result = ADAPTER.run(chosen, given, told, lambda share: None)
+    result = ADAPTER.plan_for(chosen.name, given, told, lambda share: None)
     return resolve(told, result.actions), result.bounds
 
 

@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Blackout, Cluster, LedgerEntry, Proposal
 from controlplane.policies.auto_approval import decide_auto_approval, refusals
 from controlplane.policies.settings import PolicySettings, settings_of
-from tests.support.execution import ready, scattered
+from tests.support.execution import prepared_plan, prepared_scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WEDNESDAY = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -19,7 +19,7 @@ WEDNESDAY = datetime(2026, 3, 4, 12, tzinfo=UTC)
 @pytest.fixture
 def plan(operator: Actor, sf: Cluster) -> Proposal:
     """A placement that lowers the replication factor."""
-    return ready(operator, scattered(operator, sf))
+    return prepared_plan(operator, prepared_scattered(operator, sf))
 
 
 def policy(plan: Proposal, **changed: Any) -> PolicySettings:

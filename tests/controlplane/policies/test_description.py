@@ -26,8 +26,8 @@ def test_a_policy_that_acts() -> None:
     assert summary(policy) == (
         "New queries are placed at once. Moves of tasks apply automatically on Monday to Friday"
         " from 20:00 to 06:00 UTC, unless a person requested them. Plans that move state need at"
-        " most 50 moves and 10 MB, and a gain of at least 5%, and 5 executed plans of their"
-        " planner with a median error of at most 25%. Moves of queries and changes of key"
+        " most 50 moves and 10 MB, and a gain of at least 5 %, and 5 executed plans of their"
+        " planner with a median error of at most 25 %. Moves of queries and changes of key"
         " groupings wait for an admin other than the requester. The watch loops apply the plans"
         " that this allows, and recommend the others."
     )

@@ -14,7 +14,7 @@ def measure_of(unit: Unit) -> str:
 @pytest.mark.parametrize(
     ("unit", "value", "text"),
     [
-        (Unit.SHARE, 0.256, "26%"),
+        (Unit.SHARE, 0.256, "26 %"),
         (Unit.RATIO, 1.256, "1.26"),
         (Unit.COUNT, 12345.0, "12,345"),
         (Unit.COUNT, 100.0, "100"),
@@ -36,7 +36,7 @@ def test_values_of_other_units_name_them() -> None:
 
 
 def test_a_gain_is_a_text_with_title_and_values() -> None:
-    assert str(Gain("imbalance", 0.5, 0.2, 0.1)) == "imbalance from 20% to 10%"
+    assert str(Gain("imbalance", 0.5, 0.2, 0.1)) == "imbalance from 20 % to 10 %"
     assert str(Gain("unknown", 0.5, 0.21234, 0.1)) == "unknown from 0.212 to 0.1"
 
 

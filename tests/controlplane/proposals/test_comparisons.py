@@ -4,15 +4,16 @@ import time
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import Cluster, Comparison, Proposal, Snapshot, Stream
 from controlplane.proposals import comparisons, computation, decisions, requests
-from controlplane.proposals.comparison_table import compared
+from controlplane.proposals.comparison_table import compared, comparisons_page
 from controlplane.proposals.comparisons import PlannerRequest
 from tests.support.cluster import placed_split
-from tests.support.execution import scattered
+from tests.support.execution import prepared_scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +23,7 @@ TWO = [("placement", "mms", {}), ("placement", "off_rand", {"seed": 3})]
 @pytest.fixture
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries on three streams."""
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 def computed(comparison: Comparison) -> list[Proposal]:
@@ -156,6 +157,16 @@ def test_what_cannot_be_compared_leaves_nothing_behind(
     assert field in refused.value.fields
     assert not Comparison.objects.exists()
     assert not Proposal.objects.exists()
+
+
+def test_the_newest_is_listed_first(operator: Actor, cluster: Cluster) -> None:
+    pks = [
+        Comparison.objects.create(
+            cluster=cluster, requested_by=operator.name, requested_at=timezone.now()
+        ).pk
+        for _ in range(3)
+    ]
+    assert [row.pk for row in comparisons_page(cluster, 1).rows] == pks[::-1]
 
 
 def test_viewers_compare_nothing(viewer: Actor, cluster: Cluster) -> None:

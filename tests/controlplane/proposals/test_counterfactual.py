@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Execution, LedgerEntry, Query
 from controlplane.proposals import ledger
 from controlplane.proposals.counterfactual import MEASURES, counterfactual, node_counterfactual
-from tests.support.execution import begun, carried_out, scattered
+from tests.support.execution import begun, carried_out, prepared_scattered
 from tests.support.recorded import record_arrivals, record_samples
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +20,7 @@ PERIODS = 12
 @pytest.fixture
 def execution(approver: Actor, operator: Actor, sf: Cluster) -> Execution:
     """A completed execution that ended two minutes ago."""
-    proposal = begun(approver, scattered(operator, sf))
+    proposal = begun(approver, prepared_scattered(operator, sf))
     carried_out(proposal)
     Execution.objects.update(finished_at=timezone.now() - timedelta(minutes=2))
     return Execution.objects.select_related("proposal", "cluster").get()

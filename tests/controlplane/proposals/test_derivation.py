@@ -11,7 +11,13 @@ from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.planning.measures import measures
 from controlplane.plans.plan import seal_of
 from controlplane.proposals import comparisons, computation, decisions, derivation, requests
-from tests.support.execution import carried_out, moves_of, nodes_of, ready, scattered
+from tests.support.execution import (
+    carried_out,
+    moves_of,
+    nodes_of,
+    prepared_plan,
+    prepared_scattered,
+)
 
 Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def base(operator: Actor, sf: Cluster) -> Proposal:
     """A ready plan for twelve scattered queries."""
-    return ready(operator, scattered(operator, sf))
+    return prepared_plan(operator, prepared_scattered(operator, sf))
 
 
 def test_it_is_measured_priced_and_sealed_anew(operator: Actor, base: Proposal) -> None:

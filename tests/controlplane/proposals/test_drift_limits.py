@@ -75,9 +75,9 @@ def test_drift_is_stale_from_the_time_of_the_policy(
 
 
 def test_a_drift_is_one_sentence() -> None:
-    assert str(measured(ended=1)) == "1 query ended, 0 new, rates changed by 0%"
+    assert str(measured(ended=1)) == "1 query ended, 0 new, rates changed by 0 %"
     drift = measured(ended=2, exceeded=["a", "b"], rate_change=0.5)
-    assert str(drift) == "a; b; 2 queries ended, 0 new, rates changed by 50%"
+    assert str(drift) == "a; b; 2 queries ended, 0 new, rates changed by 50 %"
 
 
 @pytest.fixture

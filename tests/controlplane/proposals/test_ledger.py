@@ -12,7 +12,13 @@ from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, N
 from controlplane.planning.measures import measures
 from controlplane.policies.planner_record import record_of
 from controlplane.proposals import ledger
-from tests.support.execution import batch, begun, carried_out, scattered, under_way
+from tests.support.execution import (
+    batch,
+    begun,
+    carried_out,
+    prepared_scattered,
+    under_way,
+)
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,7 +28,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
     set_policy(sf, cluster_moves=2)
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from controlplane.wire.query_text import QueryText
 from tests.support.cluster import actor, placed, submit
 from tests.support.execution import moved_names, moves_of
 from tests.support.policies import set_policy
+from tests.support.prepared import prepared
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -27,10 +28,15 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_database
 @pytest.fixture
 def scattered(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve queries on three streams, spread so that each stream is delivered to all nodes."""
-    rows = placed(operator, sf, {f"q{i}": [f"s{i % 3}"] for i in range(12)})
-    nodes = list(Node.objects.order_by("index"))
-    for number, query in enumerate(rows):
-        Task.objects.filter(query=query).update(node=nodes[number % 4])
+
+    def make() -> Cluster:
+        rows = placed(operator, sf, {f"q{i}": [f"s{i % 3}"] for i in range(12)})
+        nodes = list(Node.objects.order_by("index"))
+        for number, query in enumerate(rows):
+            Task.objects.filter(query=query).update(node=nodes[number % 4])
+        return sf
+
+    prepared(__name__, make, operator.user.pk, sf.pk)
     return sf
 
 

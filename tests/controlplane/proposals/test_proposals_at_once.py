@@ -15,7 +15,13 @@ from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Proposal, RoutingVersion
 from controlplane.proposals import decisions, requests
 from tests.support.cluster import actor
-from tests.support.execution import batch, begun, ready, scattered, under_way
+from tests.support.execution import (
+    batch,
+    begun,
+    prepared_scattered,
+    ready,
+    under_way,
+)
 from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
@@ -29,7 +35,7 @@ ROUNDS = 5
 def cluster(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve scattered queries, steps of two moves, and no worker that begins by itself."""
     set_policy(sf, cluster_moves=2)
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 def at_once(*work: Work) -> list[Any]:

@@ -1,5 +1,6 @@
 """Computations wait in order, within limits, and end when they need too much."""
 
+import sys
 from datetime import timedelta
 from typing import Any
 
@@ -9,12 +10,13 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Busy, TooExpensive
+from controlplane.isolation import run_in_child
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.load_model import LoadModel
 from controlplane.proposals import claims, comparisons, computation, decisions, requests
 from controlplane.proposals.queue import computing_queue
 from tests.support.cluster import actor
-from tests.support.execution import scattered
+from tests.support.execution import prepared_scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(name="scattered")
 def fixture_scattered(operator: Actor, sf: Cluster) -> Cluster:
     """Queries that a plan moves."""
-    return scattered(operator, sf)
+    return prepared_scattered(operator, sf)
 
 
 def asked(by: Actor, cluster: Cluster, nu: float) -> Proposal:
@@ -54,6 +56,26 @@ def test_a_slot_is_free_again_when_its_computation_ends(
     assert claims.claim_next() == second
     decisions.cancel(operator, second)
     assert claims.claim_next() == third
+
+
+def test_a_child_imports_nothing_for_the_planner(
+    operator: Actor, scattered: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker imports the optimizers once, not each of its children."""
+    imported: set[str] = set()
+
+    def watched(compute: Any, *rest: Any) -> Any:
+        def watching(progress: Any) -> Any:
+            before = set(sys.modules)
+            return compute(progress), set(sys.modules) - before
+
+        result, new = run_in_child(watching, *rest)
+        imported.update(new)
+        return result
+
+    monkeypatch.setattr(computation, "run_in_child", watched)
+    computation.compute(asked(operator, scattered, 0.1).pk)
+    assert not {name for name in imported if name.startswith("scipy.")}
 
 
 def test_equal_waiting_requests_are_one(operator: Actor, scattered: Cluster) -> None:

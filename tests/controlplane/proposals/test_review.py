@@ -14,7 +14,12 @@ from controlplane.proposals.review import gain_lost, review
 from controlplane.topology import placement, queries
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing.query_actions import MoveTasks
-from tests.support.execution import moved_names, moves_of, ready, scattered
+from tests.support.execution import (
+    moved_names,
+    moves_of,
+    prepared_plan,
+    prepared_scattered,
+)
 from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
@@ -23,7 +28,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_database
 @pytest.fixture
 def proposal(operator: Actor, sf: Cluster) -> Proposal:
     """A ready plan for twelve scattered queries."""
-    return ready(operator, scattered(operator, sf))
+    return prepared_plan(operator, prepared_scattered(operator, sf))
 
 
 def test_an_unchanged_cluster_has_the_planned_effect(proposal: Proposal) -> None:

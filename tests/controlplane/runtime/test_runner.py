@@ -31,6 +31,17 @@ def run_refused(data: Path, **env: str) -> str:
     return told.stdout
 
 
+@pytest.mark.parametrize(("option", "status"), [("--help", 0), ("--port", 2)])
+def test_options_start_nothing(tmp_path: Path, option: str, status: int) -> None:
+    environment = {**os.environ, "WEIR_DATA": str(tmp_path / "data")}
+    done = subprocess.run(
+        [*RUNNER, option], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == status
+    assert ("environment variables" in done.stdout) == (status == 0)
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_taken_port_is_refused_with_what_to_do(tmp_path: Path) -> None:
     """The commonest trouble of all, told without a traceback."""
     with socket.create_server(("127.0.0.1", 0)) as other:

@@ -37,6 +37,22 @@ async def test_receiving_can_be_cancelled_at_each_step() -> None:
     assert await steps_that_lose_it(receive) == []
 
 
+async def test_connections_that_redis_has_closed_are_replaced(redis_url: str) -> None:
+    """As after its restart: the first message and the first socket afterwards are not lost."""
+    layer, client = get_channel_layer(), connect_async(redis_url)
+    assert layer is not None
+    try:
+        channel = await layer.new_channel()
+        await layer.group_add("readers", channel)
+        await client.client_kill_filter(_type="normal", skipme=True)
+        await layer.group_send("readers", {"type": "sample"})
+        await client.client_kill_filter(_type="normal", skipme=True)
+        await layer.group_add("others", channel)
+        assert await layer.receive(channel) == {"type": "sample"}
+    finally:
+        await client.aclose()
+
+
 async def test_a_blocking_command_can_be_cancelled_at_each_step(redis_url: str) -> None:
     client = connect_async(redis_url, block_s=60)
     try:

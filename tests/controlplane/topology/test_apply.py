@@ -36,6 +36,7 @@ from controlplane.wire.routing.query_actions import (
 )
 from controlplane.wire.routing.table import RoutingTable
 from tests.support.cluster import placed, placed_split, replayed_table, small_cluster
+from tests.support.prepared import prepared
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 CHANGE: Final = Change("a test")
@@ -92,6 +93,10 @@ LAW: Final = settings(
 @pytest.fixture
 def cluster(operator: Actor) -> Cluster:
     """A cluster with two queries of one task and two split ones, of which one is aggregated."""
+    return prepared(__name__, lambda: _cluster(operator), operator.user.pk)
+
+
+def _cluster(operator: Actor) -> Cluster:
     cluster = small_cluster(operator, nodes=3, stream_count=3)
     placed(operator, cluster, {"a": ["s0", "s1"], "b": ["s2"]})
     placed_split(operator, cluster, "c")

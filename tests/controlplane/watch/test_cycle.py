@@ -23,7 +23,7 @@ from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
 from controlplane.watch import ALL_LOOPS, prune, review_proposal, watch_all, watch_cluster
 from tests.support.cluster import actor
-from tests.support.execution import begun, moves_of, scattered
+from tests.support.execution import begun, moves_of, prepared_scattered
 from tests.support.watching import measured, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +39,7 @@ def now() -> datetime:
 @pytest.fixture
 def spread(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve queries on three streams, each stream delivered to all four nodes."""
-    cluster = scattered(operator, sf)
+    cluster = prepared_scattered(operator, sf)
     Cluster.objects.filter(pk=cluster.pk).update(applied_version=cluster.routing_version)
     cluster.refresh_from_db()
     return cluster

@@ -17,7 +17,7 @@ from controlplane.watch.loops import Reading
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CALM = Situation(runs=True, age_s=1.0, trigger_ms=1000)
-TROUBLE = Reading(0.31, 0.2, "Imbalance 31%", trouble=True)
+TROUBLE = Reading(0.31, 0.2, "Imbalance 31 %", trouble=True)
 LIMIT = 0.2
 
 
@@ -60,9 +60,9 @@ def test_the_number_that_decided_is_told(
 
 def test_whatever_hinders_is_told_with_the_figure() -> None:
     told = decided(quiet_since=NOW - timedelta(minutes=5)).text
-    assert told == "Imbalance 31%; the last plan was 5 min ago, the cool-down is 10 min"
+    assert told == "Imbalance 31 %; the last plan was 5 min ago, the cool-down is 10 min"
     told = decided(blackout_until=NOW + timedelta(minutes=90), blackout="rush").text
-    assert told == "Imbalance 31%; blackout for another 1.5 h: rush"
+    assert told == "Imbalance 31 %; blackout for another 1.5 h: rush"
 
 
 def test_nobody_watches_where_the_policy_says_so() -> None:
@@ -89,7 +89,7 @@ def test_what_blocks_every_plan_comes_before_what_delays_it() -> None:
     ],
 )
 def test_it_has_mended_once_it_is_below_by_the_dead_band(last: str, code: str) -> None:
-    near = Reading(0.19, 0.2, "Imbalance 19%", near=True, calm="balanced")
+    near = Reading(0.19, 0.2, "Imbalance 19 %", near=True, calm="balanced")
     assert decided(near, last).code == code
     assert decided(replace(near, near=False), last).code == "balanced"
 

@@ -111,13 +111,13 @@ def test_an_overloaded_node() -> None:
     found = read("overload", samples=loads(110.0, 50.0))
     assert found.number == pytest.approx(1.1)
     assert (found.limit, found.trouble) == (1.0, True)
-    assert "node 0 is loaded to 110%" in found.text
+    assert "node 0 is loaded to 110 %" in found.text
 
 
 def test_where_all_nodes_are_full_no_move_helps() -> None:
     found = read("overload", samples=loads(110.0, 105.0))
     assert found.blocked == "no_planner"
-    assert "all nodes together have 108% load" in found.text
+    assert "all nodes together have 108 % load" in found.text
 
 
 def test_records_that_queue_up_are_an_overload() -> None:
@@ -139,7 +139,7 @@ def test_an_overload_is_forecast_with_its_horizon() -> None:
     found = read("overload", trend=trend)
     assert found.trouble is True
     assert found.number == pytest.approx(1.6)
-    assert found.text == "node 0 is forecast at 160% of its capacity in 5 min"
+    assert found.text == "node 0 is forecast at 160 % of its capacity in 5 min"
     level = [sample(10 * at, loads=[60.0 + at % 2, 50.0]) for at in range(13)]
     assert not read("overload", trend=level).trouble
 

@@ -1,8 +1,10 @@
 """The page of one's own tokens."""
 
 import re
+from datetime import timedelta
 
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
@@ -25,6 +27,14 @@ def test_a_token_is_shown_once_and_works(operating: Client, sf: Cluster, operato
     assert "nightly" in page
     assert found[1] not in page
     assert found[1][-4:] in page
+
+
+def test_a_token_that_expires_has_a_mark(operating: Client, sf: Cluster) -> None:
+    operating.post("/tokens/make/", GOOD)
+    assert re.search(r'class="chip (warn|bad)"', operating.get("/tokens/").content.decode()) is None
+    for left, grade in ((timedelta(days=3), "warn"), (timedelta(days=-1), "bad")):
+        ApiToken.objects.update(expires_at=timezone.now() + left)
+        assert f'class="chip {grade}"' in operating.get("/tokens/").content.decode()
 
 
 def test_what_is_wrong_is_told_at_its_field(operating: Client, sf: Cluster) -> None:

@@ -39,7 +39,7 @@ PEOPLE = [
     *(Person(sub=sub, claims={"preferred_username": sub, "groups": ["weir-ops"], "acr": acr})
       for sub, acr in (("weak", "urn:weak"), ("strong", "urn:strong"), ("list", ["urn:strong"]))),
     *(Person(sub=sub, claims={"preferred_username": sub, "groups": ["weir-ops"], "auth_time": at})
-      for sub, at in (("now", NOW), ("earlier", NOW - 3000), ("day-ago", NOW - 86_400),
+      for sub, at in (("now", NOW), ("earlier", NOW - 600), ("day-ago", NOW - 86_400),
                       ("later", NOW + 86_400), ("text", "now"), ("flag", True))),
 ]  # fmt: skip
 

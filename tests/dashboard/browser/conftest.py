@@ -15,7 +15,11 @@ from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 
 from controlplane.asgi import application
+from controlplane.models import Proposal
+from tests.support import cluster as made
 from tests.support.chromium import running_chromium
+from tests.support.execution import ready, scattered
+from tests.support.policies import set_policy
 from tests.support.redis_server import free_port
 
 T = TypeVar("T")
@@ -76,6 +80,19 @@ def web(transactional_db: None, redis_url: str) -> Iterator[str]:
     server.should_exit = True
     server.force_exit = True
     thread.join(timeout=10)
+
+
+@pytest.fixture
+def proposal(web: str, request: pytest.FixtureRequest) -> Proposal:
+    """A computed proposal of six or more moves, in steps of at most the parameter, or three."""
+
+    def computed() -> Proposal:
+        by = made.actor("approver")
+        cluster = made.small_cluster(by)
+        set_policy(cluster, cluster_moves=getattr(request, "param", 3))
+        return ready(by, scattered(by, cluster))
+
+    return apart(computed)
 
 
 @pytest.fixture

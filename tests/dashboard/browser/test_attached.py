@@ -55,8 +55,8 @@ def test_a_job_appears_by_itself_and_its_query_is_drawn(operating: Page, by: Act
     operating.get_by_role("link", name="counts").click(timeout=15_000)
     charts = operating.locator("[data-figure]")
     expect(charts.locator(".main-svg .scatterlayer .trace").first).to_be_attached()
-    expect(charts).to_have_count(4)
-    for name in ("rates", "duration", "state", "lag"):
+    expect(charts).to_have_count(5)
+    for name in ("rates", "duration", "state", "memory", "lag"):
         drawn = operating.locator(f"[data-figure={name}] .scatterlayer .trace")
         assert drawn.count() > 0, name
     expect(operating.get_by_text("50 rows in batch 19")).to_be_visible()

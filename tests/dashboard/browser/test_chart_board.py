@@ -95,3 +95,37 @@ return { samples: kept.samples.length, buckets: kept.buckets.size, drawn: draws.
     assert kept["marks"] <= 300
     assert kept["versions"] <= 300
     assert kept["delays"] <= 2000
+
+
+# A line that Plotly drew from three samples, at 0, 1 and 2; an axis has a pixel per unit.
+LINE = (
+    imported("extendLines, rememberLines", "deltas")
+    + """
+const chart = document.createElement("div");
+chart.innerHTML = '<svg><g class="scatterlayer"><g class="trace">'
+  + '<path class="js-line" d="M0,1L1,1L2,1"></path></g></g></svg>';
+document.body.append(chart);
+const axis = { _length: 100, d2p: (value) => value };
+chart._fullLayout = { xaxis: axis, yaxis: axis };
+chart.querySelector(".trace").__data__ = [{ trace: { meta: { field: "in" } } }];
+const path = chart.querySelector("path");
+rememberLines(chart, 2);
+const sample = ([t, value]) => ({ t, in: value });
+const extended = (pairs) => extendLines(chart, pairs.map(sample), ["in"]);
+"""
+)
+
+
+def test_a_line_has_all_samples_while_old_ones_leave_the_window(module: Page) -> None:
+    """The window has three samples all the time; the last one drawn has another value by now."""
+    script = (
+        LINE + "const first = extended([[1, 1], [2, 4], [3, 5]]);"
+        "const second = extended([[2, 4], [3, 5], [4, 6]]);"
+        "return [first, second, path.getAttribute('d')];"
+    )
+    assert run(module, script) == [True, True, "M0,1L1,1L2.0,4.0L3.0,5.0L4.0,6.0"]
+
+
+def test_a_line_is_drawn_again_when_its_last_sample_left_the_window(module: Page) -> None:
+    script = LINE + "return [extended([[3, 5], [4, 6]]), extended([]), path.getAttribute('d')];"
+    assert run(module, script) == [False, False, "M0,1L1,1L2,1"]

@@ -1,5 +1,7 @@
 """The fleet in a browser: alerts that fire and are handled live, creation, a narrow screen."""
 
+from functools import partial
+
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
@@ -18,10 +20,16 @@ def worsen(cluster: Cluster) -> Alert:
     cluster.measure_points.all().delete()
     add_points(cluster, timezone.now(), latency_p95=12_000.0)
     alert = firing(cluster)
+    announce_alert(alert)
+    return alert
+
+
+def announce_alert(alert: Alert) -> None:
+    """Tell the browsers that an alert fires."""
+    cluster = alert.cluster
     url = f"/clusters/{cluster.slug}/alerts/{alert.pk}/"
     text = f"{cluster.name}, Latency p95 above limit"
     announce(cluster.pk, event("alert", text, pk=alert.pk, state="firing", url=url))
-    return alert
 
 
 def test_an_alert_appears_and_is_silenced_without_a_reload(page: Page, web: str) -> None:
@@ -50,6 +58,33 @@ def test_an_alert_appears_and_is_silenced_without_a_reload(page: Page, web: str)
     expect(toast).to_have_count(0)
     expect(title).to_have_text("The cluster keeps its limits")
     assert page.evaluate("window.same")
+
+
+def test_alerts_cover_the_page_for_a_while_only(page: Page, web: str) -> None:
+    """The newest is shown, the others are counted; the bell keeps all of them."""
+    clusters = apart(lambda: [fleet_cluster(name) for name in ("sf", "web")])
+    apart(lambda: made.actor("operator"))
+    page.clock.install()
+    log_in(page, web, "a-operator")
+    page.goto("/")
+    expect(page.locator("#connection")).to_contain_text("live")
+    toast = page.locator(".alert-toast")
+    alerts = []
+    for cluster in clusters:
+        alerts.append(apart(partial(worsen, cluster)))
+        expect(toast).to_contain_text(f"{cluster.name}, Latency p95 above limit")
+    expect(toast).to_have_count(1)
+    expect(toast).to_contain_text("and 1 more")
+    toast.hover()
+    # Another alert meanwhile does not take it from its reader.
+    apart(partial(announce_alert, alerts[0]))
+    expect(toast).to_contain_text(f"{clusters[0].name}, Latency p95 above limit")
+    page.clock.run_for(20_000)
+    expect(toast).to_have_count(1)
+    page.mouse.move(5, 5)
+    page.clock.run_for(20_000)
+    expect(toast).to_have_count(0)
+    expect(page.locator("#bell")).to_contain_text("2")
 
 
 def test_an_admin_creates_the_first_cluster(page: Page, web: str) -> None:

@@ -10,9 +10,6 @@ from playwright.sync_api import Page, expect
 from controlplane.models import AuditEntry, Proposal, Step
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.dashboard.browser.test_proposals import acknowledge, state_of
-from tests.support import cluster as made
-from tests.support.execution import ready, scattered
-from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.browser
 
@@ -33,19 +30,6 @@ FOCUSED = """() => {
     seen: box.width > 0 && box.height > 0 && inView && outlined,
   };
 }"""
-
-
-@pytest.fixture
-def proposal(web: str) -> Proposal:
-    """Six or more moves in steps of at most two."""
-    return apart(_proposal)
-
-
-def _proposal() -> Proposal:
-    by = made.actor("approver")
-    cluster = made.small_cluster(by)
-    set_policy(cluster, cluster_moves=2)
-    return ready(by, scattered(by, cluster))
 
 
 def press(page: Page, key: str) -> None:
@@ -72,6 +56,7 @@ def expect_focus_in(page: Page, selector: str) -> None:
     assert focused["seen"], focused
 
 
+@pytest.mark.parametrize("proposal", [2], indirect=True)
 def test_a_proposal_is_approved_stopped_and_rolled_back_by_keys(
     page: Page, web: str, proposal: Proposal
 ) -> None:

@@ -106,7 +106,7 @@ def test_tokens_become_the_colours_of_the_theme(module: Page) -> None:
 @pytest.mark.parametrize("value", [None, 0, 0.417, 7.5, 81.26, 1234.4, 9999.0, 12_345, 2.5e8])
 def test_numbers_are_written_as_the_server_writes_them(module: Page, value: float | None) -> None:
     """A live number must not jump to another spelling."""
-    from dashboard import numbers  # noqa: PLC0415
+    from controlplane import numbers  # noqa: PLC0415
 
     script = imported("format", "format")
     written = module.evaluate(
@@ -156,3 +156,57 @@ def test_a_completion_replaces_the_term_before_the_caret(module: Page) -> None:
         "return applied(text, item);"
     )
     assert run(module, FILTER + FIELDS + script) == {"text": "state:running rate>1", "caret": 13}
+
+
+LIMITS = imported("placeLabels, withPlacedLimits", "limit-labels")
+# A plot of 400 x 200 px, x from 0 to 100, y from 0 to 10.
+FRAME = "const frame = { x: [0, 100], y: [0, 10], width: 400, height: 200 };"
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("{ x: [], y: [] }", ["left", "bottom", None]),
+        ("{ x: [0, 30], y: [5.5, 5.5] }", ["right", "bottom", None]),
+        ("{ x: [0, 100], y: [5.5, 5.5] }", ["left", "top", None]),
+        ("{ x: [0, 100, 0], y: [5.5, 5.5, 4.5] }", ["right", "top", None]),
+    ],
+)
+def test_the_name_of_a_limit_covers_no_data(module: Page, line: str, place: list[str]) -> None:
+    """The second point of a line may be far from the first: the segment between them counts."""
+    script = (
+        f"{FRAME} const [note] = placeLabels([{{ text: 'limit 5 s', y: 5 }}], [{line}], frame);"
+        "return [note.xanchor, note.yanchor, note.bgcolor ?? null];"
+    )
+    assert run(module, LIMITS + script) == place
+
+
+def test_a_name_without_a_free_place_has_a_background(module: Page) -> None:
+    line = "{ x: [0, 100, 0, 100], y: [5.4, 5.4, 4.6, 4.6] }"
+    script = (
+        f"{FRAME} const [note] = placeLabels([{{ text: 'limit 5 s', y: 5 }}], [{line}], frame);"
+        "return note.bgcolor;"
+    )
+    assert run(module, LIMITS + script) == "--surface"
+
+
+def test_names_of_near_limits_do_not_cover_each_other(module: Page) -> None:
+    labels = "[{ text: 'limit 5 s', y: 5 }, { text: 'lower bound 5 s', y: 5.2 }]"
+    script = (
+        f"{FRAME} const notes = placeLabels({labels}, [], frame);"
+        "return notes.map(({ xanchor, yanchor }) => `${xanchor} ${yanchor}`);"
+    )
+    places = run(module, LIMITS + script)
+    assert len(set(places)) == 2
+
+
+def test_only_the_names_of_limits_move(module: Page) -> None:
+    script = (
+        "const element = { clientWidth: 400, clientHeight: 200 };"
+        "const layout = { margin: { l: 0, r: 0, t: 0, b: 0 }, xaxis: {}, yaxis: { range: [0, 10] },"
+        " annotations: [{ name: 'limit', text: 'limit 5 s', y: 5, x: 0 }, { text: 'now', x: 3 }] };"
+        "const data = [{ x: [0, 10, 100], y: [5.5, 5.5, 0] }];"
+        "const { annotations } = withPlacedLimits({ data, layout }, element);"
+        "return annotations.map(({ text, x }) => [text, x]);"
+    )
+    assert run(module, LIMITS + script) == [["now", 3], ["limit 5 s", 1]]

@@ -8,24 +8,9 @@ from playwright.sync_api import Page, expect
 from controlplane.executions import progression
 from controlplane.models import Proposal, Step
 from tests.dashboard.browser.conftest import apart, log_in
-from tests.support import cluster as made
-from tests.support.execution import batch, ready, scattered, under_way
-from tests.support.policies import set_policy
+from tests.support.execution import batch, under_way
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def proposal(web: str) -> Proposal:
-    """Six or more moves in steps of at most three."""
-    return apart(_proposal)
-
-
-def _proposal() -> Proposal:
-    by = made.actor("approver")
-    cluster = made.small_cluster(by)
-    set_policy(cluster, cluster_moves=3)
-    return ready(by, scattered(by, cluster))
 
 
 @pytest.fixture

@@ -1,13 +1,18 @@
 """The state of a cluster's application in words."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster
-from dashboard.clusters.status import FIRST_FIGURES, state_title
+from controlplane.models import Cluster, ClusterHealth
+from dashboard.clusters.status import FIRST_FIGURES, backlog_headline, state_title
 from tests.support.cluster import placed, small_cluster
 
+NOW = datetime(2026, 5, 3, 10, 0, tzinfo=UTC)
 WORDLESS = (Cluster.State.RUNNING, Cluster.State.STOPPED)
 
 
@@ -20,6 +25,44 @@ def test_every_other_state_has_a_title_and_its_detail_is_a_sentence(state: Clust
 
 def test_a_starting_cluster_has_the_time_of_its_first_figures() -> None:
     assert state_title(Cluster(state="starting"))[1] == FIRST_FIGURES
+
+
+def behind(**observed: Any) -> Cluster:
+    """Return a cluster with a backlog, whose log was observed at `NOW`."""
+    cluster = Cluster(state="catching up", state_detail="617 records unread")
+    cluster.health = ClusterHealth(**{"observed_at": NOW, "rate": 57.0, "unread": 617} | observed)
+    return cluster
+
+
+def test_a_backlog_that_shrinks_has_the_time_left() -> None:
+    headline = backlog_headline(behind(drained_s=70.0), NOW)
+    assert headline.chip == "catching up"
+    assert headline.what.endswith("about 1 min left")
+    assert headline.why == "617 records unread."
+
+
+def test_a_cluster_whose_backlog_grows_does_not_catch_up() -> None:
+    headline = backlog_headline(behind(drained_s=None), NOW)
+    assert headline.chip == "cannot keep up"
+    assert "catches up" not in headline.what
+
+
+@pytest.mark.parametrize("observed", [{"observed_at": NOW - timedelta(minutes=1)}, {"rate": None}])
+def test_an_unknown_trend_of_a_backlog_is_not_claimed(observed: dict[str, Any]) -> None:
+    assert backlog_headline(behind(drained_s=70.0, **observed), NOW).chip == "backlog"
+    assert backlog_headline(Cluster(state="catching up"), NOW).chip == "backlog"
+
+
+def test_the_page_of_a_cluster_has_the_trend_of_its_backlog(
+    operator: Actor, operating: Client
+) -> None:
+    cluster = small_cluster(operator)
+    now = timezone.now()
+    Cluster.objects.filter(pk=cluster.pk).update(state="catching up", desired="running")
+    ClusterHealth.objects.create(cluster=cluster, observed_at=now, rate=57.0, unread=617)
+    assert "cannot keep up" in operating.get("/clusters/sf/").content.decode()
+    ClusterHealth.objects.update(drained_s=70.0)
+    assert "catching up" in operating.get("/clusters/sf/").content.decode()
 
 
 def test_the_page_of_a_new_cluster_leads_to_its_first_stream_and_query(

@@ -17,16 +17,19 @@ def test_it_is_offered_started_and_dismissed(sf: Cluster, operator: Actor, viewe
     Cluster.objects.filter(pk=sf.pk).update(demo="sf")
     assert 'id="tour"' in browser.get("/clusters/sf/").content.decode()
     assert "Start tour" in _shown(browser)
+    assert _shown(browser, "/clusters/sf/ledger/").strip() == ""
     browser.post("/clusters/sf/tour/start/")
     assert "step 1 of 7" in _shown(browser)
     assert 'aria-current="step">Overload' in _shown(browser)
     browser.get("/clusters/sf/explain/?subject=node:0")
     assert TourProgress.objects.get().explained_at is not None
-    assert "step 4 of 7" in _shown(browser)
+    assert "step 4 of 7" in _shown(browser, "/clusters/sf/ledger/")
     browser.post("/clusters/sf/tour/dismiss/")
     assert _shown(browser).strip() == ""
     assert _shown(browser_of(viewer)) == ""
 
 
-def _shown(browser: Client) -> str:
-    return browser.get("/clusters/sf/tour/", headers=HTMX).content.decode()
+def _shown(browser: Client, page: str = "/clusters/sf/") -> str:
+    """Return what a page of the cluster shows of the tour."""
+    headers = {**HTMX, "HX-Current-URL": f"http://testserver{page}"}
+    return browser.get("/clusters/sf/tour/", headers=headers).content.decode()

@@ -1,6 +1,7 @@
 """The panel and page of explanations, and the page of a node."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.test import Client
@@ -8,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Decision, Proposal, Task
+from controlplane.models import Cluster, Decision, Proposal, RoutingVersion, Task
 from tests.dashboard.conftest import browser_of
 from tests.support.cluster import placed, small_cluster, stream_id
 from tests.support.explaining import record_past, steps
@@ -24,6 +25,7 @@ def risen(operator: Actor) -> tuple[Cluster, int]:
     node = Task.objects.get(query=query).node.index
     loads = [steps(100, 600 if index == node else 100, 8) for index in range(4)]
     now = timezone.now()
+    RoutingVersion.objects.filter(cluster=cluster).update(created_at=now - timedelta(hours=2))
     record_past(cluster, now, loads, {stream_id(cluster, "s0"): steps(100, 600, 8)})
     return cluster, node
 
@@ -42,6 +44,10 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     row = panel.context["row"]
     assert (row.value.cause.stream, row.later) == (stream_id(cluster, "s0"), "")
     assert row.earlier.startswith(f"node:{node}@")
+    (ranked,) = row.ranked
+    assert (ranked.grade, ranked.relation) == ("bad", "when the limit was exceeded")
+    assert ranked.size.endswith("records/s")
+    assert f'<span class="num">{ranked.share}</span>' in text
     assert 'hx-trigger="weir:tick' in text, "it is live"
     assert "style=" not in text
     page = operating.get(url)

@@ -84,6 +84,15 @@ def test_a_row_a_minute_is_no_gap() -> None:
     assert None not in by_name(figures(progress(5, 60_000) + recent)["rates"])["input"]["y"]
 
 
+def test_rows_and_memory_of_the_state_have_an_axis_each() -> None:
+    drawn = figures(progress(3))
+    assert by_name(drawn["state"])["rows"]["y"] == [10, 11, 12]
+    assert by_name(drawn["memory"])["memory"]["y"] == [2.0] * 3
+    assert not any(
+        name.startswith("yaxis2") for chart in drawn.values() for name in chart["layout"]
+    )
+
+
 def test_without_state_and_lag_their_charts_are_left_out() -> None:
     bare = progress(3, state_rows=None, state_bytes=None, lags=[])
     assert set(figures(bare)) == {"rates", "duration"}

@@ -1,8 +1,15 @@
 """Plans as points, and what was measured against what was promised."""
 
+import pytest
+
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.figures.ledger import ledger_figures
-from dashboard.plan_names import budget_name, parameters_name, series_names
+from dashboard.plan_names import (
+    budget_name,
+    parameters_name,
+    series_names,
+    titled_parameters,
+)
 
 
 def plan(series: str, cost: int, *, pareto: bool = True) -> Plan:
@@ -28,6 +35,20 @@ def test_without_known_state_the_cost_is_in_moves() -> None:
     assert drawn["imbalance"]["layout"]["xaxis"]["title"]["text"] == "moves"
 
 
+def test_the_axis_of_equal_values_is_around_them_and_not_below_zero() -> None:
+    """A single plan, or plans of one value: the axis has no negative shares."""
+    one = comparison_figures([plan("a", 3)], "moves", 0.2, None)
+    for name, value in (("imbalance", 0.2), ("replication_factor", 1.5)):
+        low, high = one[name]["layout"]["yaxis"]["range"]
+        assert 0 < low < value < high < 1.2 * value
+    balanced = Plan("a", "a 3", "/a/3/", 3, 0.0, 1.0, pareto=True)
+    assert comparison_figures([balanced], "moves", 0.0, None)["imbalance"]["layout"]["yaxis"][
+        "range"
+    ] == [0, 0.1]
+    several = comparison_figures([plan("a", 3)], "moves", 0.3, None)["imbalance"]
+    assert several["layout"]["yaxis"]["range"] == pytest.approx([0.192, 0.308])
+
+
 def test_only_what_was_predicted_and_measured_is_drawn() -> None:
     entries = [
         ("A", "/1/", {"bytes": 10.0, "imbalance": 0.1}, {"bytes": 20.0}),
@@ -49,11 +70,19 @@ def test_names_say_what_tells_plans_apart() -> None:
         ("placement", "gone", {}),
     ]
     first, second, third, gone = series_names(plans)
-    assert first.endswith(", nu 0.5")
-    assert second.endswith(", nu 1")
-    assert "nu" not in third
+    assert first.endswith(", slack of the load 0.5")
+    assert second.endswith(", slack of the load 1")
+    assert "slack" not in third
     assert gone == "gone"
-    assert parameters_name({"seed": 3, "nu": 0.5}) == "nu 0.5, seed 3"
+
+
+def test_parameters_have_their_titles() -> None:
+    """Parameters of an older version have the words of their names."""
+    values = {"seed": 3, "nu": 0.5, "old_limit": None}
+    known = parameters_name("placement", "off_rand", values)
+    assert known == "slack of the load 0.5, old limit none, seed 3"
+    assert parameters_name("placement", "gone", values) == "nu 0.5, old limit none, seed 3"
+    assert titled_parameters("gone", "mms", {"is_fast": True}) == [("Is fast", True)]
 
 
 def test_a_budget_is_told_with_its_units() -> None:

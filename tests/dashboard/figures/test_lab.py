@@ -1,11 +1,12 @@
 """An experiment's figure: a line per series, whiskers over the seeds, a logarithm where wanted."""
 
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 
-from algorithms.experiments import EXPERIMENTS, Experiment, Table
+from algorithms.experiments import EXPERIMENTS, Axis, Experiment, Panel, Table
 from algorithms.registry import algorithm_title
 from controlplane.lab.files import panels_of
 from dashboard.figures.lab import apply_theme, drawing, lab_figures
@@ -61,10 +62,22 @@ def test_an_algorithm_has_its_colour_in_every_run(small: Experiment) -> None:
     assert line(both, "single")["line"] != line(both, "double")["line"]
 
 
+@pytest.mark.parametrize(
+    ("values", "ticks"), [((1.0, 2.0), "D1"), ((1.0, 50.0), "D2"), ((1.0, 1e5), 1)]
+)
+def test_a_logarithmic_axis_has_room_for_its_ticks(
+    small: Experiment, values: tuple[float, ...], ticks: str | int
+) -> None:
+    area = Panel("Area over width", Axis("area", "Area", "m²", log=True))
+    drawn = replace(small, panels=(area,))
+    table = drawn.run(Small(seeds=1), values, ["single"])
+    assert lab_figures(drawn, table)["area"]["layout"]["yaxis"]["dtick"] == ticks
+
+
 def test_another_measure_can_be_drawn(small: Experiment) -> None:
     """Every column that is measured; an unknown one gives the experiment's own panels."""
     assert list(lab_figures(small, table_of(small), "seconds")) == ["seconds"]
-    assert panels_of(small, "seconds")[0].y.label == "Seconds"
+    assert panels_of(small, "seconds")[0].y.label == "Time of a trial"
     assert panels_of(small, "nothing") == small.panels
 
 

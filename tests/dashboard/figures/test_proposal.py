@@ -16,8 +16,8 @@ def test_the_chart_begins_at_the_start_and_shows_the_limit() -> None:
 def test_the_finding_names_a_peak_above_the_start() -> None:
     peak = imbalance_by_action(0.2, [1, 2], [0.5, 0.1])["layout"]["meta"]["finding"]
     safe = imbalance_by_action(0.2, [1, 2], [0.15, 0.1])["layout"]["meta"]["finding"]
-    assert "50%" in peak
-    assert "50%" not in safe
+    assert "50 %" in peak
+    assert "50 %" not in safe
 
 
 def test_many_values_keep_their_peaks_and_their_ends() -> None:

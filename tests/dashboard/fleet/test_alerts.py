@@ -49,6 +49,14 @@ def test_operators_acknowledge_silence_and_withdraw(operating: Client, alert: Al
         assert text in html
 
 
+def test_the_page_draws_the_measure_against_its_limit(viewing: Client, alert: Alert) -> None:
+    html = viewing.get(address(alert)).content.decode()
+    assert 'class="explain-plot"' in html
+    assert "limit 10.0 s</text>" in html
+    Alert.objects.update(subject="application")
+    assert 'class="explain-plot"' not in viewing.get(address(alert)).content.decode()
+
+
 @pytest.mark.parametrize(
     ("values", "field"),
     [({"minutes": "60", "reason": " "}, "reason"), ({"minutes": "x", "reason": "r"}, "minutes"),

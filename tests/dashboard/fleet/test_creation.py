@@ -115,3 +115,14 @@ def test_faults_of_a_description_have_their_places(
 def test_a_file_that_is_no_text_is_refused(administering: Client) -> None:
     file = SimpleUploadedFile("cluster.yaml", b"\xff\xfe\x00")
     assert administering.post("/import/", {"file": file}).status_code == 422
+
+
+def test_the_example_of_the_page_is_a_cluster_with_a_running_query(administering: Client) -> None:
+    page = administering.get("/import/")
+    example = page.context["example"]
+    checked = administering.post("/import/", {"text": example}, HTTP_HX_REQUEST="true")
+    sent = {"text": example, "checked": checked.context["checked"]}
+    answer = administering.post("/import/", sent, HTTP_HX_REQUEST="true")
+    assert answer["HX-Redirect"] == "/clusters/orders/"
+    cluster = Cluster.objects.get(slug="orders")
+    assert [query.state for query in cluster.queries.all()] == ["running"]

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Alert, AuditEntry, Cluster, Grant, Proposal, Visit
+from controlplane.models import Alert, AuditEntry, Cluster, Grant, MeasurePoint, Proposal, Visit
 from tests.controlplane.api.callers import user_of
 from tests.dashboard.conftest import browser_of
 from tests.support.alerting import firing, fleet_cluster
@@ -98,6 +98,26 @@ def test_without_clusters_the_page_leads_to_the_first(administering: Client) -> 
     for path in ("/import/", ADD, "/create/"):
         assert path in html
     assert 'id="attach-job"' in html
+
+
+def test_chip_and_sentence_count_the_same_limits(operating: Client) -> None:
+    """An alert that fires for a value within its limit again is no exceeded limit."""
+    cluster = fleet_cluster("bad", imbalance=0.5)
+    recovered = firing(cluster)
+    html = text_of(operating)
+    start = html.index("card attention")
+    card = html[start : html.index("</section>", start)]
+    assert "1 limit exceeded" in card
+    assert "One limit exceeded" in card
+    assert "2 limits" not in html
+    assert "BAD exceeds one limit" in html
+    MeasurePoint.objects.filter(cluster=cluster).update(imbalance=0.05)
+    html = text_of(operating)
+    assert "1 alert firing" in html
+    assert "BAD has one firing alert" in html
+    assert not re.search(r"(\d|One) limits? exceeded", html)
+    Alert.objects.filter(pk=recovered.pk).update(acknowledged_at=timezone.now())
+    assert title(text_of(operating)) == "The cluster keeps its limits"
 
 
 def test_a_handled_alert_no_longer_counts(operating: Client, operator: Actor) -> None:

@@ -43,7 +43,10 @@ def test_webhooks_that_do_not_answer_come_first() -> None:
     failing = headlines.webhooks_headline([hook("off"), hook("not answering", failures=4)])
     assert failing.grade == BAD
     assert "On call failed 4 times" in failing.why
-    assert headlines.webhook_headline(hook("not answering", failures=4)).grade == BAD
+    silent = hook("not answering", failures=4)
+    assert headlines.webhook_headline(silent).grade == BAD
+    refused = headlines.webhook_headline(silent | {"error": "HTTP 503"})
+    assert "HTTP 503" in refused.why
 
 
 def record(error: float | None, *, used: bool = True) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.test import Client
@@ -232,6 +233,21 @@ def test_links_on_the_answer_to_a_form_lead_to_the_page(
     assert f'rel="next" href="/webhooks/{hook.pk}/?page=2"' in content
     assert f'href="/webhooks/{hook.pk}/?state=failed"' in content
     assert 'href="?' not in content
+
+
+def test_a_webhook_that_does_not_answer_has_its_newest_error(
+    managing: Client, admin: Actor, sf: Cluster
+) -> None:
+    """A message that waits for its first attempt is newer, and has none."""
+    hook, now = hook_to(admin), timezone.now()
+    Webhook.objects.update(failures=3)
+    for age, error in ((2, "HTTP 503"), (1, "timed out"), (0, "")):
+        Delivery.objects.create(
+            webhook=hook, event=uuid.uuid4(), kind="test", body="{}", next_at=now,
+            created_at=now - timedelta(minutes=age), error=error,
+        )  # fmt: skip
+    headline = page(managing, f"/webhooks/{hook.pk}/").partition('class="headline')[2]
+    assert "timed out" in headline.partition("</section>")[0]
 
 
 def test_live_updates_are_fragments(managing: Client, admin: Actor, sf: Cluster) -> None:

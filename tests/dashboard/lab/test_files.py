@@ -27,7 +27,7 @@ def test_the_json_leads_back_to_the_table() -> None:
 def test_the_html_has_figure_parameters_and_summary() -> None:
     html = html_of(SMALL, {"height": 2}, TABLE)
     assert "What the area is." in html
-    assert "height 2" in html
+    assert "height of the area 2 m" in html
     assert "Plotly.newPlot" in html
     assert "2.5 <span" in html
 

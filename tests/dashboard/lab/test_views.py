@@ -1,6 +1,7 @@
 """The Lab's pages: what there is, asking for a run, what came of it."""
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,10 @@ from django.utils import timezone
 
 from controlplane import lab
 from controlplane.access.roles import Actor
+from controlplane.lab.comparison import ParameterDifference
 from controlplane.models import LabRun
+from controlplane.numbers import MISSING
+from dashboard.lab.results import difference_rows
 from tests.dashboard.views.test_verbs import said
 from tests.support.lab import NAME, PLANNER, know, small_experiment
 
@@ -192,7 +196,10 @@ def test_a_run_that_is_done_has_chart_and_table(viewing: Client, done: LabRun) -
 
 def test_another_measure_is_looked_at(viewing: Client, done: LabRun) -> None:
     page = f"/lab/runs/{done.pk}/"
-    assert f"{page}charts.json?measure=seconds" in text(viewing, f"{page}?measure=seconds")
+    content = text(viewing, f"{page}?measure=seconds")
+    assert f"{page}charts.json?measure=seconds" in content
+    assert '<option value="area">Area</option>' in content
+    assert '<option value="seconds" selected>Time of a trial</option>' in content
     assert list(viewing.get(f"{page}charts.json?measure=seconds").json()["figures"]) == ["seconds"]
 
 
@@ -227,6 +234,8 @@ def test_a_run_of_an_experiment_that_is_no_more_keeps_its_table(
     assert operating.get(f"{page}table.csv").status_code == 200
     assert operating.get(f"{page}figure.html").status_code == 404
     assert "of_old" in text(operating, "/lab/")
+    LabRun.objects.update(state="failed")
+    assert "<dt>Height</dt>" in text(operating, page), "the words of the name"
     assert "no experiment" in said(operating.post(f"{page}again/"))
 
 
@@ -271,7 +280,8 @@ def test_the_estimate_follows_the_form(operating: Client, done: LabRun) -> None:
     """By finished runs; faults of the form are named instead."""
     fragment = text(operating, f"{PAGE}estimate/?values=1,2&series=single&seeds=2")
     assert "by 1 finished run of it" in fragment
-    assert "height" in text(operating, f"{PAGE}estimate/?values=1&series=single&height=0")
+    wrong = text(operating, f"{PAGE}estimate/?values=1&series=single&height=0")
+    assert "Height of the area: Must be at least 1, not 0" in wrong
 
 
 def test_a_run_is_compared_with_another(operating: Client, done: LabRun, operator: Actor) -> None:
@@ -279,13 +289,27 @@ def test_a_run_is_compared_with_another(operating: Client, done: LabRun, operato
     lab.run(other.pk)
     page = f"/lab/runs/{other.pk}/"
     content = text(operating, f"{page}?with={done.pk}")
-    assert "height 4 ↔ 2" in content
+    assert "height of the area 4 ↔ 2" in content
     assert "Largest difference: 1.94 times at 2 (double)" in content
     chart = operating.get(f"{page}comparison.json?with={done.pk}").json()["figures"]["comparison"]
     assert [trace["name"] for trace in chart["data"]] == ["single", "double"]
     both = operating.get(f"{page}comparison.json?with={done.pk}&how=overlay").json()
     assert len(both["figures"]["comparison"]["data"]) == 4
     assert operating.get(f"{page}comparison.json").status_code == 404
+
+
+def test_differences_of_runs_have_titles() -> None:
+    """Also values and master, and a parameter that the experiment does not have any more."""
+    differences = (
+        ParameterDifference("values", [1.0], [1.0, 2.5]),
+        ParameterDifference("master", "", "local[2]"),
+        ParameterDifference("old_limit", None, 3_000),
+    )
+    assert difference_rows(differences, small_experiment()) == [
+        ("Width", "1", "1, 2.5"),
+        ("Computed by", "the Lab's worker", "local[2]"),
+        ("Old limit", MISSING, "3,000"),
+    ]
 
 
 def test_a_run_is_named_and_shared(operating: Client, run: LabRun) -> None:
@@ -305,3 +329,31 @@ def test_pages_of_a_run_refuse_parameters_that_they_do_not_have(
     path = f"/lab/{done.planner}/{done.experiment}/"
     assert viewing.get(path).status_code == 200
     assert viewing.get(f"{path}?rnu={done.pk}").status_code == 422
+
+
+def test_a_stored_result_has_figures_claims_and_files(viewing: Client) -> None:
+    """Without a run, the page draws the stored result with axes and its finding."""
+    page = text(viewing, "/lab/placement/fig5a/")
+    assert "claim holds in the stored result" in page
+    assert "Computed by Weir with seeds 1" in re.sub(r"\s+", " ", page)
+    figures = viewing.get("/lab/placement/fig5a/stored/charts.json").json()["figures"]
+    drawn = figures["replication_factor"]
+    assert drawn["layout"]["yaxis"]["title"]["text"] == "Replication factor"
+    assert "source popularity" in drawn["layout"]["xaxis"]["title"]["text"]
+    assert "1 of 1 claim holds" in drawn["layout"]["meta"]["finding"]
+    assert [len(trace["x"]) for trace in drawn["data"]] == [9, 9, 9, 9]
+    for kind, start in (("csv", "exponent,series"), ("json", "{"), ("svg", "<svg"), ("html", "<")):
+        name = "table" if kind in ("csv", "json") else "figure"
+        url = f"/lab/placement/fig5a/stored/{name}.{kind}"
+        assert url in page
+        answer = viewing.get(url)
+        assert answer.content.decode().lstrip().startswith(start)
+        assert f"placement-fig5a-stored.{kind}" in answer["Content-Disposition"]
+
+
+def test_an_experiment_without_stored_result_has_no_files(viewing: Client) -> None:
+    """The small experiment of the tests was never stored."""
+    path = f"/lab/{PLANNER}/{NAME}/stored"
+    assert viewing.get(f"{path}/charts.json").status_code == 404
+    assert viewing.get(f"{path}/table.csv").status_code == 404
+    assert "There is no result yet" in text(viewing, PAGE)

@@ -28,6 +28,14 @@ def test_without_a_text_it_lists_pages_and_commands(operating: Client, sf: Clust
     assert "/queries/new/" not in options(operating, "", cluster="")
 
 
+def test_the_best_match_comes_first_and_the_lab_last_of_equal_ones(
+    operating: Client, sf: Cluster
+) -> None:
+    html = options(operating, "que")
+    page, lab = html.index('href="/clusters/sf/queries/"'), html.index('href="/lab/')
+    assert page < lab
+
+
 def test_commands_follow_the_role(viewing: Client, sf: Cluster) -> None:
     html = options(viewing, "")
     assert "/queries/new/" not in html

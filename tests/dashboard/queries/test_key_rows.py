@@ -168,8 +168,11 @@ def test_a_limit_far_above_all_loads_is_not_drawn() -> None:
 
 
 def test_parameters_are_written_for_people() -> None:
-    replay = replace(REPORT.groupings[0], parameters={"weighted": True, "eps": 0.1, "top_keys": 8})
-    assert parameters_text(replay) == "weighted, eps 0.1, top keys 8"
+    replay = replace(
+        REPORT.groupings[0], name="random_choices",
+        parameters={"weighted": True, "eps": 0.1, "top_keys": 8},
+    )  # fmt: skip
+    assert parameters_text(replay) == "use the capacities, slack of the load 0.1, top keys 8"
 
 
 def test_replays_of_another_number_of_tasks_are_left_out() -> None:

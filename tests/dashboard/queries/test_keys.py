@@ -98,21 +98,14 @@ def test_charts_come_as_json(operating: Client, split: Query, give: Give) -> Non
     figures = operating.get(page_of(split, "charts.json")).json()["figures"]
     assert set(figures) == {"skew", "imbalance"}
     give(RedisError())
-    assert operating.get(page_of(split, "charts.json")).json() == {"figures": {}}
+    figures = operating.get(page_of(split, "charts.json")).json()["figures"]
+    assert set(figures) == {"skew", "imbalance"}, "the history is in the database"
 
 
 def test_the_history_follows_the_time_range(operating: Client, split: Query, give: Give) -> None:
     give(key_report())
     now = datetime.now(UTC)
-    shares = {minutes: minutes / 1000 for minutes in (5, 60, 700)}
-    KeySkew.objects.bulk_create(
-        KeySkew(
-            query=split, seconds=KeySkew.Period.TEN_SECONDS, t=now - timedelta(minutes=minutes),
-            top_share=share, top10_share=0.5, imbalance=0.1, pairs=100, records_per_s=4000.0,
-            grouping="key",
-        )
-        for minutes, share in shares.items()
-    )  # fmt: skip
+    recorded(split, now, 5, 60, 700)
     last = operating.get(page_of(split))
     assert [row["point"].top_share for row in last.context["history"]] == [0.005, 0.06]
     stop, start = (round(1000 * (now - timedelta(minutes=m)).timestamp()) for m in (30, 800))
@@ -121,6 +114,45 @@ def test_the_history_follows_the_time_range(operating: Client, split: Query, giv
     content = past.content.decode()
     assert f"charts.json?from={start}" in content
     assert 'data-every="weir:sample"' not in content
+
+
+def recorded(query: Query, now: datetime, *minutes: int) -> None:
+    """Record the skew so many minutes ago; the largest share is a thousandth of the minutes."""
+    KeySkew.objects.bulk_create(
+        KeySkew(
+            query=query, seconds=KeySkew.Period.TEN_SECONDS, t=now - timedelta(minutes=before),
+            top_share=before / 1000, top10_share=0.5, imbalance=0.1, pairs=100,
+            records_per_s=4000.0, grouping="key",
+        )
+        for before in minutes
+    )  # fmt: skip
+
+
+def test_an_ended_query_shows_the_history_before_its_end(
+    operating: Client, split: Query, give: Give
+) -> None:
+    """By default the hours before the end, not those before now."""
+    give(KeyReport(split.name, None, 600))
+    now = datetime.now(UTC)
+    Query.objects.update(
+        state="ended", ended_at=now - timedelta(hours=10), placed_at=now - timedelta(hours=20)
+    )
+    without = operating.get(page_of(split)).content.decode()
+    assert 'id="key-history"' not in without
+    assert "data-figures" not in without
+    recorded(split, now, 5, 620, 630)
+    answer = operating.get(page_of(split))
+    content = answer.content.decode()
+    assert answer.context["empty"] == "not_live"
+    assert [row["point"].top_share for row in answer.context["history"]] == [0.62, 0.63]
+    assert 'data-figure="skew"' in content
+    assert 'data-figure="imbalance"' in content
+    assert 'data-every="weir:sample"' not in content
+    charts = operating.get(f"{page_of(split, 'charts.json')}?{answer.context['span'].query}")
+    drawn = charts.json()["figures"]["skew"]
+    assert drawn["data"][0]["y"] == [0.63, 0.62]
+    later = operating.get(page_of(split), {"range": "6h"})
+    assert [row["point"].top_share for row in later.context["history"]] == [0.005]
 
 
 def test_old_samples_are_muted(operating: Client, split: Query, give: Give) -> None:

@@ -14,6 +14,7 @@ from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.query_text import QueryText
+from dashboard.streams.detail import LAG_SHOWN
 from dashboard.streams.detail_rows import headline, tiles
 from tests.support import cluster as made
 from tests.support.admission import arrived
@@ -92,6 +93,10 @@ def test_charts_are_of_six_hours_and_of_the_last_one(
     assert {"measured", "forecast", "90 % interval"} <= set(names)
     assert figures["lag"]["data"][0]["y"][-1] == 0
     assert figures["lag"]["layout"]["meta"]["finding"].startswith("Lag 0 s")
+    start, end = figures["lag"]["layout"]["xaxis"]["range"]
+    assert end - start == pytest.approx(LAG_SHOWN.total_seconds() * 1000, abs=1), (
+        "also where the lag is not known yet"
+    )
 
 
 def test_three_short_periods_are_ahead_in_the_chart_of_ten_seconds(
@@ -164,5 +169,5 @@ def test_the_newest_window_of_a_query_by_place_is_drawn(
         for place, count, pane in ((1, 5, 60_000), (2, 7, 60_000), (3, 9, 0))
     ]
     write_windows(query, 3, rows)
-    drawn = operating.get(path).context["tiles"]
-    assert sorted(tile.value for tile in drawn.rows) == [5.0, 7.0]
+    drawn = operating.get(path).context["tiles"].rows
+    assert sorted(tile.value for row in drawn for tile in row) == [5.0, 7.0]

@@ -80,6 +80,8 @@ def test_faults_are_shown_where_they_are(
     assert answer.status_code == 422
     content = answer.content.decode()
     assert told in content
+    assert '<label for="p-placement.mms.nu">Slack of the load</label>' in content
+    assert "In the paper: nu." in content
     assert 'value="40"' in content
     assert not Comparison.objects.exists()
 

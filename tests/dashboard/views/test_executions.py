@@ -16,9 +16,17 @@ from controlplane.proposals import computation, staleness
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made
-from tests.support.execution import batch, carried_out, moves_of, ready, scattered, under_way
+from tests.support.execution import (
+    batch,
+    carried_out,
+    moves_of,
+    prepared_plan,
+    prepared_scattered,
+    under_way,
+)
 from tests.support.heartbeats import send_heartbeats
 from tests.support.policies import set_policy
+from tests.support.prepared import prepared
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,15 +34,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def cluster(operator: Actor) -> Cluster:
     """Twelve scattered queries, and steps of two moves."""
-    found = made.small_cluster(operator)
+    found = prepared("small", lambda: made.small_cluster(operator), operator.user.pk)
     set_policy(found, cluster_moves=2)
-    return scattered(operator, found)
+    return prepared_scattered(operator, found)
 
 
 @pytest.fixture
 def proposal(operator: Actor, cluster: Cluster) -> Proposal:
     """A proposal that waits for somebody to approve it."""
-    return ready(operator, cluster)
+    return prepared_plan(operator, cluster)
 
 
 def path_to(proposal: Proposal, verb: str = "") -> str:
@@ -205,7 +213,7 @@ def test_the_steps_say_what_they_took(approving: Client, proposal: Proposal) -> 
     content = page_of(approving, proposal)
     assert f"1 of {len(proposal.actions)} actions finished" in content
     assert "1 applied" in content
-    assert "1,000 B" in content
+    assert "1.0 kB" in content
     assert "700 ms" in content
     assert "applied in step 1" in content
     assert "applying in step 2" in content

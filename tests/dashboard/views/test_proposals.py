@@ -20,8 +20,17 @@ from controlplane.proposals.staleness import EVERY
 from controlplane.topology import placement, queries
 from tests.dashboard.views.test_executions import path_to
 from tests.support import cluster as made
-from tests.support.execution import begun, carried_out, moved_names, moves_of, ready, scattered
+from tests.support.execution import (
+    begun,
+    carried_out,
+    moved_names,
+    moves_of,
+    prepared_plan,
+    prepared_scattered,
+    scattered,
+)
 from tests.support.policies import set_policy
+from tests.support.prepared import prepared
 from tests.support.recorded import record_arrivals, record_samples
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,13 +40,20 @@ LIVE = {"hx-request": "true"}
 @pytest.fixture
 def proposal(operator: Actor) -> Proposal:
     """A proposal of several moves that waits for its approval."""
-    return ready(operator, scattered(operator, made.small_cluster(operator)))
+    cluster = prepared("small", lambda: made.small_cluster(operator), operator.user.pk)
+    return prepared_plan(operator, prepared_scattered(operator, cluster))
 
 
 def page_of(client: Client, proposal: Proposal, query: str = "") -> str:
     answer = client.get(path_to(proposal) + query)
     assert answer.status_code == 200
     return answer.content.decode()
+
+
+def test_parameters_have_their_titles(viewing: Client, proposal: Proposal) -> None:
+    content = page_of(viewing, proposal)
+    assert "<dt>Slack of the load</dt>" in content
+    assert "<dt>nu</dt>" not in content
 
 
 def end_queries(operator: Actor, proposal: Proposal, count: int) -> None:

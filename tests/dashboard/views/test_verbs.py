@@ -165,7 +165,7 @@ def test_a_stale_proposal_says_what_drifted(approving: Client, ready: Proposal) 
     answer = approving.post(f"{page}approve/", {"seal": ready.seal})
     assert "Out of date" in said(answer)
     content = approving.get(page).content.decode()
-    assert "<b>Out of date.</b>" in content
+    assert 'class="headline bad" id="headline"' in content
     assert "odes 3 are no longer active" in content
 
 

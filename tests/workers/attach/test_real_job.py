@@ -89,7 +89,7 @@ def assert_shown(user: User) -> None:
     assert "rows per key" in listed
     query = AttachedQuery.objects.get(name="rows per key")
     figures = browser.get(f"/attached/queries/{query.pk}/charts.json?range=1h").json()["figures"]
-    assert set(figures) == {"rates", "duration", "state"}
+    assert set(figures) == {"rates", "duration", "state", "memory"}
     assert figures["state"]["data"][0]["y"][-1] == 5
 
 

@@ -1,6 +1,6 @@
 """A ladder on a real application: an overload, two kill -9 in the middle of it, and the way down.
 
-By night: `test_ladder.py` starts the driver again without Spark, and `test_restart.py` kills one.
+By night: `test_ladder.py` starts the driver again without Spark, `test_operator_day.py` kills one.
 What each batch dropped follows from the position in its telemetry row. So the numbers of all
 records that were kept are known, to the record.
 """

@@ -60,7 +60,8 @@ class NodeReport:
     `records` came, `taken` were worked on and `waiting` are left, in `busy_ms`, of which `cpu_ms`
     were the processor's and `state_us` (µs) went into state. `capacity`: records/s where it is
     emulated. `arrivals` pairs the time a block was appended (ms) with its record count, for
-    latencies; `sources` is what the split nodes report (in one node's envelopes only). `ended` are
+    latencies; `waiting_since` does so for the records that wait. `sources` is what the split nodes
+    report (in one node's envelopes only). `ended` are
     queries that left the table; `split` those of which other nodes may have tasks, `merged` those
     that an aggregator node combines. `moves` are the tasks that it exported (query, task, bytes of
     state, records that waited); `imported` those it got (query, task). `dropped`, `ladder_dropped`:
@@ -83,6 +84,7 @@ class NodeReport:
     late: int
     event_ms: int | None
     arrivals: list[list[int]] = field(default_factory=list)
+    waiting_since: list[list[int]] = field(default_factory=list)
     sources: list[dict[str, Any]] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     split: list[int] = field(default_factory=list)

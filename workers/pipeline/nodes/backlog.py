@@ -17,6 +17,8 @@ from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange.envelope import Envelope
 
 BACKLOG: Final = "waiting"
+# Pairs of the time and the number of waiting records in a report.
+MOST_AGES: Final = 60
 AssignedTasks = Mapping[int, TaskOwnership]
 
 
@@ -25,7 +27,8 @@ class _Piece:
     """An envelope in the store: its records, how many of them are processed, and their tasks.
 
     `forwarded`: whether it was forwarded, so that its records may be older than what the node has
-    seen.
+    seen. `appended_ms`: when its newest record was appended to the log, 0 if an earlier release
+    stored the piece.
     """
 
     number: int
@@ -33,6 +36,7 @@ class _Piece:
     records: int
     tasks: str
     forwarded: bool = False
+    appended_ms: int = 0
 
     @property
     def name(self) -> str:
@@ -68,6 +72,21 @@ class NodeBacklog:
     def records(self) -> int:
         """Return how many records wait."""
         return sum(piece.records - piece.taken for piece in self._state.pieces)
+
+    def waiting_since(self) -> list[list[int]]:
+        """Return [appended ms, records] pairs of the records that wait, at most `MOST_AGES`.
+
+        Each time is that of the newest record of a part of the queue: its records wait at least
+        since then.
+        """
+        pieces = [
+            (piece.appended_ms, piece.records - piece.taken)
+            for piece in self._state.pieces
+            if piece.appended_ms and piece.records > piece.taken
+        ]
+        step = -(-len(pieces) // MOST_AGES) or 1
+        groups = [pieces[first : first + step] for first in range(0, len(pieces), step)]
+        return [[max(ms for ms, _ in group), sum(n for _, n in group)] for group in groups]
 
     @property
     def has_forwarded(self) -> bool:
@@ -169,7 +188,8 @@ class NodeBacklog:
         """Store the bytes of an envelope and return its piece."""
         self._state.number += 1
         records = envelope.records.num_rows
-        piece = _Piece(self._state.number, 0, records, self._known(tasks), forwarded)
+        newest = max(envelope.appended_ms, default=0)
+        piece = _Piece(self._state.number, 0, records, self._known(tasks), forwarded, newest)
         self._store.put(piece.name, data)
         return piece
 
@@ -217,7 +237,8 @@ def _routing_of(name: str, task: int) -> tuple[int, list[int]]:
 def _written(state: _State) -> bytes:
     numbers = {text: index for index, text in enumerate(state.tasks)}
     pieces = [
-        [p.number, p.taken, p.records, numbers.get(p.tasks, -1), p.forwarded] for p in state.pieces
+        [p.number, p.taken, p.records, numbers.get(p.tasks, -1), p.forwarded, p.appended_ms]
+        for p in state.pieces
     ]
     row = [list(state.tasks), pieces, state.credit, state.number]
     return json.dumps(row, separators=(",", ":")).encode()
@@ -228,8 +249,10 @@ def _read(data: bytes | None) -> _State:
         return _State()
     texts, pieces, credit, number = json.loads(data)
     tasks = {text: _owned(json.loads(text)) for text in texts}
+    # An earlier release stored no times of records.
     kept = [
-        _Piece(n, taken, records, texts[index], old) for n, taken, records, index, old in pieces
+        _Piece(n, taken, records, texts[index], old, *appended)
+        for n, taken, records, index, old, *appended in pieces
     ]
     return _State(kept, tasks, credit, number)
 

@@ -311,6 +311,7 @@ class NodeBatch:
             imported=[[item.query, item.task] for item in imported],
             executor=executor(),
             waiting=self.backlog.records,
+            waiting_since=self.backlog.waiting_since(),
             capacity=self.table.table.capacities.get(self.input.node),
             state_us=changed.state_us,
             elapsed_ms=header.elapsed_ms,

@@ -6,6 +6,7 @@ from typing import Any, cast
 import numpy as np
 import redis
 
+from algorithms.vocabulary import Ints
 from controlplane.wire import keys
 from controlplane.wire.drop_counts import merged
 from controlplane.wire.figures import row_from
@@ -19,7 +20,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
     Figures have the names of `wire.figures`; rates are totals of the batch. `delivered` counts a
     record once per node it was sent to; `read` counts records of streams with at least one query.
     Their quotient is the replication factor of the batch (paper 000, section 6.1). Latencies run
-    from the append to the log to `emitted_ms`.
+    from the append to the log to `emitted_ms`, those of waiting records up to now.
     """
     sources = [source for report in reports for source in report.sources]
     nodes = sorted(reports, key=lambda report: report.node)
@@ -129,20 +130,38 @@ def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:
 
 
 def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] | None:
-    """Return record count, mean and percentiles (ms) over delivered records, None without any."""
+    """Return record count, mean and percentiles (ms) over delivered records, None without any.
+
+    A record that waits has at least its age as latency. Percentiles that are larger with the
+    waiting records count, so that a node that processes no records has a latency.
+    """
     # Of a block without a record for a node only its event time came.
-    pairs = [pair for report in reports for pair in report.arrivals if pair[1]]
-    if not pairs:
+    processed = _waits([report.arrivals for report in reports], emitted_ms)
+    waiting = _waits([report.waiting_since for report in reports], emitted_ms)
+    every = np.concatenate([processed, waiting], axis=1)
+    if not every.shape[1]:
         return None
-    appended, records = np.array(pairs, np.int64).T
-    waited = emitted_ms - appended
+    counted = processed if processed.shape[1] else waiting
+    mean = round(float(counted[0] @ counted[1]) / int(counted[1].sum()), 1)
+    largest = np.maximum(_percentiles(every), _percentiles(counted)).tolist()
+    p50, p95, p99 = largest
+    return {"n": int(processed[1].sum()), "mean": mean, "p50": p50, "p95": p95, "p99": p99}
+
+
+def _waits(arrivals: Sequence[Sequence[Sequence[int]]], emitted_ms: int) -> Ints:
+    """Return how long records waited (ms) and their numbers, int64[2, pairs]."""
+    pairs = [(emitted_ms - ms, n) for of_node in arrivals for ms, n in of_node if n]
+    return np.array(pairs, np.int64).reshape(-1, 2).T
+
+
+def _percentiles(waits: Ints) -> Ints:
+    """Return the median, 95th and 99th percentile of waits (ms) by their numbers of records."""
+    waited, records = waits
     order = np.argsort(waited)
     share = np.cumsum(records[order]) / records.sum()
     offset = np.searchsorted(share, [0.5, 0.95, 0.99])
-    p50, p95, p99 = waited[order][np.minimum(offset, len(order) - 1)].tolist()
-    count = int(records.sum())
-    mean = round(float(waited @ records) / count, 1)
-    return {"n": count, "mean": mean, "p50": p50, "p95": p95, "p99": p99}
+    result: Ints = waited[order][np.minimum(offset, len(order) - 1)]
+    return result
 
 
 def _split_row(source: dict[str, Any]) -> dict[str, Any]:

@@ -135,7 +135,8 @@ PAGES: Final = _rules(
         policy decisions shedding shedding-live
         shedding-history shedding-ladder-csv shedding-kept-csv shedding-charts lab lab-run
         lab-charts lab-csv lab-json lab-html lab-svg lab-comparison lab-estimate
-        lab-experiment attached attached-query attached-charts
+        lab-experiment lab-stored-charts lab-stored-csv lab-stored-json lab-stored-html
+        lab-stored-svg attached attached-query attached-charts
         """,
         "operator": """
         alert-acknowledge alert-silence alert-withdraw alert-silence-form alert-note-form

@@ -1,10 +1,12 @@
 """Explanations over HTTP."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Task
+from controlplane.models import Cluster, RoutingVersion, Task
 from tests.controlplane.api.callers import get, scripted
 from tests.support.cluster import placed, stream_id
 from tests.support.explaining import record_past, steps
@@ -16,6 +18,7 @@ def test_an_explanation_has_values_and_sentences(operator: Actor, sf: Cluster) -
     (query,) = placed(operator, sf, {"q": ["s0"]})
     node = Task.objects.get(query=query).node.index
     now, rose = timezone.now(), stream_id(sf, "s0")
+    RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
     loads = [steps(100, 600 if index == node else 100, 8) for index in range(4)]
     record_past(sf, now, loads, {rose: steps(100, 600, 8)})
     client = scripted(operator)
@@ -24,6 +27,12 @@ def test_an_explanation_has_values_and_sentences(operator: Actor, sf: Cluster) -
     assert (answer["finding"]["grade"], answer["cause"]["stream"]) == ("bad", rose)
     assert answer["streams"]["rows"][0]["id"] == rose
     assert answer["cause"]["text"] in answer["summary"]
+    (ranked,) = answer["ranked"]
+    assert (ranked["cause"]["stream"], ranked["relation"], ranked["unit"]) == (
+        rose, "with", "records/s",
+    )  # fmt: skip
+    assert ranked["share"] == pytest.approx(1, abs=0.05)
+    assert "share about 1" in ranked["text"] or "share about 9" in ranked["text"]
     assert answer["remedies"][0]["planner"] in ("placement", "migration")
     earlier = (now.timestamp() - 900) * 1000
     answer = get(client, f"/clusters/sf/explanations/node:{node}@{round(earlier)}").json()

@@ -109,6 +109,12 @@ def test_two_schemas_of_one_name_are_refused() -> None:
     assert error.value.name == "Row"
 
 
+def test_the_document_is_made_once() -> None:
+    """Per prefix of the addresses: it takes a second, and every page of the reference loads it."""
+    assert api.get_openapi_schema(path_prefix="api/v1/") is SCHEMA
+    assert "/x/clusters" in api.get_openapi_schema(path_prefix="/x/")["paths"]
+
+
 def test_a_body_that_ignores_fields_stops_the_start() -> None:
     class Lax(Schema):
         number: int

@@ -1,5 +1,6 @@
 """The queue of a slow node: every record once, in order, for the tasks that it came for."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.exchange.envelope import Envelope, newest_of
-from workers.pipeline.nodes.backlog import NodeBacklog, WorkItem
+from workers.pipeline.nodes.backlog import BACKLOG, MOST_AGES, NodeBacklog, WorkItem
 
 
 def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
@@ -82,6 +83,34 @@ def test_event_times_are_known_when_the_last_record_of_a_block_is_taken() -> Non
     waiting.append([envelope((1, 3), (2, 0), (3, 2))], OWNED)
     seen = [newest_of([e for w in waiting.take(n) for e in w.envelopes]) for n in (2, 1, 1, 1)]
     assert seen == [{}, {1: 1_000, 2: 2_000}, {}, {3: 3_000}]
+
+
+def test_records_wait_at_least_since_the_newest_of_their_envelope() -> None:
+    """Through the store; a long queue has few pairs, each with the newest time of its part."""
+    store = Memory()
+    waiting = NodeBacklog(store)
+    waiting.append([envelope((1, 4), (2, 3))], OWNED)
+    waiting.take(2)
+    waiting.save()
+    assert NodeBacklog(store).waiting_since() == [[101, 5]]
+    longer = NodeBacklog(Memory())
+    for place in range(3 * MOST_AGES):
+        longer.append([replace(envelope((1, 2)), appended_ms=[100 + place])], OWNED)
+    pairs = longer.waiting_since()
+    assert len(pairs) == MOST_AGES
+    assert pairs[0] == [102, 6]
+    assert sum(records for _, records in pairs) == longer.records
+
+
+def test_a_backlog_of_an_earlier_release_is_read() -> None:
+    store = Memory()
+    waiting = NodeBacklog(store)
+    waiting.append([envelope((1, 4))], OWNED)
+    waiting.save()
+    texts, pieces, *rest = json.loads(store.get(BACKLOG) or b"")
+    store.put(BACKLOG, json.dumps([texts, [piece[:5] for piece in pieces], *rest]).encode())
+    former = NodeBacklog(store)
+    assert (former.records, former.waiting_since()) == (4, [])
 
 
 def test_what_waits_for_a_task_leaves_with_it() -> None:

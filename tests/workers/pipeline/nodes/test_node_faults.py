@@ -7,6 +7,7 @@ from typing import Any
 
 import redis
 
+from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire import node_faults
 from controlplane.wire.node_faults import LOST, NodeFault
 from controlplane.wire.producer import Producer
@@ -56,6 +57,27 @@ def test_records_of_a_lost_node_wait_until_it_is_back(
     assert [node["waiting"] for node in batch(pipeline, redis_server)] == [0, 2 * RECORDS]
     node_faults.remove(redis_client, pipeline.cluster, 1)
     assert [node["waiting"] for node in batch(pipeline, redis_server)] == [0, 0]
+
+
+def test_the_latency_of_a_lost_node_is_the_age_of_its_records(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """Also that of the cluster: the policy's limit of the latency is exceeded while they wait."""
+    pipeline = two_nodes(redis_client, redis_server)
+    inject(redis_client, pipeline, 1, LOST)
+    batch(pipeline, redis_server)
+    time.sleep(1)
+    with Producer(redis_server, pipeline.cluster) as producer:
+        producer.append({STREAM: [{"read_at": START, "meter": 1}]})
+    row = pipeline.batch()
+    other, lost = row["nodes"]
+    assert lost["latency"]["n"] == 0
+    assert lost["latency"]["p95"] >= 1000
+    assert lost["latency"]["p95"] > other["latency"]["p95"]
+    assert row["latency"]["p95"] >= 1000
+    sample = sample_of(row, PreviousBatch(None, 1000), [100.0, 100.0])
+    assert sample["p95"] == row["latency"]["p95"]
+    assert sample["node_p95"][1] >= 1000
 
 
 def test_a_slow_node_needs_longer_for_each_record(

@@ -1,5 +1,7 @@
 """Telemetry is put together from what nodes and split nodes report."""
 
+from dataclasses import replace
+
 from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.telemetry_row import latency, telemetry_row
 
@@ -29,3 +31,18 @@ def test_latency_is_weighted_by_records() -> None:
     assert found == {"n": 10, "mean": 150.0, "p50": 100, "p95": 600, "p99": 600}
     assert latency([report(0, 0, [])], 1000) is None
     assert latency([report(0, 0, [[900, 0]])], 1000) is None
+
+
+def test_records_that_wait_have_their_age_as_latency() -> None:
+    """A node that processes nothing has a latency; newer records that wait lower none."""
+    lost = replace(report(1, 5, []), waiting=20, waiting_since=[[400, 15], [900, 5]])
+    found = latency([lost], 1000)
+    assert found == {"n": 0, "mean": 475.0, "p50": 600, "p95": 600, "p99": 600}
+    busy = report(0, 80, [[900, 80]])
+    found = latency([busy, lost], 1000)
+    assert found == {"n": 80, "mean": 100.0, "p50": 100, "p95": 600, "p99": 600}
+    slow = replace(report(0, 10, [[400, 10]]), waiting=90, waiting_since=[[950, 90]])
+    found = latency([slow], 1000)
+    assert found == {"n": 10, "mean": 600.0, "p50": 600, "p95": 600, "p99": 600}
+    row = telemetry_row([busy, lost], 1000)
+    assert [node["latency"]["p95"] for node in row["nodes"]] == [100, 600]

@@ -1,20 +1,17 @@
 """The choice of the likely cause: the change that explains most of an exceeded limit."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.node_findings import LoadShift, shift_of
-from controlplane.explain.node_keys import NodeKey, NodeKeys
+from controlplane.explain.causes.evidence import GROWS, INEXACT, NodeEvidence, load_of
+from controlplane.explain.node_findings import shift_of
+from controlplane.explain.node_keys import NodeKey
 from controlplane.explain.node_speed import slow_cause, slowest_cause, stalled_cause
-from controlplane.explain.node_work import NodeWork
 from controlplane.explain.observation import FULL, ClusterObservation, mean, median
-from controlplane.explain.shifts import CommonRise, StreamRise
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Change, ChangeKind
-from controlplane.models import Node
+from controlplane.explain.values import ChangeKind
 
 # A single change explains an increase from this part on.
 MOST: Final = 0.5
@@ -22,27 +19,6 @@ MOST: Final = 0.5
 _RESTART: Final = timedelta(minutes=10)
 # Of causes with nearly the share of the largest one, the most specific is chosen.
 _NEARLY: Final = 0.8
-# A load grows for so long after queries are placed, and the sample of the growth is so inexact.
-_GROWS: Final = timedelta(minutes=2)
-_INEXACT: Final = timedelta(minutes=1)
-
-
-@dataclass(frozen=True, eq=False)
-class NodeEvidence:
-    """What is known of a node, for its likely cause.
-
-    `rises`: of streams, `together`: of their sum; `shift`: of its load; `changes`: before the
-    moment.
-    """
-
-    observed: ClusterObservation
-    node: Node
-    work: NodeWork
-    shift: LoadShift
-    rises: Sequence[StreamRise]
-    together: CommonRise | None
-    keys: NodeKeys | None
-    changes: Sequence[Change]
 
 
 def cause_of_node(evidence: NodeEvidence) -> Cause | None:
@@ -81,19 +57,6 @@ def _above_capacity(observed: ClusterObservation) -> float | None:
     return full if full is not None and full > FULL else None
 
 
-def _increase(evidence: NodeEvidence) -> float:
-    """Return the increase of the load in records/s, at least what is above the capacity."""
-    shift = evidence.shift
-    above = shift.after - FULL * evidence.node.capacity
-    return max(float(shift.after - shift.before), float(above), 1e-9)
-
-
-def _named(evidence: NodeEvidence, code: CauseCode, **values: object) -> Cause:
-    node = evidence.node
-    cause = Cause(code, node=node.index, node_name=node.name)
-    return replace(cause, **values)  # type: ignore[arg-type]
-
-
 def _capacity(evidence: NodeEvidence) -> list[Cause]:
     """Return the last lowered capacity, with its part of the increase of load over capacity."""
     lowered = [
@@ -108,8 +71,8 @@ def _capacity(evidence: NodeEvidence) -> list[Cause]:
     grown = load / after - evidence.shift.before / before
     share = (load / after - load / before) / grown if grown > 0 else 1.0
     return [
-        _named(
-            evidence, CauseCode.CAPACITY_LOWERED, time=change.time, actor=change.actor,
+        evidence.named(
+            CauseCode.CAPACITY_LOWERED, time=change.time, actor=change.actor,
             before=before, after=after, proposal=change.proposal, share=min(1.0, share),
         )
     ]  # fmt: skip
@@ -120,13 +83,13 @@ def _streams(evidence: NodeEvidence) -> list[Cause]:
     if evidence.shift.after <= evidence.shift.before:
         return []
     rises = [rise for rise in evidence.rises if rise.time is not None and rise.after > rise.before]
-    increase = _increase(evidence)
+    increase = evidence.increase
     largest = max(rises, key=lambda rise: rise.after - rise.before, default=None)
     share = (largest.after - largest.before) / increase if largest is not None else 0.0
     if largest is not None and share >= MOST:
         return [
-            _named(
-                evidence, CauseCode.STREAM_ROSE, time=largest.time, stream=largest.id,
+            evidence.named(
+                CauseCode.STREAM_ROSE, time=largest.time, stream=largest.id,
                 stream_name=largest.name, before=largest.source_before,
                 after=largest.source_after, share=min(1.0, share),
             )
@@ -137,14 +100,14 @@ def _streams(evidence: NodeEvidence) -> list[Cause]:
 def _all_streams(evidence: NodeEvidence, increase: float) -> list[Cause]:
     """Return the streams that rose together with the load (`increase` in records/s)."""
     rise, moment = evidence.together, evidence.shift.time
-    if rise is None or moment is None or abs(rise.time - moment) > _GROWS:
+    if rise is None or moment is None or abs(rise.time - moment) > GROWS:
         return []
     share = (rise.after - rise.before) / increase
     if rise.count == 1 or share < MOST:
         return []
     return [
-        _named(
-            evidence, CauseCode.STREAMS_ROSE, time=moment, stream=rise.largest,
+        evidence.named(
+            CauseCode.STREAMS_ROSE, time=moment, stream=rise.largest,
             stream_name=evidence.work.stream_names.get(rise.largest, str(rise.largest)),
             count=rise.count, before=rise.source_before, after=rise.source_after,
             share=min(1.0, share),
@@ -160,7 +123,7 @@ def _keys(evidence: NodeEvidence) -> list[Cause]:
     grown = [row for row in frequent if row.before is not None]
     if grown:
         top = max(grown, key=_growth)
-        share = _growth(top) / _increase(evidence)
+        share = _growth(top) / evidence.increase
         if share >= MOST:
             return [_hot_key(evidence, top, evidence.shift.time, min(1.0, share))]
     load, capacity = evidence.shift.after, evidence.node.capacity
@@ -181,8 +144,8 @@ def _hot_key(
     evidence: NodeEvidence, key: NodeKey, time: datetime | None, share: float
 ) -> Cause:  # fmt: skip
     names = evidence.work.stream_names
-    return _named(
-        evidence, CauseCode.HOT_KEY, time=time, key=key.label, key_share=key.share,
+    return evidence.named(
+        CauseCode.HOT_KEY, time=time, key=key.label, key_share=key.share,
         query=key.query.id, query_name=key.query.name, stream=key.stream,
         stream_name="" if key.stream is None else names.get(key.stream, ""),
         before=None if time is None else key.before, after=key.rate, share=share,
@@ -195,34 +158,29 @@ def _moves(evidence: NodeEvidence) -> list[Cause]:
     if shift.time is None or shift.after <= shift.before:
         return []
     rates = {rise.id: rise.source_after for rise in evidence.rises}
-    load = _load(work.weights, rates)
+    load = load_of(work.weights, rates)
     causes = []
     for change in evidence.changes:
         if change.kind not in (ChangeKind.PLAN, ChangeKind.PLACEMENT):
             continue
         arrived = frozenset(
             query for query, moment in change.placed.items()
-            if shift.time - _GROWS <= moment <= shift.time + _INEXACT
+            if shift.time - GROWS <= moment <= shift.time + INEXACT
         )  # fmt: skip
         # Without the records that they share with the other queries on the node.
-        added = load - _load(work.weights_without(arrived), rates)
-        share = added / _increase(evidence)
+        added = load - load_of(work.weights_without(arrived), rates)
+        share = added / evidence.increase
         if not arrived or share < MOST:
             continue
         is_plan = change.kind is ChangeKind.PLAN
         code = CauseCode.PLAN_MOVED if is_plan else CauseCode.QUERIES_PLACED
         causes.append(
-            _named(
-                evidence, code, time=min(change.placed[query] for query in arrived),
+            evidence.named(
+                code, time=min(change.placed[query] for query in arrived),
                 proposal=change.proposal, count=len(arrived), after=added, share=min(1.0, share),
             )
         )  # fmt: skip
     return causes
-
-
-def _load(weights: Mapping[int, float], rates: Mapping[int, float]) -> float:
-    """Return the records/s of streams by the part of each that a node receives."""
-    return sum(weight * rates.get(stream, 0.0) for stream, weight in weights.items())
 
 
 def _speed(evidence: NodeEvidence) -> list[Cause]:
@@ -250,7 +208,7 @@ def _unbalanced(evidence: NodeEvidence) -> Cause | None:
     average = sum(shares) / len(shares)
     if own - average <= evidence.observed.policy.watch_imbalance:
         return None
-    return _named(evidence, CauseCode.UNBALANCED, before=average, after=own, unit=ValueUnit.SHARE)
+    return evidence.named(CauseCode.UNBALANCED, before=average, after=own, unit=ValueUnit.SHARE)
 
 
 def cause_of_latency(observed: ClusterObservation, evidence: NodeEvidence) -> Cause | None:
@@ -275,7 +233,7 @@ def _raised(observed: ClusterObservation, cause: Cause) -> bool:
     before, after, time = shift_of(observed, observed.series.p95)
     if time is None or cause.time is None or after <= before:
         return False
-    return abs(time - cause.time) <= _GROWS
+    return abs(time - cause.time) <= GROWS
 
 
 def cause_of_cluster(observed: ClusterObservation) -> Cause | None:

@@ -6,6 +6,8 @@ MISSING = "–"  # noqa: RUF001 - the dash that typography has for no value
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Smaller numbers have no prefix.
 _WRITTEN_OUT = 10_000.0
+# From here on bytes have a prefix, and milliseconds are seconds.
+_GROUPED = 1_000.0
 
 
 def compact(value: float | None) -> str:
@@ -27,8 +29,8 @@ def _prefixed(value: float) -> str:
 
 
 def size(value: float | None) -> str:
-    """Return a number of bytes: 812 B, 12.3 kB."""
-    text = compact(value)
+    """Return a number of bytes: 812 B, 1.2 kB, 12.3 kB."""
+    text = compact(value) if value is None or abs(value) < _GROUPED else _prefixed(value)
     return text if value is None else f"{text}B" if text[-1].isalpha() else f"{text} B"
 
 
@@ -52,11 +54,12 @@ def ratio(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a share in per cent, without decimals from 10 % on."""
+    """Return a share in per cent, without decimals if it is whole, and from 10 % on: 0.4 %, 5 %."""
     if value is None:
         return MISSING
-    scaled = 100 * value
-    return f"{scaled:.0f} %" if abs(scaled) >= 9.95 else f"{scaled:.1f} %"  # noqa: PLR2004
+    scaled = round(100 * value, 9)
+    is_short = abs(scaled) >= 9.95 or scaled == int(scaled)  # noqa: PLR2004
+    return f"{scaled:,.0f} %" if is_short else f"{scaled:.1f} %"
 
 
 def points(value: float | None) -> str:
@@ -78,10 +81,10 @@ def change_in_points(value: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return a number of milliseconds, in s from ten seconds on."""
+    """Return a number of milliseconds, in s from one second on: 812 ms, 10.0 s."""
     if value is None:
         return MISSING
-    return f"{value:,.0f} ms" if value < _WRITTEN_OUT else f"{value / 1000:,.1f} s"
+    return f"{value:,.0f} ms" if value < _GROUPED else f"{value / 1000:,.1f} s"
 
 
 def result(value: object) -> str:

@@ -1,0 +1,1 @@
+"""Causes of exceeded limits: the likely one, and the changes before it by their shares."""

@@ -1,0 +1,94 @@
+"""The headline of a proposal's page, by the state of the proposal."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controlplane.models import Proposal
+from controlplane.numbers import MISSING
+from dashboard.frame.headline import Headline
+
+_WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
+_SKIPPED: Final = "The remaining actions were not applied."
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known about a proposal besides its row.
+
+    `waits`: why it waits, "" if it does not; `plan`: the headline of its plan, `running`: that of
+    its open execution; `proof`: the measured effect; `counts`: the finished actions in words, ""
+    without an execution.
+    """
+
+    waits: str = ""
+    plan: Headline | None = None
+    running: Headline | None = None
+    proof: Mapping[str, Any] | None = None
+    counts: str = ""
+
+
+def page_headline(proposal: Proposal, known: Known) -> Headline:
+    """Return the headline: of the computation, the open execution, the proof or the plan."""
+    if proposal.state == Proposal.State.COMPUTING:
+        what = f"The planner computes the plan: {round(100 * proposal.progress)} % done"
+        return Headline(what, _waits(known), "info", icon="clock")
+    if known.plan is None:
+        return _without_plan(proposal)
+    if known.running is not None:
+        return known.running
+    if known.proof is not None:
+        return _proof(proposal, known, known.proof)
+    return _by_state(proposal, known, known.plan)
+
+
+def _without_plan(proposal: Proposal) -> Headline:
+    if proposal.state == Proposal.State.FAILED:
+        return Headline("The computation failed", proposal.error, "bad")
+    return Headline("There is no plan", "It was cancelled before the planner finished.")
+
+
+def _proof(proposal: Proposal, known: Known, proof: Mapping[str, Any]) -> Headline:
+    """Return the measured effect beside the approved effect, and that without the plan."""
+    row, samples = proof["main"], proof["entry"].samples
+    why = [f"{known.counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
+    if proposal.state == Proposal.State.STALE:
+        why.append(f"It became out of date: {proposal.error}. {_SKIPPED}")
+    if row is None or not samples:
+        return Headline("The execution finished; its effect was not measured", " ".join(why))
+    what = f"{row.title} {row.before} → {row.measured}, approved {row.approved}"
+    if row.without != MISSING:
+        what += f"; without this plan {row.without} {row.without_error}".rstrip()
+    return Headline(what, " ".join(why), proof["grade"])
+
+
+def _by_state(proposal: Proposal, known: Known, plan: Headline) -> Headline:
+    match proposal.state:
+        case Proposal.State.STALE:
+            return _stale(proposal, is_executed=bool(known.counts))
+        case Proposal.State.FAILED:
+            return Headline(f"Failed: {proposal.error}", known.counts, "bad")
+        case Proposal.State.SUPERSEDED:
+            return Headline("Superseded: another proposal was chosen, or changed the same objects")
+    if known.counts:
+        return Headline(known.counts, "The measurements follow thirty batches after the end.")
+    if proposal.state not in _WAITS:
+        return Headline(plan.what, plan.why)
+    why = plan.why
+    if proposal.state == Proposal.State.APPROVED:
+        why = f"{why} {_waits(known) or 'Starts when a worker is free.'}".lstrip()
+    return Headline(plan.what, why, plan.grade)
+
+
+def _stale(proposal: Proposal, *, is_executed: bool) -> Headline:
+    """Return what drifted too far, and what remains to be done."""
+    clauses = proposal.drift.get("exceeded") or [proposal.error or "the cluster has changed"]
+    texts = ". ".join(f"{clause[:1].upper()}{clause[1:]}".rstrip(".") for clause in clauses)
+    if is_executed:
+        return Headline(f"Out of date. {texts}", _SKIPPED, "bad")
+    why = "The cluster has changed since the plan was computed: recompute it."
+    return Headline(f"Out of date. {texts}", why, "bad")
+
+
+def _waits(known: Known) -> str:
+    return f"Waits because {known.waits}." if known.waits else ""

@@ -1,0 +1,26 @@
+"""What an approver reads must be what happens, but for a few ended queries."""
+
+import pytest
+
+from controlplane.errors import Conflict
+from controlplane.policies.settings import PolicySettings
+from controlplane.proposals.approval_lock import require_unlocked
+from controlplane.proposals.review import Review
+
+
+def approve(applicable: int, named: int | None) -> None:
+    row = Review(7, "2026-11-17T10:46:00+00:00", 0.1, applicable, {}, {}, {}, None).to_json()
+    require_unlocked(row, PolicySettings(), 200, named)
+
+
+@pytest.mark.parametrize(("applicable", "named"), [(95, 100), (105, 100), (19, 19), (3, None)])
+def test_about_as_many_actions_as_named_are_approved(applicable: int, named: int | None) -> None:
+    approve(applicable, named)
+
+
+@pytest.mark.parametrize(("applicable", "named"), [(94, 100), (106, 100), (18, 19), (1, 0)])
+def test_another_number_of_actions_is_read_again(applicable: int, named: int) -> None:
+    with pytest.raises(Conflict) as refused:
+        approve(applicable, named)
+    assert refused.value.code == "effect_changed"
+    assert refused.value.data == {"applicable": applicable, "named": named}

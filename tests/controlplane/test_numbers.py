@@ -1,0 +1,47 @@
+"""Numbers as a person reads them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane import numbers
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, numbers.MISSING), (0, "0"), (0.417, "0.42"), (7.5, "7.50"), (81.26, "81.3"),
+     (1234.4, "1,234"), (9999.0, "9,999"), (12_345, "12.3 k"), (2.5e8, "250 M"), (-0.5, "-0.50")],
+)  # fmt: skip
+def test_compact(value: float | None, shown: str) -> None:
+    assert numbers.compact(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.054, "5.4 %"), (0.05, "5 %"), (0, "0 %"), (0.25, "25 %"), (1.2, "120 %")],
+)
+def test_percent(value: float, shown: str) -> None:
+    assert numbers.percent(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, numbers.MISSING), (0, "0"), (0.0042, "0.4"), (0.16, "16")]
+)
+def test_points(value: float | None, shown: str) -> None:
+    assert numbers.points(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.08, "↑ 8.0"), (-0.2, "↓ 20"), (0.0001, "→ 0"), (None, numbers.MISSING)]
+)
+def test_change_in_points(value: float | None, shown: str) -> None:
+    assert numbers.change_in_points(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("ago", "shown"), [(3, "3 s ago"), (600, "10 min ago"), (7200, "2 h ago"), (-90, "in 2 min")]
+)
+def test_age(ago: float, shown: str) -> None:
+    assert numbers.age(NOW - timedelta(seconds=ago), NOW) == shown

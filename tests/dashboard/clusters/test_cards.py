@@ -1,0 +1,43 @@
+"""What waits for approval is on the overview with its outcome, whatever planner computed it."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.models import Cluster, Comparison
+from tests.support import cluster as made
+from tests.support.execution import ready, scattered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:
+    approver = made.actor("approver")
+    cluster: Cluster = made.small_cluster(approver)
+    proposal = ready(approver, scattered(approver, cluster))
+    browser = Client()
+    assert isinstance(approver.user, User)
+    browser.force_login(approver.user)
+    cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
+    assert f"Proposal {proposal.pk}</b>" in cards
+    assert f"{len(proposal.actions)} actions of {proposal.planner}" in cards
+    assert "→" in cards.partition("Waiting for approval")[2].partition("Watch loops")[0]
+
+
+def test_candidates_of_a_comparison_do_not_wait() -> None:
+    """One is chosen on the page of the comparison; fleet, navigation and overview agree."""
+    approver = made.actor("approver")
+    cluster: Cluster = made.small_cluster(approver)
+    proposal = ready(approver, scattered(approver, cluster))
+    proposal.comparison = Comparison.objects.create(cluster=cluster, requested_at=timezone.now())
+    proposal.save()
+    browser = Client()
+    assert isinstance(approver.user, User)
+    browser.force_login(approver.user)
+    cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
+    assert "No proposal waits" in cards
+    assert (
+        f"Review proposal {proposal.pk}"
+        not in browser.get(f"/clusters/{cluster.slug}/").content.decode()
+    )
