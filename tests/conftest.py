@@ -270,7 +270,7 @@ def celery_worker(
 
     queues = list(QUEUES)
     with start_worker(
-        app, pool="solo", perform_ping_check=False, shutdown_timeout=20, queues=queues
+        app, pool="solo", perform_ping_check=False, shutdown_timeout=60, queues=queues
     ):
         yield
 

@@ -18,6 +18,7 @@ from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Query
 from controlplane.results.filters import STATES, WINDOW_PARAMETERS, WindowFilters
 from controlplane.results.pages import keyed_windows, windows_page
+from controlplane.results.window_map import place_of_key
 from controlplane.topology.bulk_actions import RESTORE_PERIOD
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
@@ -153,6 +154,7 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
         "columns": columns,
         "drawn": drawn_values(columns),
         "chosen": _chosen(request, columns),
+        "has_place": bool(rows) and place_of_key(query, computed_by(query)) is not None,
         "older": _at_cursor(request, page.next) if page.next else "",
         "newest": _at_cursor(request, "") if wanted.after else "",
     }

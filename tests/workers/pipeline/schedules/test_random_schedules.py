@@ -137,7 +137,9 @@ class Schedule:
         last = rows[-1] if rows else {"read_position": None, "version": None}
         version = len(self.world.tables) - 1
         read = last["read_position"] == self.world.last and last["version"] == version
-        return read and not last["waiting"]
+        moved = sum(len(row["moves"]) for row in rows)
+        # State that a node has exported is imported by the next batch, which may be seconds later.
+        return read and not last["waiting"] and sum(row["taken_in"] for row in rows) == moved
 
     def _until(
         self, done: Callable[[list[dict[str, Any]]], bool], producer: Producer | None = None
