@@ -1,5 +1,6 @@
 """Formatting of numbers; static/js/format.js has the same rules."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 MISSING = "–"  # noqa: RUF001 - the dash that typography has for no value
@@ -8,6 +9,8 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _WRITTEN_OUT = 10_000.0
 # From here on bytes have a prefix, and milliseconds are seconds.
 _GROUPED = 1_000.0
+# Fewer seconds have a decimal; from the second number on they are written as minutes everywhere.
+_SHORT_S, _LONG_S = 10.0, 600.0
 
 
 def compact(value: float | None) -> str:
@@ -38,7 +41,7 @@ def seconds(value: float | None) -> str:
     """Return a number of seconds in its largest fitting unit, below ten with one decimal."""
     if value is None:
         return MISSING
-    return f"{value:.1f} s" if 0 < value < 10 else duration(timedelta(seconds=value))  # noqa: PLR2004
+    return f"{value:.1f} s" if 0 < value < _SHORT_S else duration(timedelta(seconds=value))
 
 
 def signed(value: float | None) -> str:
@@ -81,10 +84,19 @@ def change_in_points(value: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return a number of milliseconds, in s from one second on: 812 ms, 10.0 s."""
+    """Return a number of milliseconds, in s from one second on: 812 ms, 10.0 s, 12 min."""
     if value is None:
         return MISSING
-    return f"{value:,.0f} ms" if value < _GROUPED else f"{value / 1000:,.1f} s"
+    if value < _GROUPED:
+        return f"{value:,.0f} ms"
+    return f"{value / 1000:,.1f} s" if value / 1000 < _LONG_S else seconds(value / 1000)
+
+
+def limited_seconds(value: float | None) -> str:
+    """Return a number of seconds that stands beside its limit: not in min before ten of them."""
+    if value is None or value >= _LONG_S or value < _SHORT_S:
+        return seconds(value)
+    return f"{value:.0f} s"
 
 
 def result(value: object) -> str:
@@ -117,9 +129,13 @@ def _counted(pair: object) -> str:
 
 def counted(number: int, things: str) -> str:
     """Return a number with its noun, given in the plural: 1 query, 2,000 queries."""
+    return f"{number:,} {_noun(number, things)}"
+
+
+def _noun(number: float, things: str) -> str:
     if number != 1:
-        return f"{number:,} {things}"
-    return f"1 {things[:-3]}y" if things.endswith("ies") else f"1 {things.removesuffix('s')}"
+        return things
+    return f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
 
 
 def age(moment: datetime | None, now: datetime) -> str:
@@ -170,9 +186,26 @@ def change(value: float | None, before: float | None, unit: str) -> str:
 
 
 def value_text(value: float | None, unit: str) -> str:
-    """Return a measure as text: 3.4 s, 103 %, 2.72, 2,640/s; units as in `with_unit`."""
-    number, shown = with_unit(value, unit)
-    return f"{number}{shown}" if shown in ("", "/s") else f"{number} {shown}"
+    """Return a measure as text: 3.4 s, 103 %, 2.72, 2,640/s, 1.2 MB, 3 moves.
+
+    `unit`: ms, s, share, ratio, count, bytes, records/s, or a plural noun.
+    """
+    if value is None:
+        return MISSING
+    write = _WRITERS.get(unit)
+    return write(value) if write is not None else f"{compact(value)} {_noun(value, unit)}"
+
+
+_WRITERS: Mapping[str, Callable[[float], str]] = {
+    "ms": milliseconds,
+    "s": limited_seconds,
+    "share": percent,
+    "ratio": ratio,
+    "bytes": size,
+    "records/s": lambda value: f"{compact(value)}/s",
+    "count": compact,
+    "": compact,
+}
 
 
 def lowered(text: str) -> str:

@@ -24,9 +24,9 @@ from controlplane.alerts.states import (
     title_of,
     unit_of,
 )
-from controlplane.alerts.text import value_text
 from controlplane.events.publish import announce, event
 from controlplane.models import Alert, Cluster, ReplicationBound
+from controlplane.numbers import value_text
 from controlplane.policies.grades import Grade
 from controlplane.watch.observation import KEEP_SAME_S, replication_of
 

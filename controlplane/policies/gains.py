@@ -5,22 +5,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.models import Proposal
-from controlplane.numbers import percent
+from controlplane.numbers import lowered, value_text
 from controlplane.planning.adapters import adapters, all_measures
 from controlplane.planning.measures import (
     IMBALANCE,
     REPLICATION_FACTOR,
     SKEW,
     Better,
-    Measure,
-    Unit,
 )
 from controlplane.policies.settings import PolicySettings
 
 # Smaller differences are rounding errors.
 _SAME: Final = 1e-6
-# Values from here on have no decimals in texts.
-_WHOLE: Final = 100
 
 
 @dataclass(frozen=True)
@@ -94,20 +90,9 @@ def _gain(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Gai
 
 def _title(name: str) -> str:
     measure = all_measures().get(name)
-    title = measure.title if measure is not None else name
-    return title[:1].lower() + title[1:]
+    return lowered(measure.title if measure is not None else name)
 
 
 def _text(name: str, value: float) -> str:
     measure = all_measures().get(name)
-    return value_text(measure, value) if measure is not None else f"{value:.3g}"
-
-
-def value_text(measure: Measure, value: float) -> str:
-    """Return a value of a measure as text with its unit."""
-    if measure.unit == Unit.SHARE:
-        return percent(value)
-    if measure.unit == Unit.RATIO:
-        return f"{value:.2f}"
-    number = f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"
-    return number if measure.unit == Unit.COUNT else f"{number} {measure.unit}"
+    return value_text(value, measure.unit) if measure is not None else f"{value:.3g}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from controlplane import numbers
@@ -115,15 +115,4 @@ def why(cluster: Cluster) -> list[DecisionRow]:
 
 def figure_text(value: float | None, unit: str) -> str:
     """Return a number with its unit, "" for None."""
-    if value is None:
-        return ""
-    if unit == "share":
-        return numbers.percent(value)
-    if unit == "ratio":
-        return numbers.ratio(value)
-    if unit == "ms":
-        return numbers.milliseconds(value)
-    if unit == "s":
-        return numbers.duration(timedelta(seconds=value))
-    singular = unit.removesuffix("s") if value == 1 else unit
-    return f"{numbers.compact(value)} {singular}".strip()
+    return "" if value is None else numbers.value_text(value, unit)

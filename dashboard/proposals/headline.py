@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.numbers import percent, seconds
-from controlplane.planning.measures import FULLEST, IMBALANCE, Measure, Unit
-from controlplane.policies.gains import value_text
+from controlplane.numbers import percent, seconds, value_text
+from controlplane.planning.measures import FULLEST, IMBALANCE, Measure
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 from dashboard.frame.headline import Headline
 
@@ -71,7 +70,7 @@ def _clause(row: MeasureOutcome) -> str:
     if row.limit is None:
         return text
     side = "within" if row.expected <= row.limit else "above"
-    return f"{text}, {side} the limit of {measure_text(row.measure, row.limit)}"
+    return f"{text}, {side} the limit of {value_text(row.limit, row.measure.unit)}"
 
 
 def _traffic(outcome: Outcome) -> list[str]:
@@ -102,16 +101,11 @@ def _why(outcome: Outcome, rollback_s: float | None) -> str:
 
 def pair_text(measure: Measure, before: float, after: float) -> str:
     """Return two values with one unit: 46 → 9 %."""
-    first, second = measure_text(measure, before), measure_text(measure, after)
+    first, second = value_text(before, measure.unit), value_text(after, measure.unit)
     unit = second.rpartition(" ")[2]
     if unit and first.endswith(f" {unit}") and second.endswith(f" {unit}"):
         first = first.removesuffix(f" {unit}")
     return f"{first} → {second}"
-
-
-def measure_text(measure: Measure, value: float) -> str:
-    """Return a value of a measure with its unit, as pages write it."""
-    return percent(value) if measure.unit is Unit.SHARE else value_text(measure, value)
 
 
 def joined(clauses: Sequence[str]) -> str:

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.models import LedgerEntry
-from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size
+from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size, value_text
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure, Unit
 from controlplane.policies.planner_record import error_of
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
-from dashboard.proposals.headline import measure_text
 
 _Write = Callable[[float | None], str]
 # The figures of the ledger: title, unit of charts, and format of cells.
@@ -92,7 +91,7 @@ def _title(measure: Measure) -> str:
 def _text(measure: Measure, value: float | None, missing: str = MISSING) -> str:
     if value is None:
         return missing
-    return compact(value) if measure.unit is Unit.RATE else measure_text(measure, value)
+    return compact(value) if measure.unit is Unit.RATE else value_text(value, measure.unit)
 
 
 def proof_rows(

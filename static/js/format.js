@@ -35,6 +35,7 @@ export const format = {
   },
   milliseconds(value) {
     if (missing(value)) return MISSING;
+    if (value >= 600e3) return duration(value);
     return value < 1000 ? `${grouped(value)} ms` : `${grouped(value / 1000, 1)} s`;
   },
   whole: (value) => (missing(value) ? MISSING : String(value)),

@@ -45,3 +45,15 @@ def test_change_in_points(value: float | None, shown: str) -> None:
 )
 def test_age(ago: float, shown: str) -> None:
     assert numbers.age(NOW - timedelta(seconds=ago), NOW) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [(None, "ms", numbers.MISSING), (812, "ms", "812 ms"), (15_900, "ms", "15.9 s"),
+     (720_000, "ms", "12 min"), (5.25, "s", "5.2 s"), (80, "s", "80 s"), (900, "s", "15 min"),
+     (0.256, "share", "26 %"), (1.256, "ratio", "1.26"), (12_345, "count", "12.3 k"),
+     (100, "count", "100"), (1_200, "bytes", "1.2 kB"), (2640, "records/s", "2,640/s"),
+     (1, "queries", "1 query"), (1, "moves", "1 move"), (2, "moves", "2 moves")],
+)  # fmt: skip
+def test_a_value_has_its_unit(value: float | None, unit: str, shown: str) -> None:
+    assert numbers.value_text(value, unit) == shown

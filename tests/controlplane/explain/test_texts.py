@@ -27,7 +27,7 @@ def test_numbers_have_their_units() -> None:
     assert quantity(3400, ValueUnit.MS) == "3.4 s"
     assert quantity(0.46, ValueUnit.SHARE) == "46 %"
     assert pair(118, 616, ValueUnit.RATE) == "from 118 to 616 records/s"
-    assert pair(0.46, 0.08, ValueUnit.SHARE) == "from 46 to 8.0 %"
+    assert pair(0.46, 0.08, ValueUnit.SHARE) == "from 46 to 8 %"
 
 
 def test_a_shift_is_where_the_mean_changes() -> None:

@@ -2,37 +2,7 @@
 
 import pytest
 
-from controlplane.planning.adapters import all_measures
-from controlplane.planning.measures import Unit
-from controlplane.policies.gains import Gain, gain_between, value_text
-
-
-def measure_of(unit: Unit) -> str:
-    return next(name for name, measure in all_measures().items() if measure.unit == unit)
-
-
-@pytest.mark.parametrize(
-    ("unit", "value", "text"),
-    [
-        (Unit.SHARE, 0.256, "26 %"),
-        (Unit.RATIO, 1.256, "1.26"),
-        (Unit.COUNT, 12345.0, "12,345"),
-        (Unit.COUNT, 100.0, "100"),
-        (Unit.COUNT, 99.96, "100"),
-        (Unit.COUNT, 9.876, "9.88"),
-        (Unit.COUNT, -12345.0, "-12,345"),
-    ],
-)
-def test_a_value_has_its_unit(unit: Unit, value: float, text: str) -> None:
-    assert value_text(all_measures()[measure_of(unit)], value) == text
-
-
-def test_values_of_other_units_name_them() -> None:
-    plain = {Unit.SHARE, Unit.RATIO, Unit.COUNT}
-    others = [measure for measure in all_measures().values() if measure.unit not in plain]
-    assert others
-    for measure in others:
-        assert value_text(measure, 1234.5) == f"1,234 {measure.unit}"
+from controlplane.policies.gains import Gain, gain_between
 
 
 def test_a_gain_is_a_text_with_title_and_values() -> None:
