@@ -179,6 +179,7 @@ _comparisons: list[URLPattern] = [
 _policies: list[URLPattern] = [
     path("policy/", policies.index, name="policy"),
     path("policy/change/", policies.change, name="policy-change"),
+    path("policy/changes/<int:pk>/revert/", policies.revert, name="policy-revert"),
     path("blackouts/add/", policies.blackout_add, name="blackout-add"),
     path("blackouts/<int:pk>/remove/", policies.blackout_remove, name="blackout-remove"),
     path("exclusions/add/", policies.exclusion_add, name="exclusion-add"),

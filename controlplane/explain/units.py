@@ -22,7 +22,7 @@ def quantity(value: float | None, unit: ValueUnit) -> str:
     """Return a number with its unit for sentences: 1,545 records/s, 3.4 s, 46 %."""
     if value is None:
         return "unknown"
-    # A sentence has no heading that says of what a rate is.
+    # A sentence has no heading with the unit of a rate.
     return f"{compact(value)} {unit}" if unit is ValueUnit.RATE else value_text(value, unit)
 
 

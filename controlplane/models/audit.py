@@ -6,6 +6,9 @@ from django.db import models
 
 from controlplane.models.cluster import Cluster
 
+# The action of a changed policy, whose changes are listed on its page.
+POLICY_CHANGE = "policy.change"
+
 
 class AppendOnly(models.QuerySet["AuditEntry"]):
     """Rows that cannot be updated or deleted."""
@@ -52,6 +55,11 @@ class AuditEntry(models.Model):
         verbose_name_plural = "audit entries"
         indexes = [
             models.Index(fields=["cluster", "-at"], name="audit_by_cluster"),
+            models.Index(
+                fields=["cluster", "-at"],
+                name="audit_of_policies",
+                condition=models.Q(action=POLICY_CHANGE),
+            ),
             # Machine actions are folded from the index alone.
             models.Index(fields=["-at", "actor", "action", "cluster"], name="audit_by_time"),
             models.Index(fields=["id"], condition=models.Q(sequence=None), name="audit_unsealed"),

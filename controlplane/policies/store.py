@@ -10,6 +10,7 @@ from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Policy
+from controlplane.models.audit import POLICY_CHANGE
 from controlplane.planning.adapters import adapters
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.policies.settings import PolicySettings, settings_of
@@ -62,7 +63,7 @@ def update_policy(
     row.save()
     audit.record(
         actor,
-        "policy.change",
+        POLICY_CHANGE,
         cluster.slug,
         cluster=cluster,
         reason=reason,

@@ -17,10 +17,16 @@ _WATCHED: Final = (
     FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.EXECUTING,
     FleetStatus.KEPT, FleetStatus.IDLE,
 )  # fmt: skip
+_FIRST: Final = (
+    "A cluster is a group of nodes that compute queries over streams. Add a demo to look around,"
+    " or a cluster for your own data."
+)
 
 
 def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> Headline:
     """Return the headline of the clusters, which are ordered by risk."""
+    if not rows:
+        return Headline("No cluster yet", _FIRST)
     needing = [row for row in rows if row.assessed.needs_person]
     if needing:
         verb = "needs" if len(needing) == 1 else "need"
@@ -31,8 +37,6 @@ def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> Headline:
 
 def _calm_title(rows: Sequence[FleetCluster]) -> str:
     running = [row for row in rows if row.assessed.status is not FleetStatus.STOPPED]
-    if not rows:
-        return "No cluster yet"
     if not running:
         return "No cluster is running"
     if any(row.assessed.status not in _WATCHED for row in running):

@@ -138,7 +138,9 @@ def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:
     known = [row for row in records if row["record"].median_error is not None]
     if not known:
         return Headline(
-            "No plan was executed yet", "After the first one, its errors are measured here."
+            "No plan was executed and measured yet",
+            "An entry is written thirty batches after the end of an execution, or after five"
+            " minutes.",
         )
     worst = max(known, key=lambda row: row["record"].median_error)
     runs = worst["record"].runs

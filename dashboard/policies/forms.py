@@ -158,7 +158,7 @@ def _form_setting(
     setting: Setting, policy: PolicySettings, sent: Mapping[str, list[str]] | None, faults: Fields
 ) -> FormSetting:
     texts = (
-        _texts(setting, getattr(policy, setting.name))
+        setting_texts(setting, getattr(policy, setting.name))
         if sent is None
         else sent.get(setting.name, [])
     )
@@ -166,7 +166,7 @@ def _form_setting(
     return FormSetting(setting, value, frozenset(texts), faults.get(setting.name, []))
 
 
-def _texts(setting: Setting, value: Any) -> list[str]:
+def setting_texts(setting: Setting, value: Any) -> list[str]:
     """Return the form value of a setting."""
     if setting.kind == "many":
         return [str(item) for item in value]

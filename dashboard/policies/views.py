@@ -17,6 +17,7 @@ from controlplane.pagination.pages import optional_whole
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
+from controlplane.policies.history import changes_of, revert_change
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.decision_folding import folded_decisions
 from dashboard.forms import moment, number
@@ -24,6 +25,7 @@ from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists.page import RANGE_NAMES, list_page, render_list_page
 from dashboard.policies.decisions import decisions_headline, folded_row, single_row, why
 from dashboard.policies.forms import form_sections, policy_changes
+from dashboard.policies.history import change_rows
 from dashboard.responses import cluster_change, notify, render_page
 from dashboard.time_range import time_range_of
 
@@ -55,6 +57,13 @@ def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
         return _policy_page(request, cluster, before, sent, invalid.fields, status=422)
     notify(request, f"The policy of {cluster.name} is as you set it.")
     return redirect("policy", cluster.slug)
+
+
+@cluster_change("policy")
+def revert(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Give the settings of a change their values before it."""
+    revert_change(request.actor, cluster, pk)
+    return "The settings of the change have their earlier values again."
 
 
 @cluster_change("policy")
@@ -155,6 +164,7 @@ def _policy_page(
         "faults": faults or {},
         "note": note,
         "stamp": _version(policy),
+        "changes": change_rows(changes_of(cluster), settings),
         "blackouts": [_blackout(row) for row in Blackout.objects.filter(cluster=cluster)],
         "exclusions": exclusions.live_exclusions(cluster, now),
         "kinds": Exclusion.Kind.values,

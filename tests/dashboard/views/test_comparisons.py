@@ -47,7 +47,7 @@ def test_the_form_offers_every_algorithm_and_asks_for_a_comparison(
     content = text(operating, "/compare/")
     assert 'value="placement.mms"' in content
     assert 'value="migration.single_step"' in content
-    assert "There are no comparisons yet" in content
+    assert "No planners were compared yet" in content
     form = {
         "asked": ["placement.mms", "placement.off_rand"], "placement.mms.nu": "0.7",
         "placement.off_rand.seed": "5", "levels": "25, 100 %", "moves": "40",
@@ -152,7 +152,7 @@ def test_what_has_no_plan_has_no_effects(operating: Client, operator: Actor, sf:
 
 
 def test_the_ledger_says_what_will_be_there(viewing: Client, sf: Cluster) -> None:
-    assert "No plan has been executed and measured yet" in text(viewing, "/ledger/")
+    assert "No plan was executed and measured yet" in text(viewing, "/ledger/")
 
 
 def test_the_ledger_shows_predicted_and_measured(viewing: Client, ledger: LedgerEntry) -> None:

@@ -156,6 +156,7 @@ PAGES: Final = _rules(
         "any admin": "webhook-add grants cluster-import",
         "admin": """
         cluster-create cluster-master stuck-batch skip-batch incident-decide policy-change
+        policy-revert
         blackout-add blackout-remove webhook webhook-change webhook-switch webhook-secret
         webhook-test webhook-remove webhook-again audit-verify grant-set grant-revoke
         user-sessions-end user-factor-remove

@@ -61,6 +61,7 @@ OPERATION_OF: Final = {
     "explain-request": "proposals_request_proposal",
     "proposal-verb": "proposals_approve_proposal",
     "policy-change": "policies_change_policy",
+    "policy-revert": "policies_change_policy",
     "blackout-add": "policies_add_blackout",
     "blackout-remove": "policies_remove_blackout",
     "exclusion-add": "policies_add_exclusion",
