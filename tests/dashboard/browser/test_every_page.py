@@ -1,9 +1,10 @@
 """Every page of the URL table: accessible in both themes, and kept by the content policy."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, Response
+from playwright.sync_api import Browser, Page, Response, ViewportSize
 
 from controlplane.middleware import POLICY
 from tests.dashboard.browser.conftest import apart, log_in
@@ -13,7 +14,8 @@ from tests.support.pages import PageAddress, page_world
 
 pytestmark = pytest.mark.browser
 
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 400, "height": 900}
+WIDE: Final[ViewportSize] = {"width": 1280, "height": 900}
+NARROW: Final[ViewportSize] = {"width": 400, "height": 900}
 # 0.1 is "good" by the Core Web Vitals; a line that wraps in the top bar moves a page by 0.2.
 _MOST_SHIFT = 0.03
 # Adds up how far parts move that no person moved (Layout Instability API), in screens.
