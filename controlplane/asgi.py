@@ -1,6 +1,5 @@
 """Composition root of the web process: pages and API by Django, sockets by Channels."""
 
-import gc
 import os
 from importlib import import_module
 from multiprocessing import parent_process
@@ -34,6 +33,7 @@ from controlplane.logins.credentials import has_credentials  # noqa: E402
 from controlplane.logins.login_queue import LoginQueue  # noqa: E402
 from controlplane.pooled_handler import PooledHandler  # noqa: E402
 from controlplane.serving.forwarded import ForwardedHeaders  # noqa: E402
+from controlplane.serving.garbage_collection import tune_collector  # noqa: E402
 from controlplane.serving.lifespan import lifespan  # noqa: E402
 from controlplane.serving.request_limits import LimitedRequests, RequestLimits  # noqa: E402
 from controlplane.serving.socket_errors import close_on_loss  # noqa: E402
@@ -69,9 +69,4 @@ routed = ProtocolTypeRouter(
 # The outermost: everything behind it reads the client's address, the scheme and the host.
 application = ForwardedHeaders(routed, settings.TRUSTED_PROXIES)
 
-# What is imported stays for good: left out of collections, which would stop an answer for a tenth
-# of a second each to look at two hundred thousand objects that are all in use.
-gc.collect()
-gc.freeze()
-# A response allocates thousands of objects without cycles, so the collector runs less often.
-gc.set_threshold(20_000, 20, 20)
+tune_collector()

@@ -33,6 +33,7 @@ KEPT_BY_CLUSTER = (
     ("controlplane.admission.long_outlook", "_computed"),
     ("controlplane.clusters.routes", "routes_of"),
     ("controlplane.shedding.measured", "_kept_parts"),
+    ("controlplane.explain.node_work", "_placed"),
 )
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 

@@ -51,11 +51,15 @@ def main() -> None:
         from django.conf import settings  # noqa: PLC0415
         from django.test import Client  # noqa: PLC0415
 
+        from controlplane.serving.garbage_collection import tune_collector  # noqa: PLC0415
+
         settings.ALLOWED_HOSTS = ["testserver"]
         user, cluster = fill(options.queries, options.streams, 1000)
         _add_costs(cluster)
         _add_entries(cluster, options.entries)
         _add_decisions(cluster, options.decisions)
+        # As the web process does, which has not created the rows.
+        tune_collector()
         client = Client()
         client.force_login(user)
         for address in ADDRESSES:

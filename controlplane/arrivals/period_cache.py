@@ -46,7 +46,9 @@ class PeriodCache:
         kept = self._known(keys)
         missing = [row[0] for row, key in zip(stored, keys, strict=True) if key not in kept]
         if missing:
-            kept |= self._load(cluster, seconds, rows.filter(pk__in=missing))
+            newest = next(reversed(kept.values()), None)
+            streams = newest[0] if newest is not None else None
+            kept |= self._load(cluster, seconds, rows.filter(pk__in=missing), streams)
         for key in keys:
             # A row that was deleted meanwhile is left out.
             if key in kept:
@@ -65,9 +67,11 @@ class PeriodCache:
                 self._kept.move_to_end(key)
         return kept
 
-    def _load(self, cluster: Cluster, seconds: int, rows: Any) -> dict[Key, Columns]:
+    def _load(
+        self, cluster: Cluster, seconds: int, rows: Any, streams: Floats | None
+    ) -> dict[Key, Columns]:
+        """Return the periods of rows; `streams`: those of a kept period, None without one."""
         loaded: dict[Key, Columns] = {}
-        streams: Floats | None = None
         for row in rows:
             own, arrived = row.arrivals()
             # Most periods have the same streams, which are kept once.

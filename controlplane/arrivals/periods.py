@@ -9,12 +9,12 @@ behind, and working off the backlog of an outage is no load. Periods have equal 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from django.db.models import Max
 
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.arrivals.period_cache import Columns, PeriodCache
 from controlplane.models import Cluster, StreamArrivals
 
@@ -265,11 +265,17 @@ def _history(
     first = periods[0][0]
     count_ = round((end - first).total_seconds() / seconds)
     starts = [first + timedelta(seconds=seconds * place) for place in range(count_)]
-    rates = np.full((len(known), count_), np.nan)
-    for start, columns in periods:
+    # By period, whose arrivals are read one after the other.
+    rates = np.full((count_, len(known)), np.nan)
+    places: _Places | None = None
+    for start, (streams, arrived) in periods:
+        # Most periods have the same array of streams.
+        if places is None or places.streams is not streams:
+            places = _Places.of(streams, known)
         place = round((start - first).total_seconds() / seconds)
-        rates[:, place] = _column(columns, known) / seconds
-    return RateHistory(seconds, known, rates, starts)
+        rates[place] = places.column(arrived)
+    rates /= seconds
+    return RateHistory(seconds, known, np.ascontiguousarray(rates.T), starts)
 
 
 def fitting_period(start: datetime, stop: datetime) -> int:
@@ -282,17 +288,27 @@ def fitting_period(start: datetime, stop: datetime) -> int:
     return max(KEPT)
 
 
-def _column(columns: Columns, known: Ints) -> Floats:
-    """Return the arrivals of the known streams, float64[s]; `columns`: of a period."""
-    streams, arrived = columns
-    result = np.zeros(len(known))
-    if not len(known) or not len(streams):
+class _Places(NamedTuple):
+    """Where known streams are in the streams of a period; `present` bool[s]: those that are."""
+
+    streams: Floats
+    places: Ints
+    present: Flags
+
+    @classmethod
+    def of(cls, streams: Floats, known: Ints) -> "_Places":
+        """Return the places by the known streams, which may be one of ten thousand."""
+        if not len(streams):
+            return cls(streams, np.zeros(len(known), np.int64), np.zeros(len(known), np.bool_))
+        places = np.minimum(np.searchsorted(streams, known), len(streams) - 1)
+        return cls(streams, places, streams[places] == known)
+
+    def column(self, arrived: Floats) -> Floats:
+        """Return the arrivals of the known streams, float64[s]; 0 for others."""
+        if not len(self.streams):
+            return np.zeros(len(self.places))
+        result: Floats = np.where(self.present, arrived[self.places], 0.0)
         return result
-    # By the known streams, which may be one of ten thousand.
-    places = np.minimum(np.searchsorted(streams, known), len(streams) - 1)
-    present = streams[places] == known
-    result[present] = arrived[places[present]]
-    return result
 
 
 def _without_silence(rates: Floats) -> Floats:

@@ -40,21 +40,29 @@ _OPS: Final = {
 _OF_NODE: Final = (ChangeKind.CAPACITY, ChangeKind.ACTIVITY)
 
 
-def changes_of_node(
-    cluster: Cluster, node: int, start: datetime, stop: datetime, streams: Iterable[int] = ()
-) -> list[Change]:
-    """Return the changes of a node in a time range, oldest first: routing, restarts, redirections.
-
-    `streams`: those that the node reads; redirections and drop rules of others are left out.
-    """
-    read = frozenset(streams)
+def newest_versions(cluster: Cluster, start: datetime, stop: datetime) -> list[RoutingVersion]:
+    """Return the newest routing versions after `start` until `stop`, newest first."""
     rows = RoutingVersion.objects.filter(
         cluster=cluster, created_at__gt=start, created_at__lte=stop
     )
+    return list(rows.order_by("-version").defer("reason")[:_VERSIONS])
+
+
+def changes_of_node(
+    cluster: Cluster, node: int, start: datetime, stop: datetime, streams: Iterable[int] = (),
+    versions: Sequence[RoutingVersion] | None = None,
+) -> list[Change]:  # fmt: skip
+    """Return the changes of a node in a time range, oldest first: routing, restarts, redirections.
+
+    `streams`: those that the node reads; redirections and drop rules of others are left out.
+    `versions`: the newest ones until `stop`, if they were read before, from `start` or earlier.
+    """
+    read = frozenset(streams)
     changes: list[Change] = []
-    newest = list(rows.order_by("-version").defer("reason")[:_VERSIONS])
-    numbers = _step_numbers([row.pk for row in newest if row.proposal_id is not None])
-    for row in newest:
+    newest = newest_versions(cluster, start, stop) if versions is None else versions
+    within = [row for row in newest if row.created_at > start]
+    numbers = _step_numbers([row.pk for row in within if row.proposal_id is not None])
+    for row in within:
         changes += _of_version(row, node, read, numbers.get(row.pk))
     changes += _redirections(cluster, read, start, stop)
     changes += [

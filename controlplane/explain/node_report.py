@@ -10,12 +10,12 @@ from django.utils import timezone
 from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.clusters.listing import node_by_index
-from controlplane.explain.changes import changes_of_node
+from controlplane.explain.changes import changes_of_node, newest_versions
 from controlplane.explain.node_findings import load_limit
-from controlplane.explain.node_keys import NodeKeys, read_node_keys
+from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.observation import FULL, ClusterObservation, mean
-from controlplane.explain.service import explain_node
+from controlplane.explain.service import explain_node, read_evidence
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, Explanation
@@ -74,13 +74,16 @@ def node_report(
     work = read_node_work(cluster, index)
     subject = Subject(SubjectKind.NODE, str(index), time)
     tasks = sorted(work.queries.values(), key=lambda task: -(task.records_per_s or 0.0))
-    history = changes_of_node(cluster, index, observed.time - HISTORY, observed.time, work.weights)
+    start = observed.time - HISTORY
+    versions = newest_versions(cluster, start, observed.time)
+    history = changes_of_node(cluster, index, start, observed.time, work.weights, versions)
+    evidence = read_evidence(observed, node, work, versions)
     return NodeReport(
         node=node,
-        explanation=explain_node(observed, subject, node, work),
+        explanation=explain_node(observed, subject, evidence),
         tiles=_tiles(observed, node, len(tasks)),
         tasks=tasks,
-        keys=read_node_keys(observed, work),
+        keys=evidence.keys,
         history=history[::-1][:HISTORY_ROWS],
     )
 

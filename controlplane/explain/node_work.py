@@ -2,14 +2,18 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple
 
 from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Stream, Task
 from controlplane.wire.measures import TaskMeasure, read_tasks
+
+# Nodes whose queries a process keeps: some MB of a node with thousands of queries.
+_KEPT: Final = 8
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,43 @@ class _Hosted(NamedTuple):
     submitted_by: str
 
 
+class _Placed(NamedTuple):
+    """What a node hosts by the rows of the database; by query: `reads`, its streams, and `tasks`.
+
+    `names`: of the streams, by id.
+    """
+
+    queries: Sequence[_Hosted]
+    reads: Mapping[int, Sequence[int]]
+    tasks: Mapping[int, Sequence[int]]
+    names: Mapping[int, str]
+
+
 def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> NodeWork:
     """Return the present work of a node; `measured`: with the measures of its tasks from Redis."""
+    placed = _placed(cluster.pk, cluster.created_at, cluster.routing_version, node)
+    measures = task_measures(cluster) if measured else []
+    here, everywhere = _by_query(measures, node)
+    result = {
+        query.id: _hosted(
+            query, placed.tasks.get(query.id, (0,)), placed.reads.get(query.id, ()), here
+        )
+        for query in placed.queries
+    }
+    shares = {
+        query.id: _share(query, everywhere.get(query.id)) for query in result.values()
+        if query.is_split
+    }  # fmt: skip
+    return NodeWork(result, placed.names, shares)
+
+
+# The page of a node is refreshed every few seconds, mostly without a new routing version.
+@lru_cache(maxsize=_KEPT)
+def _placed(cluster: int, created_at: datetime, version: int, node: int) -> _Placed:
+    """Return what a node hosts at a routing version, by which tasks and queries change.
+
+    `created_at`: of the cluster, as a new database reuses ids.
+    """
     hosted = Task.objects.filter(node__cluster=cluster, node__index=node).values("query")
     queries = Query.objects.filter(pk__in=hosted).order_by("id")
     # Without model instances: a node may host thousands of queries.
@@ -96,18 +135,9 @@ def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> Nod
     streams = {stream for read in reads.values() for stream in read}
     every = Stream.objects.filter(cluster=cluster).values_list("id", "name")
     names = {pk: name for pk, name in every if pk in streams}
-    tasks = _tasks_on(node, [query.id for query in rows if query.task_count > 1])
-    measures = task_measures(cluster) if measured else []
-    here, everywhere = _by_query(measures, node)
-    result = {
-        query.id: _hosted(query, tasks.get(query.id, (0,)), reads.get(query.id, ()), here)
-        for query in rows
-    }
-    shares = {
-        query.id: _share(query, everywhere.get(query.id)) for query in result.values()
-        if query.is_split
-    }  # fmt: skip
-    return NodeWork(result, names, shares)
+    return _Placed(
+        rows, reads, _tasks_on(node, [row.id for row in rows if row.task_count > 1]), names
+    )
 
 
 def queries_over(

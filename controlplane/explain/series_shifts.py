@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Flags, Floats, Ints
 
 # Samples on both sides of a shift, so that one slow micro-batch is none.
 LEAST: Final = 3
@@ -26,6 +26,11 @@ class Shifts:
     before: Floats
     after: Floats
     scores: Floats
+
+    @property
+    def are_sure(self) -> Flags:
+        """Return for each series whether its shift is larger than chance, bool[s]."""
+        return self.scores >= SURE
 
     def is_sure(self, series: int) -> bool:
         """Return True if the shift of a series is larger than chance."""
@@ -78,6 +83,8 @@ def _means(values: Floats) -> Floats:
 def filled_forward(values: Floats) -> Floats:
     """Return the rows with the value before each missing one, the first known one before it."""
     known = ~np.isnan(values)
+    if known.all():
+        return values
     places = np.where(known, np.arange(values.shape[1])[None, :], 0)
     last = np.maximum.accumulate(places, axis=1)
     filled = np.take_along_axis(values, last, axis=1)

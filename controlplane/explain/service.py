@@ -51,7 +51,15 @@ from controlplane.explain.values import (
     RankedChange,
     Series,
 )
-from controlplane.models import Cluster, Decision, Node, Query, ReplicationBound, Task
+from controlplane.models import (
+    Cluster,
+    Decision,
+    Node,
+    Query,
+    ReplicationBound,
+    RoutingVersion,
+    Task,
+)
 from controlplane.pagination.lookup import row_by
 
 # Measures whose cause is that of the fullest node.
@@ -80,7 +88,7 @@ def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) 
     node = observed.fullest if breach.node is None else observed.node(breach.node)
     if node is None or breach.measure not in _OF_NODES:
         return cause_of_cluster(observed)
-    evidence = _evidence(observed, node)
+    evidence = read_evidence(observed, node)
     is_latency = breach.measure == Measure.LATENCY
     ranked = ranked_changes(evidence, breach.since, is_latency=is_latency)
     return with_share(_cause(observed, breach.measure, evidence), ranked)
@@ -99,16 +107,21 @@ def _observation(
     return ClusterObservation(cluster, min(time or present, present), present)
 
 
-def _evidence(
-    observed: ClusterObservation, node: Node, work: NodeWork | None = None
-) -> NodeEvidence:
+def read_evidence(
+    observed: ClusterObservation, node: Node, work: NodeWork | None = None,
+    versions: Sequence[RoutingVersion] | None = None,
+) -> NodeEvidence:  # fmt: skip
+    """Return what is known of a node, for its explanation.
+
+    `work`: its measured work, `versions`: as in `changes_of_node`; if they were read before.
+    """
     if work is None or not observed.is_measured:
         work = read_node_work(observed.cluster, node.index, measured=observed.is_measured)
     shift = load_shift(observed, node)
     rises = stream_rises(observed, work.weights, work.stream_names)
     keys = read_node_keys(observed, work, rises, shift.time)
     changes = changes_of_node(
-        observed.cluster, node.index, observed.start, observed.time, work.weights
+        observed.cluster, node.index, observed.start, observed.time, work.weights, versions
     )
     together = common_rise(observed, work.weights)
     return NodeEvidence(observed, node, work, shift, rises, together, keys, changes)
@@ -125,14 +138,14 @@ def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation
     node = observed.node(int(subject.name))
     if node is None:
         raise NotFound("node", subject.name)
-    return explain_node(observed, subject, node)
+    return explain_node(observed, subject, read_evidence(observed, node))
 
 
 def explain_node(
-    observed: ClusterObservation, subject: Subject, node: Node, work: NodeWork | None = None
+    observed: ClusterObservation, subject: Subject, evidence: NodeEvidence
 ) -> Explanation:
-    """Return the explanation of a node; `work`: its measured work, if it was read before."""
-    evidence = _evidence(observed, node, work)
+    """Return the explanation of a node by what is known of it."""
+    node = evidence.node
     finding = load_finding(observed, node)
     series = load_series(observed, node, evidence.shift)
     return _of_node(observed, subject, evidence, node.name, finding, series)
@@ -223,7 +236,7 @@ def _explain_measure(observed: ClusterObservation, subject: Subject) -> Explanat
             subject, kind.title, observed.time, observed.is_live, finding, series=series,
             cause=cause_of_cluster(observed),
         )  # fmt: skip
-    evidence = _evidence(observed, node)
+    evidence = read_evidence(observed, node)
     return _of_node(observed, subject, evidence, kind.title, finding, series)
 
 
@@ -264,7 +277,7 @@ def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanatio
     finding = measure_finding(observed, Measure.LATENCY, values, limit)
     finding = replace(finding, node=node.index, node_name=node.name)
     series = series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit, "limit")
-    evidence = _evidence(observed, node)
+    evidence = read_evidence(observed, node)
     explanation = _of_node(observed, subject, evidence, query.name, finding, series)
     own = evidence.work.queries.get(query.pk)
     rate = None if own is None else own.records_per_s

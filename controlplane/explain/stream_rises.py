@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from controlplane.explain.series_shifts import filled_forward, largest_shifts
 _ALIKE: Final = 0.25
 
 
-@dataclass(frozen=True)
-class StreamRise:
+class StreamRise(NamedTuple):
     """The change of the rate of a stream as a node receives it, in records/s.
 
     `source_before`, `source_after`: of the stream itself; `time`: when it changed, None if it did
@@ -41,20 +40,25 @@ def stream_rises(
     if not history.rates.shape[1]:
         return []
     shifts = largest_shifts(history.rates)
-    newest = _newest(history)
-    rows = []
-    for place, stream in enumerate(history.streams.tolist()):
-        weight, sure = weights[stream], shifts.is_sure(place)
-        before = float(shifts.before[place]) if sure else float(newest[place])
-        moment = history.starts[min(int(shifts.places[place]), len(history.starts) - 1)]
-        after = float(newest[place])
-        rows.append(
-            StreamRise(
-                stream, names.get(stream, str(stream)), weight * before, weight * after,
-                before, after, moment if sure else None,
-            )
-        )  # fmt: skip
-    return sorted(rows, key=lambda row: row.before - row.after)
+    newest, streams = _newest(history), history.streams.tolist()
+    sure = shifts.are_sure
+    weight = np.array([weights[stream] for stream in streams])
+    before = np.where(sure, shifts.before, newest)
+    order = np.argsort(weight * before - weight * newest, kind="stable").tolist()
+    last = len(history.starts) - 1
+    columns = zip(
+        (weight * before).tolist(), (weight * newest).tolist(), before.tolist(), newest.tolist(),
+        np.where(sure, np.minimum(shifts.places, last), -1).tolist(), strict=True,
+    )  # fmt: skip
+    # By columns: a node may read ten thousand streams.
+    rows = [
+        StreamRise(
+            stream, names.get(stream, str(stream)), here, here_now, own, own_now,
+            history.starts[place] if place >= 0 else None,
+        )
+        for stream, (here, here_now, own, own_now, place) in zip(streams, columns, strict=True)
+    ]  # fmt: skip
+    return [rows[place] for place in order]
 
 
 @dataclass(frozen=True)

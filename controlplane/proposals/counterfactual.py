@@ -15,9 +15,8 @@ from datetime import UTC, datetime
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.arrivals.catching_up import input_share
 from controlplane.arrivals.periods import RateHistory, rates_between
 from controlplane.models import Cluster, Execution, Query, QueryStream, Task
@@ -27,7 +26,6 @@ from controlplane.plans.plan import PlannedAction
 from controlplane.telemetry import time_series
 from controlplane.telemetry.samples import Sample
 
-Bools = NDArray[np.bool_]
 # The measures that the model predicts.
 MEASURES: Final = (IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name)
 # A query that has not ended, as ms since the epoch.
@@ -55,7 +53,7 @@ class Units:
     own: Floats
     begins: Ints
     ends: Ints
-    whole: Bools
+    whole: Flags
 
     @classmethod
     def of(cls, model: LoadModel, ends: Mapping[int, int]) -> Self:
@@ -112,7 +110,7 @@ class Units:
                 factors[columns] = received.sum(axis=0) / live
         return loads, factors
 
-    def _received(self, runs: Bools, rates: Floats, nodes: int) -> tuple[Floats, Floats]:
+    def _received(self, runs: Flags, rates: Floats, nodes: int) -> tuple[Floats, Floats]:
         """Return the records/s that each node receives, and those of all live streams."""
         streams = len(rates)
         owner = np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
@@ -147,7 +145,7 @@ class Counterfactual:
         known = _known(self.without[name][self._later(since)])
         return float(known.mean()) if len(known) else None
 
-    def _later(self, since: datetime) -> Bools:
+    def _later(self, since: datetime) -> Flags:
         return np.array([start >= since for start in self.starts], np.bool_)
 
 
