@@ -70,7 +70,9 @@ def test_the_page_of_a_new_cluster_leads_to_its_first_stream_and_query(
 ) -> None:
     cluster = small_cluster(operator, stream_count=0)
     declare, submit = "/clusters/sf/streams/new/", "/clusters/sf/queries/new/"
-    assert f'primary" href="{declare}"' in operating.get("/clusters/sf/").content.decode()
+    content = operating.get("/clusters/sf/").content.decode()
+    assert f'primary" href="{declare}"' in content
+    assert 'primary">Start</button>' not in content
     assert declare not in viewing.get("/clusters/sf/").content.decode()
     cluster.delete()
     cluster = small_cluster(operator)
@@ -78,3 +80,4 @@ def test_the_page_of_a_new_cluster_leads_to_its_first_stream_and_query(
     placed(operator, cluster, {"q": ["s0"]})
     content = operating.get("/clusters/sf/").content.decode()
     assert f'primary" href="{submit}"' not in content
+    assert 'primary">Start</button>' in content
