@@ -58,6 +58,7 @@ function placeOf(element) {
   const tools = document.createElement(header ? "span" : "div");
   tools.className = header ? "end" : "chart-tools";
   if (!header) { element.before(tools); return tools; }
+  header.parentElement.classList.remove("charted");
   const known = header.querySelector(":scope > span.end:not([aria-hidden])");
   if (!known) header.append(tools);
   return known ?? tools;
