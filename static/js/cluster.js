@@ -53,7 +53,8 @@ function flush() {
   if (!currentRange().live) return;
   const newest = board.window.newest;
   if (!newest) return;
-  document.getElementById("routing-version").textContent = `routing v${newest.version}`;
+  const [place, version] = [document.getElementById("routing-version"), `routing v${newest.version}`];
+  if (place.textContent !== version) place.textContent = version;
   showLoads(document.getElementById("bars"), newest, limits);
 }
 
