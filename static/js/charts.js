@@ -19,9 +19,11 @@ const LABELS_APART = 0.07;
 // A limit of more times the highest value is out of the picture: the chart names it above.
 const FAR = 2.5;
 const SPARE = 1.15;
-// A live axis has so much room for samples after the newest one. Each time that it is used up Plotly
-// draws the whole chart, with code that Chromium compiles further after many calls.
-const AHEAD_PART = 1 / 10;
+// A live axis ends so much after the newest sample: room for the next ones. Each time that it is
+// used up Plotly draws the whole chart. More room does not make the heap of an open page smaller: the
+// code that Chromium compiles further is the same in the end.
+const AHEAD_PART = 1 / 15;
+const AHEAD_MS = 15e3;
 
 export class ChartBoard {
   /** elements: Map of figure name -> element; plotly is given so that a test can watch it. */
@@ -169,7 +171,8 @@ export class ChartBoard {
 // A live range ends after its newest sample.
 function liveRange({ start, end }, last) {
   const length = end - start;
-  const stop = (last ?? end) + AHEAD_PART * length;
+  const ahead = Math.min(length / 10, Math.max(AHEAD_MS, AHEAD_PART * length));
+  const stop = (last ?? end) + ahead;
   return { start: stop - length, end: stop };
 }
 
