@@ -34,7 +34,7 @@ class Shifts:
 
     def is_sure(self, series: int) -> bool:
         """Return True if the shift of a series is larger than chance."""
-        return bool(self.scores[series] >= SURE)
+        return bool(self.are_sure[series])
 
 
 def largest_shifts(values: Floats) -> Shifts:

@@ -63,10 +63,12 @@ class FormSection:
         return cls(f"section-{section}", title, about, tuple(map(Setting.of, names)))
 
 
+# The names of the days by their numbers, as choices have them.
+DAYS: Final = {str(day): name for day, name in enumerate(DAY_NAMES)}
 # The labels of choices.
 _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
     "auto_kinds": {name: f"{name}: {row.effect}" for name, row in adapters().items()},
-    "auto_days": {str(day): name for day, name in enumerate(DAY_NAMES)},
+    "auto_days": DAYS,
     "watch": {
         "off": "off: request no plans",
         "recommend": "recommend: request plans; people decide",

@@ -8,10 +8,9 @@ from typing import Any, Final
 from controlplane.numbers import MISSING
 from controlplane.policies.history import PolicyChange
 from controlplane.policies.settings import PolicySettings
-from dashboard.policies.forms import SETTINGS, Setting, setting_texts
+from dashboard.policies.forms import DAYS, SETTINGS, Setting, setting_texts
 
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
-_TIME: Final = "time"
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ def _text(setting: Setting, value: Any) -> str:
     """Return a stored value as its form has it: a flag as on or off, nothing as a dash."""
     if setting.kind == "flag":
         return "on" if value else "off"
-    if setting.kind == _TIME and value:
+    if setting.kind == "time" and value:
         value = time.fromisoformat(value)
-    words = dict(setting.choices)
-    texts = [words.get(text, text).partition(":")[0] for text in setting_texts(setting, value)]
+    words = DAYS if setting.name == "auto_days" else {}
+    texts = [words.get(text, text) for text in setting_texts(setting, value)]
     return ", ".join(filter(None, texts)) or MISSING
