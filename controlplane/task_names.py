@@ -21,6 +21,7 @@ record_key_skew       every 10 s   the skew of the keys of split queries, from t
 record_costs          every 30 s   what queries and streams cost, for lists that sort by it
 archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
 roll_up               every 10 s   10 s and 60 s samples
+update_statistics     every 60 s   the statistics by which SQLite chooses indexes
 seal_audit            every 5 s    append audit entries to the hash chain
 verify_audit          every hour   verify the hash chain of the audit log
 prune                 every 5 min  samples, ended queries, old versions, sessions past their time
@@ -61,6 +62,7 @@ RUN_LAB = "weir.run_lab"
 REQUEUE_LAB_RUNS = "weir.requeue_lab_runs"
 REQUEUE_PROPOSALS = "weir.requeue_proposals"
 ROLL_UP = "weir.roll_up"
+UPDATE_STATISTICS = "weir.update_statistics"
 PRUNE = "weir.prune"
 SEAL_AUDIT = "weir.seal_audit"
 VERIFY_AUDIT = "weir.verify_audit"

@@ -28,6 +28,7 @@ from controlplane.task_names import (
     SEAL_AUDIT,
     SEND_DUE_WEBHOOKS,
     UPDATE_LEDGER,
+    UPDATE_STATISTICS,
     VERIFY_AUDIT,
     WATCH,
 )
@@ -52,6 +53,7 @@ _PERIODS_S = {
     RECORD_COSTS: 30,
     ARCHIVE: 2,
     ROLL_UP: 10,
+    UPDATE_STATISTICS: 60,
     PRUNE: 300,
     SEAL_AUDIT: 5,
     VERIFY_AUDIT: 3600,

@@ -16,6 +16,7 @@ from controlplane.access import audit_chain
 from controlplane.admission import fitting
 from controlplane.alerts import evaluation
 from controlplane.background import reconcile as reconciliation
+from controlplane.background.table_statistics import update_statistics
 from controlplane.clusters import demo
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
@@ -47,6 +48,7 @@ from controlplane.task_names import (
     RUN_LAB,
     SEAL_AUDIT,
     UPDATE_LEDGER,
+    UPDATE_STATISTICS,
     VERIFY_AUDIT,
     WATCH,
 )
@@ -176,6 +178,7 @@ _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
 _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(RECORD_COSTS, reconciliation.record_costs)
 _add_periodic(ROLL_UP, _roll_up)
+_add_periodic(UPDATE_STATISTICS, lambda _: update_statistics())
 _add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 _add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)
 _add_periodic(SEAL_AUDIT, lambda _: audit_chain.seal())

@@ -51,6 +51,7 @@ def main() -> None:
         from django.conf import settings  # noqa: PLC0415
         from django.test import Client  # noqa: PLC0415
 
+        from controlplane.background.table_statistics import update_statistics  # noqa: PLC0415
         from controlplane.serving.garbage_collection import tune_collector  # noqa: PLC0415
 
         settings.ALLOWED_HOSTS = ["testserver"]
@@ -58,7 +59,8 @@ def main() -> None:
         _add_costs(cluster)
         _add_entries(cluster, options.entries)
         _add_decisions(cluster, options.decisions)
-        # As the web process does, which has not created the rows.
+        # As the beat and the web process do, which have not created the rows.
+        update_statistics()
         tune_collector()
         client = Client()
         client.force_login(user)

@@ -14,6 +14,7 @@ from benchmarks.pages.arrivals import add_arrivals
 from benchmarks.pages.report import Figure
 from controlplane.access.roles import Actor
 from controlplane.admission.cluster_forecast import keep_forecast
+from controlplane.background.table_statistics import update_statistics
 from controlplane.models import Cluster
 from controlplane.policies.store import policy_of
 from controlplane.serving.garbage_collection import tune_collector
@@ -39,7 +40,8 @@ def measure_server(queries: int, streams: int) -> list[Figure]:
     placed_split(by, cluster)
     add_rows(cluster, by)
     add_arrivals(cluster)
-    # As the web process does, which has not created the rows.
+    # As the beat and the web process do, which have not created the rows.
+    update_statistics()
     tune_collector()
     client = Client()
     client.force_login(user)

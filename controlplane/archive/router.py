@@ -17,6 +17,11 @@ def is_shared() -> bool:
     return all(default.get(name) == results.get(name) for name in _SAME)
 
 
+def aliases() -> list[str]:
+    """Return the aliases of the databases, each database once."""
+    return [DEFAULT] if is_shared() else [DEFAULT, RESULTS]
+
+
 class ArchiveRouter:
     """Sends the archive's models to the alias `results`."""
 

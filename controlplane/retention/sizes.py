@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
+from controlplane.archive.router import aliases
 from controlplane.connections import redis_client
 from controlplane.liveness.readings import RedisMemory
 
@@ -70,7 +71,7 @@ def storage_sizes() -> StorageSizes:
 
 
 def _survey() -> StorageSizes:
-    tables = [size for alias in _databases() for size in _tables(alias)]
+    tables = [size for alias in aliases() for size in _tables(alias)]
     folders = list(_folders(Path(settings.DATA_DIR)))
     try:
         memory, keys, is_estimated = _redis()
@@ -83,12 +84,6 @@ def _survey() -> StorageSizes:
 
 def _largest(sizes: list[Size]) -> list[Size]:
     return sorted(sizes, key=lambda size: (-(size.size or 0), size.name))
-
-
-def _databases() -> list[str]:
-    """Return the databases, each once, although two aliases may name the same."""
-    by_name = {str(connections[alias].settings_dict["NAME"]): alias for alias in connections}
-    return sorted(by_name.values())
 
 
 def _tables(alias: str) -> Iterator[Size]:

@@ -9,6 +9,7 @@ from django.db import connections
 from controlplane.access import audit_triggers
 from controlplane.archive.apps import ArchiveConfig
 from controlplane.archive.router import DEFAULT, RESULTS, is_shared
+from controlplane.background.table_statistics import update_statistics
 
 
 class Command(BaseCommand):
@@ -27,3 +28,4 @@ class Command(BaseCommand):
         if not is_shared():
             # Other migrations create no table there, but take as long as the first time.
             call_command("migrate", ArchiveConfig.label, database=RESULTS, **given)
+        update_statistics()
