@@ -34,6 +34,7 @@ KEPT_BY_CLUSTER = (
     ("controlplane.clusters.routes", "routes_of"),
     ("controlplane.shedding.measured", "_kept_parts"),
     ("controlplane.explain.node_work", "_placed"),
+    ("controlplane.explain.node_work", "_split"),
 )
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 

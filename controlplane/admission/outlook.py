@@ -1,6 +1,6 @@
 """The outlook of a stream: past rates, forecast with interval, and expectation with meta-data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,6 +13,7 @@ from algorithms.vocabulary import Floats
 from controlplane.admission.cluster_forecast import ClusterForecast, cluster_forecast
 from controlplane.admission.rate_forecast import RateForecast
 from controlplane.arrivals import PERIOD_S, history
+from controlplane.catalog.streams import splits_of
 from controlplane.models import Stream
 from controlplane.planning.admission.forecaster import ForecasterChoice, Forecasts, forecasts
 from controlplane.planning.admission.observation import input_of_stream, known_periods
@@ -50,13 +51,15 @@ class StreamOutlook(RateForecast):
 
 
 def outlook_of(
-    stream: Stream, horizon: int = HORIZON, forecast: ClusterForecast | None = None
-) -> StreamOutlook | None:
+    stream: Stream, horizon: int = HORIZON, forecast: ClusterForecast | None = None,
+    splits: Mapping[int, int] | None = None,
+) -> StreamOutlook | None:  # fmt: skip
     """Return the outlook of a stream, None before its first record.
 
-    `forecast`: that of all streams of its cluster, if it was read before.
+    `forecast`: that of all streams of its cluster, `splits`: the split node of each; if they were
+    read before.
     """
-    splits = dict(stream.cluster.streams.values_list("id", "split"))
+    splits = splits_of(stream.cluster) if splits is None else splits
     known = history(stream.cluster, known_periods(len(splits)), PERIOD_S, [stream.pk])
     rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
     if np.isnan(rates).all():

@@ -10,6 +10,7 @@ from django.utils import timezone
 from algorithms.admission.planner import PLANNER
 from algorithms.admission.problem import AdmissionPlan
 from controlplane.access.roles import Automatic
+from controlplane.catalog.streams import splits_of
 from controlplane.models import Cluster, Exclusion, Redirection, Stream
 from controlplane.planning.admission.observation import read_input
 from controlplane.planning.admission.problem import (
@@ -56,7 +57,7 @@ def plan_redirections(
     `given`: the input of the planner, if it was read before. Raises `Conflict` no_capacity.
     """
     given = given or read_input(cluster)
-    splits = dict(cluster.streams.values_list("id", "split"))
+    splits = splits_of(cluster)
     known = {stream.id for stream in given.streams}
     excluded = _excluded(cluster) | (splits.keys() - known)
     split = split_problem(given, splits, Outlook(), fixed=excluded, cut=True)

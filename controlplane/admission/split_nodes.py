@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.admission.cluster_forecast import ClusterForecast, cluster_forecast
+from controlplane.catalog.streams import splits_of
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import latest_values
 
@@ -43,11 +44,15 @@ class SplitNodeRow:
 
 
 def split_node_table(
-    cluster: Cluster, forecast: ClusterForecast | None = None
-) -> list[SplitNodeRow]:
-    """Return the split nodes by index; `forecast`: of all streams, if it was read before."""
+    cluster: Cluster, forecast: ClusterForecast | None = None,
+    splits: Mapping[int, int] | None = None,
+) -> list[SplitNodeRow]:  # fmt: skip
+    """Return the split nodes by index.
+
+    `forecast`: of all streams, `splits`: the split node of each; if they were read before.
+    """
     forecast = forecast or cluster_forecast(cluster)
-    splits = dict(cluster.streams.values_list("id", "split"))
+    splits = splits_of(cluster) if splits is None else splits
     sample = latest_values(cluster) or {}
     expected = forecast.split_loads(splits)
     count = max(cluster.splits, max(splits.values(), default=-1) + 1)

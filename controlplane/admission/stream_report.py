@@ -13,6 +13,7 @@ from controlplane.admission.long_outlook import LongOutlook, long_outlook_of
 from controlplane.admission.outlook import StreamOutlook, outlook_of
 from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.arrivals import LagPoint, lag_of
+from controlplane.catalog.streams import splits_of
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, KeySkew, Proposal, Query, Stream, Task
 from controlplane.policies.settings import PolicySettings
@@ -104,9 +105,9 @@ def stream_report(stream: Stream) -> StreamReport:
     cluster = stream.cluster
     policy = policy_of(cluster)
     forecast = cluster_forecast(cluster, policy)
-    outlook = outlook_of(stream, forecast=forecast)
-    rows = split_node_table(cluster, forecast)
-    splits = dict(cluster.streams.values_list("id", "split"))
+    splits = splits_of(cluster)
+    outlook = outlook_of(stream, forecast=forecast, splits=splits)
+    rows = split_node_table(cluster, forecast, splits)
     moves = {
         moved: target for moved, target in forecast.moves.items()
         if splits.get(moved, target) != target

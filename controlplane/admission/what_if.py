@@ -15,6 +15,7 @@ from algorithms.admission.strategies import Profile
 from algorithms.vocabulary import Floats
 from controlplane.arrivals import history
 from controlplane.catalog.characteristics import PREFIX
+from controlplane.catalog.streams import splits_of
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, StreamArrivals
 from controlplane.planning.admission.observation import read_input
@@ -82,7 +83,7 @@ def admit(cluster: Cluster, metadata: StreamMetadata, now: datetime | None = Non
     no split node can read, and `Conflict` no_capacity.
     """
     given = read_input(cluster)
-    splits = dict(cluster.streams.values_list("id", "split"))
+    splits = splits_of(cluster)
     usual = averages([StreamMetadata.from_json(s.characteristics) for s in given.streams])
     known = metadata.with_defaults(usual)
     new = AdmittedStream(_ID, "the new stream", [], known.to_json(), {})

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -87,6 +87,15 @@ class Flow:
     aggregator_links: Sequence[Link]
 
 
+class _StreamColumns(NamedTuple):
+    """Columns of a stream."""
+
+    id: int
+    name: str
+    rate: float | None
+    split: int
+
+
 @dataclass(frozen=True, eq=False)
 class _Means:
     """Means of a time range: of nodes in their order, and of split nodes by index."""
@@ -109,16 +118,17 @@ class _Means:
 def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) -> Flow:
     """Return the mean flow of a time range."""
     nodes = list(cluster.nodes.order_by("index"))
-    # Without schemas and other JSON, which take most of the time for ten thousand streams.
-    rows_of_streams = Stream.objects.filter(cluster=cluster).order_by("pk")
-    streams = list(rows_of_streams.only("id", "name", "rate", "split"))
+    # Without model instances, which take most of the time for ten thousand streams.
+    stored = Stream.objects.filter(cluster=cluster).order_by("pk")
+    streams = [_StreamColumns(*row) for row in stored.values_list(*_StreamColumns._fields)]
     splits = np.array([stream.split for stream in streams], np.int64)
     count = max(cluster.splits, int(splits.max(initial=-1)) + 1)
     rows = figure_rows(cluster, start, end, _FIGURES)
     means = _Means.of(rows, [node.index for node in nodes], count)
     rates = _stream_rates(cluster, streams, start, end)
     routes = routes_of(cluster.pk, cluster.applied_version)
-    sent = _sent(routes.parts(streams, nodes), rates, splits, count, means.loads)
+    parts = routes.parts([stream.id for stream in streams], [node.index for node in nodes])
+    sent = _sent(parts, rates, splits, count, means.loads)
     # Of samples without split nodes, what arrives.
     read = means.read if means.read.any() else np.bincount(splits, rates, count).astype(float)
     node_factor, split_factor = np.ones(len(nodes)), np.ones(count)
@@ -157,11 +167,11 @@ def _mean(lists: Sequence[Sequence[float | None]], indices: Sequence[int]) -> Fl
 
 
 def _stream_rates(
-    cluster: Cluster, streams: Sequence[Stream], start: datetime, end: datetime
+    cluster: Cluster, streams: Sequence[_StreamColumns], start: datetime, end: datetime
 ) -> Floats:
     """Return the records/s of streams: the mean of the range, else the newest rate."""
     newest = np.array([stream.rate or 0.0 for stream in streams])
-    stored = arrivals.rates_between(cluster, start, end, [stream.pk for stream in streams])
+    stored = arrivals.rates_between(cluster, start, end, [stream.id for stream in streams])
     if not stored.rates.size:
         return newest
     known = np.isfinite(stored.rates)
@@ -194,12 +204,12 @@ def _links(rates: Floats) -> list[Link]:
 
 
 def _stream_flows(
-    streams: Sequence[Stream], rates: Floats, splits: Ints
+    streams: Sequence[_StreamColumns], rates: Floats, splits: Ints
 ) -> tuple[list[StreamFlow], list[Link]]:
     """Return the largest streams and the others together, with their links to split nodes."""
     order = np.argsort(-rates, kind="stable").tolist()
     shown, others = order[:MOST_STREAMS], order[MOST_STREAMS:]
-    flows = [StreamFlow(streams[i].pk, streams[i].name, float(rates[i])) for i in shown]
+    flows = [StreamFlow(streams[i].id, streams[i].name, float(rates[i])) for i in shown]
     links = [Link(place, int(splits[i]), float(rates[i])) for place, i in enumerate(shown)]
     if others:
         total = float(rates[others].sum())

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
 
-from algorithms.vocabulary import Floats
-from controlplane.models import Node, Query, QueryStream, Stream, Task
+from algorithms.vocabulary import Flags, Floats, Ints
+from controlplane.models import Query, QueryStream, Task
 from controlplane.models.query import LIVE_STATES
 
 # Routing versions of clusters that are remembered by a process.
@@ -26,15 +26,34 @@ class Routes:
     read: Mapping[tuple[int, int], float]
     partials: Mapping[tuple[int, int], int]
 
-    def parts(self, streams: Sequence[Stream], nodes: Sequence[Node]) -> Floats:
-        """Return the parts as float64[streams, nodes]."""
-        rows = {stream.pk: place for place, stream in enumerate(streams)}
-        columns = {node.index: place for place, node in enumerate(nodes)}
+    def parts(self, streams: Sequence[int], nodes: Sequence[int]) -> Floats:
+        """Return the parts by the ids of streams and the indices of nodes, float64[s, n]."""
+        rows, has_row = _places(self._pairs[:, 0], streams)
+        columns, has_column = _places(self._pairs[:, 1], nodes)
+        known = has_row & has_column
         result = np.zeros((len(streams), len(nodes)))
-        for (stream, node), part in self.read.items():
-            if stream in rows and node in columns:
-                result[rows[stream], columns[node]] = part
+        result[rows[known], columns[known]] = self._parts[known]
         return result
+
+    @cached_property
+    def _pairs(self) -> Ints:
+        """The streams and nodes of `read`, int64[pairs, 2]."""
+        return np.array(list(self.read), np.int64).reshape(-1, 2)
+
+    @cached_property
+    def _parts(self) -> Floats:
+        """The parts of `read`, float64[pairs]."""
+        return np.array(list(self.read.values()), float)
+
+
+def _places(values: Ints, of: Sequence[int]) -> tuple[Ints, Flags]:
+    """Return the place of each value in a sequence, and which of them it has."""
+    if not of:
+        return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+    order = np.argsort(of, kind="stable")
+    known = np.array(of, np.int64)[order]
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return order[places], known[places] == values
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -121,7 +121,7 @@ def waiting_for(proposal: Proposal, stored: str = "") -> str:
 
 def _progress(executions: Iterable[Execution]) -> dict[int, Progress]:
     rows = list(executions)
-    sums = _sums(Step.objects.filter(execution__in=rows))
+    sums = _sums(Step.objects.filter(execution__in=rows)) if rows else {}
     return {row.cluster_id: _of(row, sums.get((row.pk, row.direction), {})) for row in rows}
 
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from controlplane.explain.stream_rises import StreamRise
+import numpy as np
+
+from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import (
@@ -45,7 +47,8 @@ def newest_versions(cluster: Cluster, start: datetime, stop: datetime) -> list[R
     rows = RoutingVersion.objects.filter(
         cluster=cluster, created_at__gt=start, created_at__lte=stop
     )
-    return list(rows.order_by("-version").defer("reason")[:_VERSIONS])
+    # In the order of the index, so that only these are read.
+    return list(rows.order_by("-created_at", "-version").defer("reason")[:_VERSIONS])
 
 
 def changes_of_node(
@@ -234,19 +237,15 @@ def _audited_capacities(
     return result
 
 
-def rate_changes(rises: Sequence[StreamRise]) -> list[Change]:
+def rate_changes(rises: StreamRises) -> list[Change]:
     """Return the largest changes of rates of streams by their records on the node."""
-    sure = [
-        rise for rise in rises
-        if rise.time is not None
-        and abs(rise.after - rise.before) > LEAST_RISE * max(rise.before, rise.after)
-    ]  # fmt: skip
-    sure.sort(key=lambda rise: -abs(rise.after - rise.before))
+    sizes = np.abs(rises.rise)
+    sure = rises.are_changed & (sizes > LEAST_RISE * np.maximum(rises.before, rises.after))
     return [
         Change(
             ChangeKind.RATE, rise.time, rise.name, rise.id,
             before=rise.source_before, after=rise.source_after,
         )
-        for rise in sure[:_RISES]
+        for rise in rises.largest(sizes, _RISES, sure)
         if rise.time is not None
     ]  # fmt: skip

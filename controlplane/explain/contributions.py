@@ -3,42 +3,43 @@
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery
-from controlplane.explain.stream_rises import StreamRise
+from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.values import Contribution, Contributions
 
 # Rows of each kind; all others are one row.
 LISTED: Final = 5
 
 
-def stream_contributions(rises: Sequence[StreamRise], excess: float) -> Contributions | None:
+def stream_contributions(rises: StreamRises, excess: float) -> Contributions | None:
     """Return the streams by their part of the increase, or of the load if there is no increase.
 
     `excess`: records/s above the limit; a stream that is larger is marked.
     """
-    if not rises:
+    if not len(rises):
         return None
-    increase = sum(max(0.0, row.after - row.before) for row in rises)
-    load = sum(row.after for row in rises)
+    increase = float(np.maximum(rises.rise, 0.0).sum())
+    load = float(rises.after.sum())
     # A tenth: smaller changes are the usual variation.
     is_change = increase > 0.1 * load
     total = increase if is_change else load
-
-    def key(row: StreamRise) -> float:
-        return row.after - row.before if is_change else row.after
-
-    ordered = sorted(rises, key=key, reverse=True)
-    rows = [
-        Contribution(
-            row.name, row.after, max(0.0, key(row)) / total if total else 0.0, row.id,
-            before=row.before if is_change else None, is_large=0 < excess <= key(row),
+    sizes = rises.rise if is_change else rises.after
+    rows, shown = [], 0.0
+    for row in rises.largest(sizes, LISTED):
+        size = row.after - row.before if is_change else row.after
+        part = max(0.0, size) / total if total else 0.0
+        before = row.before if is_change else None
+        is_large = 0 < excess <= size
+        rows.append(
+            Contribution(row.name, row.after, part, row.id, before=before, is_large=is_large)
         )
-        for row in ordered[:LISTED]
-    ]  # fmt: skip
-    others = sum(max(0.0, key(row)) for row in ordered[LISTED:])
+        shown += max(0.0, size)
+    others = max(0.0, float(np.maximum(sizes, 0.0).sum()) - shown)
     return Contributions(
-        total, rows, len(ordered[LISTED:]), others, others / total if total else 0.0, is_change
+        total, rows, len(rises) - len(rows), others, others / total if total else 0.0, is_change
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from controlplane.explain.node_work import HostedQuery, NodeWork, queries_over
 from controlplane.explain.observation import RECENT, ClusterObservation
-from controlplane.explain.stream_rises import StreamRise
+from controlplane.explain.stream_rises import StreamRises
 from controlplane.models import KeySkew
 from controlplane.planning.partitioning.measured_keys import MeasuredKeys
 from controlplane.planning.partitioning.observation import recent_keys
@@ -55,7 +55,7 @@ class NodeKeys:
 
 
 def read_node_keys(
-    observed: ClusterObservation, work: NodeWork, rises: Sequence[StreamRise] = (),
+    observed: ClusterObservation, work: NodeWork, rises: StreamRises | None = None,
     before: datetime | None = None,
 ) -> NodeKeys | None:  # fmt: skip
     """Return the sampled keys of the records of a node; None without samples of that time.
@@ -72,7 +72,7 @@ def read_node_keys(
     count = _SAMPLES * observed.cluster.splits
     sampled = dict(recent_keys(observed.cluster, list(chosen), count, observed.time - RECENT))
     former = _former_top_rates(list(sampled), before) if before is not None else {}
-    rates = {rise.id: rise.source_before for rise in rises}
+    rates = {} if rises is None else rises.former_rates
     rows: list[NodeKey] = []
     total = 0.0
     for query, keys in sampled.items():

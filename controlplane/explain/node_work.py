@@ -1,6 +1,6 @@
 """The queries of a node, the streams that they read, and the part of each stream that it gets."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -10,14 +10,14 @@ from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Stream, Task
+from controlplane.pagination.chunks import chunks
 from controlplane.wire.measures import TaskMeasure, read_tasks
 
 # Nodes whose queries a process keeps: some MB of a node with thousands of queries.
 _KEPT: Final = 8
 
 
-@dataclass(frozen=True)
-class HostedQuery:
+class HostedQuery(NamedTuple):
     """A query with tasks on a node.
 
     `tasks`: their numbers; `task_count`: of all its tasks; `records_per_s`, `state_bytes`: of the
@@ -43,12 +43,14 @@ class HostedQuery:
 class NodeWork:
     """The queries on a node by id, and the names of their streams by id.
 
-    `shares`: of the records of a split query, the part that its tasks on the node process.
+    `shares`: of the records of a split query, the part that its tasks on the node process;
+    `whole_streams`: that the node receives as a whole, as a query of one task reads them.
     """
 
     queries: Mapping[int, HostedQuery]
     stream_names: Mapping[int, str]
     shares: Mapping[int, float]
+    whole_streams: frozenset[int]
 
     @cached_property
     def weights(self) -> dict[int, float]:
@@ -59,43 +61,34 @@ class NodeWork:
         """
         return self.weights_without(frozenset())
 
-    @cached_property
-    def whole_streams(self) -> frozenset[int]:
-        """Return the streams that the node receives as a whole: a query of one task reads them."""
-        queries = [query for query in self.queries.values() if not query.is_split]
-        return frozenset(stream for query in queries for stream in query.streams)
-
     def weights_without(self, queries: frozenset[int]) -> dict[int, float]:
         """Return the weights as if these queries were elsewhere."""
-        weights: dict[int, float] = {}
-        for query in self.queries.values():
-            if query.id in queries:
-                continue
-            part = self.shares.get(query.id, 1.0) if query.is_split else 1.0
-            for stream in query.streams:
+        here = queries & self.queries.keys()
+        whole = self.whole_streams
+        if here - self.shares.keys():
+            rows = self.queries.values()
+            whole = _whole_streams(query for query in rows if query.id not in here)
+        weights = dict.fromkeys(whole, 1.0)
+        for query, part in self.shares.items():
+            for stream in () if query in here else self.queries[query].streams:
                 weights[stream] = min(1.0, weights.get(stream, 0.0) + part)
         return weights
 
 
-class _Hosted(NamedTuple):
-    """Columns of a query on a node."""
-
-    id: int
-    name: str
-    task_count: int
-    submitted_by: str
+def _whole_streams(queries: Iterable[HostedQuery]) -> frozenset[int]:
+    """Return the streams of the queries of one task."""
+    return frozenset(stream for query in queries if not query.is_split for stream in query.streams)
 
 
 class _Placed(NamedTuple):
-    """What a node hosts by the rows of the database; by query: `reads`, its streams, and `tasks`.
+    """What a node hosts by the rows of the database: queries by id, without measures.
 
-    `names`: of the streams, by id.
+    `names`: of the streams, by id; `whole`: as `NodeWork.whole_streams`.
     """
 
-    queries: Sequence[_Hosted]
-    reads: Mapping[int, Sequence[int]]
-    tasks: Mapping[int, Sequence[int]]
+    queries: Mapping[int, HostedQuery]
     names: Mapping[int, str]
+    whole: frozenset[int]
 
 
 def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> NodeWork:
@@ -103,17 +96,15 @@ def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> Nod
     placed = _placed(cluster.pk, cluster.created_at, cluster.routing_version, node)
     measures = task_measures(cluster) if measured else []
     here, everywhere = _by_query(measures, node)
-    result = {
-        query.id: _hosted(
-            query, placed.tasks.get(query.id, (0,)), placed.reads.get(query.id, ()), here
-        )
-        for query in placed.queries
-    }
+    queries = dict(placed.queries)
+    for pk, (rate, size) in here.items():
+        if pk in queries:
+            queries[pk] = queries[pk]._replace(records_per_s=rate, state_bytes=size)
     shares = {
-        query.id: _share(query, everywhere.get(query.id)) for query in result.values()
+        query.id: _share(query, everywhere.get(query.id)) for query in queries.values()
         if query.is_split
     }  # fmt: skip
-    return NodeWork(result, placed.names, shares)
+    return NodeWork(queries, placed.names, shares, placed.whole)
 
 
 # The page of a node is refreshed every few seconds, mostly without a new routing version.
@@ -126,7 +117,7 @@ def _placed(cluster: int, created_at: datetime, version: int, node: int) -> _Pla
     hosted = Task.objects.filter(node__cluster=cluster, node__index=node).values("query")
     queries = Query.objects.filter(pk__in=hosted).order_by("id")
     # Without model instances: a node may host thousands of queries.
-    rows = [_Hosted(*row) for row in queries.values_list(*_Hosted._fields)]
+    rows = list(queries.values_list("id", "name", "task_count", "submitted_by"))
     reads: dict[int, list[int]] = {}
     for query, stream in QueryStream.objects.filter(query__in=hosted).values_list(
         "query_id", "stream_id"
@@ -135,9 +126,26 @@ def _placed(cluster: int, created_at: datetime, version: int, node: int) -> _Pla
     streams = {stream for read in reads.values() for stream in read}
     every = Stream.objects.filter(cluster=cluster).values_list("id", "name")
     names = {pk: name for pk, name in every if pk in streams}
-    return _Placed(
-        rows, reads, _tasks_on(node, [row.id for row in rows if row.task_count > 1]), names
-    )
+    tasks = _tasks_on(node, [pk for pk, _, count, _ in rows if count > 1])
+    result = {
+        pk: HostedQuery(
+            pk, name, tasks.get(pk, (0,)), count, reads.get(pk, ()), submitted_by=submitted_by
+        )
+        for pk, name, count, submitted_by in rows
+    }
+    return _Placed(result, names, _whole_streams(result.values()))
+
+
+def split_queries(cluster: Cluster) -> frozenset[int]:
+    """Return the ids of the running queries of several tasks."""
+    return _split(cluster.pk, cluster.created_at, cluster.routing_version)
+
+
+@lru_cache(maxsize=_KEPT)
+def _split(cluster: int, created_at: datetime, version: int) -> frozenset[int]:
+    """Return the same, by the cluster and the version as in `_placed`."""
+    running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
+    return frozenset(running.filter(task_count__gt=1).order_by().values_list("pk", flat=True))
 
 
 def queries_over(
@@ -148,27 +156,15 @@ def queries_over(
     `without`: ids of queries that are left out; `most`: how many are returned.
     """
     # By the split queries, which are few: a node may read ten thousand streams.
-    split = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING, task_count__gt=1)
-    reading = QueryStream.objects.filter(query__in=split).order_by()
-    wanted, left_out = set(streams), set(without)
-    ids = {
-        query for query, stream in reading.values_list("query_id", "stream_id")
-        if stream in wanted and query not in left_out
-    }  # fmt: skip
+    wanted, ids = set(streams), set()
+    for part in chunks(sorted(split_queries(cluster).difference(without))):
+        reading = QueryStream.objects.filter(query__in=part).order_by()
+        ids |= {
+            query for query, stream in reading.values_list("query_id", "stream_id")
+            if stream in wanted
+        }  # fmt: skip
     rows = Query.objects.filter(pk__in=sorted(ids)[:most]).order_by("id")
     return [HostedQuery(row.pk, row.name, (), row.task_count, ()) for row in rows]
-
-
-def _hosted(
-    query: _Hosted,
-    tasks: Sequence[int],
-    streams: Sequence[int],
-    measured: Mapping[int, tuple[float, int]],
-) -> HostedQuery:
-    rate, size = measured.get(query.id, (None, None))
-    return HostedQuery(
-        query.id, query.name, tasks, query.task_count, streams, rate, size, query.submitted_by
-    )
 
 
 def task_measures(cluster: Cluster) -> list[TaskMeasure]:

@@ -11,7 +11,7 @@ import numpy as np
 from algorithms.vocabulary import Floats
 from controlplane import arrivals
 from controlplane.arrivals import RateHistory
-from controlplane.models import Cluster, MetricSample, Node
+from controlplane.models import Cluster, MetricSample, Node, Query
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.telemetry.columns import Row, figure_rows
@@ -160,6 +160,12 @@ class ClusterObservation:
         """Return the nodes of the cluster by index, removed ones left out."""
         rows = self.cluster.nodes.filter(index__lt=self.cluster.slots)
         return list(rows.order_by("index"))
+
+    @cached_property
+    def running_queries(self) -> int:
+        """Return the number of running queries."""
+        rows = Query.objects.filter(cluster=self.cluster, state=Query.State.RUNNING)
+        return rows.count()
 
     def node(self, index: int) -> Node | None:
         """Return a node by index, None if the cluster has none."""

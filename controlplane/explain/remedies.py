@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from controlplane.alerts.measures import Measure
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.node_work import split_queries
 from controlplane.explain.observation import FULL, ClusterObservation
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Effect, Remedy, RemedyReason
-from controlplane.models import Proposal, Query, Task
+from controlplane.models import Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters, measures_of
@@ -106,9 +107,8 @@ def _effect(measure: measures.Measure, before: float, after: float) -> Effect:
 
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:
     """Return the planners whose plans end the reasons, one for each reason, in their order."""
-    running = Query.objects.filter(cluster=observed.cluster, state=Query.State.RUNNING)
-    split = running.filter(task_count__gt=1).count()
-    whole = running.count() - split
+    split = len(split_queries(observed.cluster))
+    whole = observed.running_queries - split
     result: list[Remedy] = []
     for reason in _reasons(observed, cause, measure, split):
         for adapter in _serving(_LOOPS[reason], whole, split):

@@ -38,7 +38,7 @@ from controlplane.explain.node_keys import read_node_keys
 from controlplane.explain.node_work import NodeWork, read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
-from controlplane.explain.stream_rises import StreamRise, common_rise, stream_rises
+from controlplane.explain.stream_rises import StreamRises, common_rise, stream_rises
 from controlplane.explain.stream_subject import explain_stream
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
@@ -55,7 +55,6 @@ from controlplane.models import (
     Cluster,
     Decision,
     Node,
-    Query,
     ReplicationBound,
     RoutingVersion,
     Task,
@@ -198,8 +197,7 @@ def _since_capacity(finding: Finding, changes: Sequence[Change]) -> Finding:
 
 
 def _affected(observed: ClusterObservation, count: int) -> Fact:
-    running = Query.objects.filter(cluster=observed.cluster, state=Query.State.RUNNING).count()
-    return Fact("queries", count, ValueUnit.COUNT, total=running)
+    return Fact("queries", count, ValueUnit.COUNT, total=observed.running_queries)
 
 
 def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
@@ -210,9 +208,7 @@ def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
     return not any(change.arrived for change in after)
 
 
-def _timeline(
-    changes: Sequence[Change], rises: Sequence[StreamRise], finding: Finding
-) -> list[Change]:
+def _timeline(changes: Sequence[Change], rises: StreamRises, finding: Finding) -> list[Change]:
     """Return the changes with those of rates and the exceeded limit, oldest first."""
     rows = [*changes, *rate_changes(rises)]
     if finding.since is not None:

@@ -1,13 +1,15 @@
 """Rises of the rates of streams: of each stream, and of all streams together."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from algorithms.vocabulary import Floats
+from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.arrivals import PERIOD_S, RateHistory
 from controlplane.explain.observation import RECENT, ClusterObservation
 from controlplane.explain.series_shifts import filled_forward, largest_shifts
@@ -32,33 +34,93 @@ class StreamRise(NamedTuple):
     time: datetime | None
 
 
+@dataclass(frozen=True, eq=False)
+class StreamRises:
+    """The changes of the rates of s streams, as `StreamRise`, the largest rise first.
+
+    By columns: a node may read ten thousand streams. `streams` int64[s]; the rates float64[s];
+    `places` int64[s]: the place in `starts` of the time of the change, -1 without a change.
+    """
+
+    streams: Ints
+    before: Floats
+    after: Floats
+    source_before: Floats
+    source_after: Floats
+    places: Ints
+    starts: Sequence[datetime] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def none(cls) -> "StreamRises":
+        """Return the changes of no stream."""
+        none, places = np.zeros(0), np.zeros(0, np.int64)
+        return cls(places, none, none, none, none, places)
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    @property
+    def rise(self) -> Floats:
+        """Return how many more records/s the node receives of each stream, float64[s]."""
+        return self.after - self.before
+
+    @property
+    def are_changed(self) -> Flags:
+        """Return which rates changed by more than chance, bool[s]."""
+        return self.places >= 0
+
+    @cached_property
+    def former_rates(self) -> dict[int, float]:
+        """Return the rate of each stream itself before its change, by id."""
+        return dict(zip(self.streams.tolist(), self.source_before.tolist(), strict=True))
+
+    @cached_property
+    def newest_rates(self) -> dict[int, float]:
+        """Return the present rate of each stream itself, by id."""
+        return dict(zip(self.streams.tolist(), self.source_after.tolist(), strict=True))
+
+    def rates_at(self, moment: datetime) -> dict[int, float]:
+        """Return the rate of each stream itself at a moment, before or after its change, by id."""
+        last = bisect_right(self.starts, moment) - 1
+        rates = np.where(self.places <= last, self.source_after, self.source_before)
+        return dict(zip(self.streams.tolist(), rates.tolist(), strict=True))
+
+    def row(self, place: int) -> StreamRise:
+        """Return the change of one stream by its place."""
+        stream, start = int(self.streams[place]), int(self.places[place])
+        return StreamRise(
+            stream, self.names.get(stream, str(stream)), float(self.before[place]),
+            float(self.after[place]), float(self.source_before[place]),
+            float(self.source_after[place]), self.starts[start] if start >= 0 else None,
+        )  # fmt: skip
+
+    def largest(self, sizes: Floats, count: int, among: Flags | None = None) -> list[StreamRise]:
+        """Return the streams with the largest sizes, float64[s], largest first; `among`: of these.
+
+        Equal ones keep their order.
+        """
+        chosen = np.arange(len(self)) if among is None else np.flatnonzero(among)
+        order = np.argsort(-sizes[chosen], kind="stable")[:count]
+        return [self.row(place) for place in chosen[order].tolist()]
+
+
 def stream_rises(
     observed: ClusterObservation, weights: Mapping[int, float], names: Mapping[int, str]
-) -> list[StreamRise]:
+) -> StreamRises:
     """Return the rates of streams before and after their largest shift, the largest rise first."""
     history = observed.rates(sorted(weights))
     if not history.rates.shape[1]:
-        return []
-    shifts = largest_shifts(history.rates)
-    newest, streams = _newest(history), history.streams.tolist()
-    sure = shifts.are_sure
-    weight = np.array([weights[stream] for stream in streams])
-    before = np.where(sure, shifts.before, newest)
-    order = np.argsort(weight * before - weight * newest, kind="stable").tolist()
-    last = len(history.starts) - 1
-    columns = zip(
-        (weight * before).tolist(), (weight * newest).tolist(), before.tolist(), newest.tolist(),
-        np.where(sure, np.minimum(shifts.places, last), -1).tolist(), strict=True,
+        return StreamRises.none()
+    shifts, newest = largest_shifts(history.rates), _newest(history)
+    weight = np.array([weights[stream] for stream in history.streams.tolist()])
+    before = np.where(shifts.are_sure, shifts.before, newest)
+    places = np.where(shifts.are_sure, np.minimum(shifts.places, len(history.starts) - 1), -1)
+    order = np.argsort(weight * before - weight * newest, kind="stable")
+    return StreamRises(
+        history.streams[order], (weight * before)[order], (weight * newest)[order],
+        before[order], newest[order], places[order], history.starts, names,
     )  # fmt: skip
-    # By columns: a node may read ten thousand streams.
-    rows = [
-        StreamRise(
-            stream, names.get(stream, str(stream)), here, here_now, own, own_now,
-            history.starts[place] if place >= 0 else None,
-        )
-        for stream, (here, here_now, own, own_now, place) in zip(streams, columns, strict=True)
-    ]  # fmt: skip
-    return [rows[place] for place in order]
 
 
 @dataclass(frozen=True)

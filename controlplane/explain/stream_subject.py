@@ -41,7 +41,7 @@ def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanatio
     rows = Stream.objects.filter(cluster=observed.cluster)
     stream = row_by(rows, "stream", name=subject.name)
     rises = stream_rises(observed, {stream.pk: 1.0}, {stream.pk: stream.name})
-    rise = rises[0] if rises else None
+    rise = rises.row(0) if len(rises) else None
     used = _split_share(observed, stream.split)
     readers = QueryStream.objects.filter(stream=stream)
     limit = None if not observed.cluster.split_capacity else observed.cluster.split_capacity

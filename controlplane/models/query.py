@@ -206,13 +206,15 @@ class Task(models.Model):
 
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="tasks")
     index = models.PositiveSmallIntegerField(default=0)
-    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="tasks")
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="tasks", db_index=False)
     since_version = models.PositiveBigIntegerField()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["query", "index"], name="task_index_once"),
         ]
+        # The queries of nodes are counted from it.
+        indexes = [models.Index(fields=["node", "query"], name="task_by_node")]
 
     def __str__(self) -> str:
         return f"{self.query_id}.{self.index}"

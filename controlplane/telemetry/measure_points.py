@@ -10,7 +10,7 @@ from operator import mul
 from statistics import fmean
 from typing import Any, Final
 
-from django.db.models import Avg, Q, Sum
+from django.db.models import Avg, BooleanField, ExpressionWrapper, Q, Sum
 
 from controlplane.arrivals.catching_up import load_of
 from controlplane.models import Cluster, MeasurePoint, MetricSample, Node
@@ -122,26 +122,27 @@ def means_between(
     points = MeasurePoint.objects.filter(
         cluster__in=clusters, resolution=resolution, t__gte=start - (end - start), t__lt=end
     ).order_by()
-    now, before = Q(t__gte=start), Q(t__lt=start)
-    means = {f"now_{name}": Avg(name, filter=now) for name in COLUMNS}
-    means |= {f"before_{name}": Avg(name, filter=before) for name in COLUMNS}
+    now = Q(t__gte=start)
     fullest = _fullest(points.filter(now, node__isnull=False))
+    # Two rows of a cluster: half as many expressions for Django to write as with two filters.
+    rows = points.annotate(is_now=ExpressionWrapper(now, BooleanField()))
+    means: dict[int, dict[bool, MeasureMeans]] = {}
+    for cluster, is_now, *values in rows.values_list("cluster", "is_now").annotate(
+        *(Avg(name) for name in COLUMNS)
+    ):
+        node = fullest.get(cluster) if is_now else None
+        own = MeasureMeans(**dict(zip(COLUMNS, values, strict=True)), node=node)
+        means.setdefault(cluster, {})[bool(is_now)] = own
+    empty = MeasureMeans()
     return {
-        row["cluster"]: (
-            _means(row, "now_", fullest.get(row["cluster"])), _means(row, "before_", None)
-        )
-        for row in points.values("cluster").annotate(**means)
-    }  # fmt: skip
+        cluster: (own.get(True, empty), own.get(False, empty)) for cluster, own in means.items()
+    }
 
 
 def _fullest(points: Any) -> dict[int, int]:
     """Return the node that was the fullest one most of the time, weighted by its load."""
     rows = points.values("cluster", "node").annotate(total=Sum("node_load")).order_by("total")
     return {row["cluster"]: row["node"] for row in rows}
-
-
-def _means(row: Mapping[str, Any], prefix: str, node: int | None) -> MeasureMeans:
-    return MeasureMeans(**{name: row[f"{prefix}{name}"] for name in COLUMNS}, node=node)
 
 
 def newest_means(

@@ -57,6 +57,16 @@ def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> l
 
 def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     """Return the stream ids by name; raises `Invalid` with the faults of each row."""
+    known, _, rows = _checked_rows(cluster, specs)
+    if rows:
+        raise Invalid({}, rows)
+    return known
+
+
+def _checked_rows(
+    cluster: Cluster, specs: Sequence[QuerySpec]
+) -> tuple[dict[str, int], Columns, dict[int, Fields]]:
+    """Return the stream ids by name, their columns, and the faults of each row that has some."""
     known = _stream_column(cluster, specs, "id")
     columns = Columns(cluster, _stream_column(cluster, specs, "schema"))
     taken = _live(cluster, [spec.name for spec in specs])
@@ -77,9 +87,7 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
         seen.add(spec.name)
         if faults:
             rows[index] = faults
-    if rows:
-        raise Invalid({}, rows)
-    return known
+    return known, columns, rows
 
 
 @dataclass(frozen=True)
@@ -96,16 +104,12 @@ class Checked:
 
 def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
     """Check a query without saving it; name and streams that are not given yet are left out."""
-    try:
-        check(cluster, [spec])
-        fields: Fields = {}
-    except Invalid as invalid:
-        fields = dict(invalid.rows[0])
+    known, columns, rows = _checked_rows(cluster, [spec])
     absent = {"name": not spec.name, "streams": not spec.streams}
-    fields = {field: messages for field, messages in fields.items() if not absent.get(field)}
+    fields = {
+        field: messages for field, messages in rows.get(0, {}).items() if not absent.get(field)
+    }
     wrong = [field for field in fields if field == "tasks" or field.startswith(query_text.PREFIX)]
-    known = _stream_column(cluster, [spec], "id")
-    columns = Columns(cluster, _stream_column(cluster, [spec], "schema"))
     usable = usable_columns(_resolved(spec, known), *_kinds(spec, columns))
     return Checked(fields, None if wrong else _computation(spec, known, columns), usable)
 

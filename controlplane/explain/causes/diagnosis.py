@@ -82,9 +82,9 @@ def _streams(evidence: NodeEvidence) -> list[Cause]:
     """Return the stream that explains most of the increase, or all streams that rose."""
     if evidence.shift.after <= evidence.shift.before:
         return []
-    rises = [rise for rise in evidence.rises if rise.time is not None and rise.after > rise.before]
-    increase = evidence.increase
-    largest = max(rises, key=lambda rise: rise.after - rise.before, default=None)
+    rises, increase = evidence.rises, evidence.increase
+    risen = rises.are_changed & (rises.rise > 0)
+    largest = next(iter(rises.largest(rises.rise, 1, risen)), None)
     share = (largest.after - largest.before) / increase if largest is not None else 0.0
     if largest is not None and share >= MOST:
         return [
@@ -157,7 +157,7 @@ def _moves(evidence: NodeEvidence) -> list[Cause]:
     shift, work = evidence.shift, evidence.work
     if shift.time is None or shift.after <= shift.before:
         return []
-    rates = {rise.id: rise.source_after for rise in evidence.rises}
+    rates = evidence.rises.newest_rates
     load = load_of(work.weights, rates)
     causes = []
     for change in evidence.changes:

@@ -87,17 +87,12 @@ class LoadEffects:
 
     def _rates(self, moment: datetime) -> Mapping[int, float]:
         """Return the records/s of streams at a moment, before or after their change."""
-        return {
-            rise.id: rise.source_after
-            if rise.time is None or rise.time <= moment
-            else rise.source_before
-            for rise in self.evidence.rises
-        }
+        return self.evidence.rises.rates_at(moment)
 
     def _streams(self, hot: Mapping[int, float]) -> Iterator[ChangeEffect]:
         """Yield the streams that rose, without the rise of their hot keys (`hot`, by stream)."""
-        rises = [rise for rise in self.evidence.rises if rise.time is not None]
-        for rise in sorted(rises, key=lambda rise: rise.before - rise.after)[:_STREAMS]:
+        rises = self.evidence.rises
+        for rise in rises.largest(rises.rise, _STREAMS, rises.are_changed):
             if rise.time is None:
                 continue
             weight = self._weights(rise.time).get(rise.id, 0.0)

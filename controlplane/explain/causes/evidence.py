@@ -10,7 +10,7 @@ from controlplane.explain.node_findings import LoadShift
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import NodeWork
 from controlplane.explain.observation import FULL, ClusterObservation
-from controlplane.explain.stream_rises import CommonRise, StreamRise
+from controlplane.explain.stream_rises import CommonRise, StreamRises
 from controlplane.explain.values import Change
 from controlplane.models import Node
 
@@ -31,7 +31,7 @@ class NodeEvidence:
     node: Node
     work: NodeWork
     shift: LoadShift
-    rises: Sequence[StreamRise]
+    rises: StreamRises
     together: CommonRise | None
     keys: NodeKeys | None
     changes: Sequence[Change]
