@@ -1,9 +1,9 @@
 // Charts that live: a window of samples, drawn at most once per second. New points extend the lines
-// as they are drawn (deltas.js); Plotly draws the whole chart only when an axis must move. Charts out
-// of view, of a hidden or paused page are not drawn.
+// as they are drawn, and the axis of time moves (deltas.js); Plotly draws the whole chart only when
+// that is not enough. Charts out of view, of a hidden or paused page are not drawn.
 
 import { makeAccessible } from "./chart-access.js";
-import { extendLines, rememberLines } from "./deltas.js";
+import { extendLines, moveEnds, rememberLines, resetAxis } from "./deltas.js";
 import { format, significant } from "./format.js";
 import { placeLabels, plotSize } from "./limit-labels.js";
 import { isPaused } from "./range.js";
@@ -19,9 +19,7 @@ const LABELS_APART = 0.07;
 // A limit of more times the highest value is out of the picture: the chart names it above.
 const FAR = 2.5;
 const SPARE = 1.15;
-// A live axis ends so much after the newest sample: room for the next ones. Each time that it is
-// used up Plotly draws the whole chart. More room does not make the heap of an open page smaller: the
-// code that Chromium compiles further is the same in the end.
+// A live axis ends so much after the newest sample: room for the next ones.
 const AHEAD_PART = 1 / 15;
 const AHEAD_MS = 15e3;
 
@@ -34,6 +32,9 @@ export class ChartBoard {
     addEventListener("weir:theme", () => this.#drawSoon([...this.elements.keys()], 0));
     addEventListener("weir:paused", ({ detail }) => detail || this.#schedule());
     document.addEventListener("visibilitychange", () => this.#schedule());
+    // Plotly's own listener, which is newer, draws the charts as it knows them.
+    addEventListener("resize", () => { elements.forEach(resetAxis); this.#drawSoon([...elements.keys()], 0); });
+    for (const [name, element] of elements) for (const event of ["pointerenter", "focus"]) element.addEventListener(event, () => this.#settle(name));
     this.observer = new IntersectionObserver((entries) => this.#seen(entries), { rootMargin: "120px" });
     for (const element of elements.values()) this.observer.observe(element);
   }
@@ -124,13 +125,23 @@ export class ChartBoard {
     const [figure, element] = [this.figures[name], this.elements.get(name)];
     if (!figure || !this.live) return false;
     const lines = figure.data.filter(({ meta, visible }) => meta?.field && visible !== false);
-    if (!extendLines(element, samples, lines.map(({ meta }) => meta.field))) return false;
+    const range = liveRange(this.range, this.window.last);
+    // Under a pointer or with keys, the points are those that Plotly has drawn.
+    const isUsed = element.matches(":hover, :focus-within");
+    if (!extendLines(element, samples, lines.map(({ meta }) => meta.field), isUsed ? null : range)) return false;
     for (const trace of lines) {
       fillTrace(trace, samples);
       const drawn = element.data.find(({ meta }) => meta?.field === trace.meta.field);
       Object.assign(drawn, { x: trace.x, y: trace.y });
     }
-    return true;
+    const ends = figure.data.find(({ meta }) => meta?.ends);
+    fillTrace(ends, samples, figure.layout.yaxis.range[1], range);
+    return moveEnds(element, ends);
+  }
+
+  // Before it is pointed to or gets the keys: Plotly knows neither new points nor a moved axis.
+  #settle(name) {
+    if (this.window && this.elements.get(name).weirLines?.isBehind) this.#drawFigure(name, withGaps(this.window.samples));
   }
 
   #drawFigure(name, samples) {
@@ -149,6 +160,7 @@ export class ChartBoard {
     layout.datarevision = (layout.datarevision ?? 0) + 1;
     const shapes = layout.shapes.map(({ label, ...shape }) => shape);
     const shown = themed({ ...figure, layout: { ...layout, shapes } }, tokenReader());
+    resetAxis(element);
     this.plotly.react(element, shown.data, shown.layout, shown.config).then(() => {
       rememberLines(element, samples.at(-1)?.t);
       makeAccessible(element, findingOf(figure, samples));

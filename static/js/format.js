@@ -48,6 +48,11 @@ export function duration(ms) {
   return `${Math.round(seconds / size)} ${unit}`;
 }
 
+/** Return the time of day of a moment in ms: 05:41, or 05:41:30. */
+export function clock(t, hasSeconds = false) {
+  return new Date(t).toISOString().slice(11, hasSeconds ? 19 : 16);
+}
+
 /** Return how long ago (or ahead) a moment in ms is. */
 export function age(then, now) {
   const text = duration(Math.abs(now - then));

@@ -2,13 +2,13 @@
 // selected cell: the pointer and the arrow keys move it, a click or Enter opens Explain.
 
 import { addTable } from "./chart-access.js";
-import { format } from "./format.js";
+import { clock, format } from "./format.js";
 import { tokenReader } from "./theme.js";
 
 const BLUE = [[0, "--heat-0"], [0.5, "--heat-1"], [0.8, "--heat-2"]];
 const GAP = 1;
 const ROW_PX = 26;
-const LEAST_ROW_PX = 11;
+const LEAST_ROW_PX = 12;
 const TABLE_ROWS = 120;
 const ALL = Symbol("all columns");
 
@@ -96,8 +96,8 @@ export class HeatMap {
     const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => {
       const span = document.createElement("span");
       const length = this.count * this.step;
-      const moment = new Date(this.start + part * length).toISOString();
-      span.textContent = length > 36 * 3600e3 ? moment.slice(5, 16).replace("T", " ") : moment.slice(11, 16);
+      const t = this.start + part * length;
+      span.textContent = length > 36 * 3600e3 ? new Date(t).toISOString().slice(5, 16).replace("T", " ") : clock(t);
       span.style.left = `${100 * part}%`;
       return span;
     });
@@ -189,7 +189,7 @@ export class HeatMap {
       url.searchParams.set("explain", subject);
       this.link.href = url;
     }
-    const text = `${name} · ${new Date(t).toISOString().slice(11, this.step < 60e3 ? 19 : 16)} · ${share === null ? "no data" : format.percent(share)}`;
+    const text = `${name} · ${clock(t, this.step < 60e3)} · ${share === null ? "no data" : format.percent(share)}`;
     if (text !== this.link.firstElementChild.textContent) {
       this.link.firstElementChild.textContent = text;
       this.link.setAttribute("aria-label", `Explain ${text}`);

@@ -4,7 +4,9 @@ import re
 import time
 from typing import Any
 
+import numpy as np
 import pytest
+from django.contrib.staticfiles.storage import staticfiles_storage
 from playwright.sync_api import Page, expect
 
 from controlplane.events.publish import send_samples
@@ -241,3 +243,103 @@ def test_no_page_scrolls_sideways(operating: Page, width: int, path: str) -> Non
     operating.set_viewport_size({"width": width, "height": 900})
     operating.goto(path)
     assert operating.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# Charts as they are drawn: words and places of ticks, ends and marks, and the last points of lines.
+DRAWN = """() => [...document.querySelectorAll("#charts [data-figure]")].map((chart) => {
+  const all = (selector) => [...chart.querySelectorAll(selector)];
+  const places = (selector) => all(selector).map((part) => {
+    const { left, top } = part.getBoundingClientRect();
+    return [left, top];
+  }).sort(([a], [b]) => a - b);
+  const words = (selector) => all(selector).map((text) => text.textContent).sort();
+  const [ticks, ends] = [".xaxislayer-above g.xtick text", ".textpoint text"];
+  const last = (line) => line.getAttribute("d").split(/[ML]/).at(-1).split(",").map(Number);
+  return {
+    words: [words(ticks), words(ends)],
+    places: [ticks, ends, ".xaxislayer-above path.xtick", ".xy2 path"].flatMap(places),
+    lines: all("path.js-line").map(last),
+  };
+})"""
+# Samples of so many seconds after the newest one, with what the last one measures.
+PLAY = """([count, measured]) => {
+  const samples = [];
+  for (let i = 1; i <= count; i += 1) {
+    samples.push({ ...window.newest, t: window.newest.t + 1000 * i });
+  }
+  Object.assign(samples.at(-1), measured);
+  window.newest = samples.at(-1);
+  dispatchEvent(new CustomEvent("weir:sample!", { detail: samples }));
+}"""
+COUNTED = """() => {
+  window.counts = 0;
+  const react = window.Plotly.react;
+  window.Plotly.react = (...all) => { window.counts += 1; return react(...all); };
+}"""
+MOVED = (
+    "[...document.querySelectorAll('#charts [data-figure]')].every((e) => e.weirLines.moved > 0)"
+)
+
+
+def played(page: Page) -> Page:
+    """Draw the mark of a plan and the newest sample, which `PLAY` repeats; count what follows."""
+    page.evaluate(
+        "addEventListener('weir:sample!', ({ detail }) => { window.newest = detail.at(-1); })"
+    )
+    about = {"version": 78, "text": "Proposal 7: 2 queries moved", "proposal": 7}
+    page.evaluate("(detail) => dispatchEvent(new CustomEvent('weir:event!', { detail }))", about)
+    newest = sample(now(), version=78)
+    page.evaluate("(newest) => { window.newest = newest; }", newest)
+    page.evaluate(PLAY, [1, {}])
+    eventually(page, "document.querySelectorAll('#charts .xy2 .textpoint text').length === 4")
+    page.evaluate(COUNTED)
+    return page
+
+
+def test_a_moved_axis_is_what_plotly_would_draw(operating: Page, cluster: Cluster) -> None:
+    page = played(live(operating))
+    page.evaluate(PLAY, [25, {"imbalance": 0.07}])
+    eventually(page, MOVED)
+    assert page.evaluate("window.counts") == 0
+    moved = page.evaluate(DRAWN)
+    page.evaluate(
+        "document.querySelectorAll('#charts [data-figure]')"
+        ".forEach((chart) => chart.dispatchEvent(new Event('pointerenter')))"
+    )
+    assert page.evaluate("window.counts") == len(moved) == 4
+    for ours, plotlys in zip(moved, page.evaluate(DRAWN), strict=True):
+        assert ours["words"] == plotlys["words"]
+        for part in ("places", "lines"):
+            assert np.array(ours[part]) == pytest.approx(np.array(plotlys[part]), abs=0.5)
+    assert moved[1]["words"][1] == [" 7 %", "◆ 7"]
+
+
+def test_plotly_draws_a_chart_under_the_pointer(operating: Page, cluster: Cluster) -> None:
+    """What it shows at the pointer are the points that it has drawn."""
+    page = played(live(operating))
+    page.hover("[data-figure=imbalance]")
+    page.evaluate(PLAY, [25, {}])
+    eventually(page, "window.counts === 1")
+    shown = "document.querySelector('[data-figure=imbalance]').weirLines.moved"
+    assert page.evaluate(shown) == 0
+
+
+def test_the_names_of_nodes_stand_beside_their_cells(operating: Page, cluster: Cluster) -> None:
+    """Of sixty-four nodes, whose rows are lower than text usually is."""
+    page = live(operating)
+    heights = page.evaluate(
+        """async (module) => {
+          const { HeatMap } = await import(module);
+          const heat = new HeatMap(document.getElementById("heat"));
+          const nodes = Array.from({ length: 64 }, (_, i) => [i, `node ${i}`, 100]);
+          heat.load({ start: 0, step: 1000, nodes, shares: nodes.map(() => [0.5]) }, false);
+          const { top, height } = document.getElementById("heat-area").getBoundingClientRect();
+          return [...document.querySelectorAll("#heat-names a")].map((name, i) => {
+            const box = name.getBoundingClientRect();
+            return Math.abs(box.top + box.height / 2 - top - ((i + 0.5) * height) / 64);
+          });
+        }""",
+        staticfiles_storage.url("js/heat.js"),
+    )
+    assert len(heights) == 64
+    assert max(heights) < 2
