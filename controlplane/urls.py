@@ -14,6 +14,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
+handler403 = "dashboard.site.permission_denied"
+handler404 = "dashboard.site.page_not_found"
 handler500 = "dashboard.site.server_error"
 urlpatterns = [
     path("healthz", healthz),

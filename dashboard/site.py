@@ -1,10 +1,13 @@
-"""The help page and the page of internal errors."""
+"""The help page, and the pages of errors."""
 
 from itertools import groupby
+from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views import defaults
 
+from controlplane.access.roles import actor_of
 from controlplane.health.disks import full_disks
 from dashboard.glossary import WORDS
 from dashboard.guards import PageRequest, anyone_page
@@ -18,6 +21,37 @@ def help_page(request: PageRequest) -> HttpResponse:
     by_letter = groupby(words, key=lambda term: term.word[0].upper())
     letters = [{"name": letter, "words": list(group)} for letter, group in by_letter]
     return render_page(request, "help.html", {"words": words, "letters": letters})
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Render that nothing has this address; with the navigation for those who may use it."""
+    page = _framed(request)
+    if page is None:
+        return defaults.page_not_found(request, exception)
+    return render_page(page, "not_found.html", {"exception": exception}, status=404)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Render that another role is required; with the navigation for those who may use it."""
+    page = _framed(request)
+    if page is None:
+        return defaults.permission_denied(request, exception)
+    return render_page(page, "not_allowed.html", {"exception": exception}, status=403)
+
+
+def _framed(request: HttpRequest) -> PageRequest | None:
+    """Return the request of a whole page by a viewer of any cluster, None for any other request.
+
+    Its actor and cluster are those of the page that raised the error, if there is one.
+    """
+    page = cast("PageRequest", request)
+    user = getattr(request, "user", None)
+    is_page = user is not None and user.is_authenticated and request.accepts("text/html")
+    if not is_page or page.htmx:
+        return None
+    if not hasattr(page, "actor"):
+        page.actor, page.cluster, page.statuses = actor_of(request), None, None
+    return page if page.actor.is_member else None
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

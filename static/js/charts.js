@@ -19,6 +19,7 @@ const LABELS_APART = 0.07;
 // A limit of more times the highest value is out of the picture: the chart names it above.
 const FAR = 2.5;
 const SPARE = 1.15;
+const LEAST_FILLED = 0.6;
 // A live axis ends so much after the newest sample: room for the next ones.
 const AHEAD_PART = 1 / 15;
 const AHEAD_MS = 15e3;
@@ -128,6 +129,7 @@ export class ChartBoard {
     const range = liveRange(this.range, this.window.last);
     // Under a pointer or with keys, the points are those that Plotly has drawn.
     const isUsed = element.matches(":hover, :focus-within");
+    const before = element.weirLines?.moved;
     if (!extendLines(element, samples, lines.map(({ meta }) => meta.field), isUsed ? null : range)) return false;
     for (const trace of lines) {
       fillTrace(trace, samples);
@@ -136,7 +138,8 @@ export class ChartBoard {
     }
     const ends = figure.data.find(({ meta }) => meta?.ends);
     fillTrace(ends, samples, figure.layout.yaxis.range[1], range);
-    return moveEnds(element, ends);
+    const isFitting = element.weirLines.moved === before || isStillFitting(figure, samples, range, element);
+    return isFitting && moveEnds(element, ends);
   }
 
   // Before it is pointed to or gets the keys: Plotly knows neither new points nor a moved axis.
@@ -261,6 +264,16 @@ function topOf(figure, samples) {
   const most = valuesOf(figure, samples).reduce((a, b) => Math.max(a, b), 0);
   const levels = figure.layout.meta.levels.filter((level) => !most || level <= FAR * most);
   return SPARE * Math.max(most, ...levels) || 1;
+}
+
+// After its axis has moved: its scale of values is not too coarse, and names still cover no line.
+function isStillFitting(figure, samples, range, element) {
+  const { layout } = figure;
+  const top = layout.yaxis.range[1];
+  if (topOf(figure, samples) < LEAST_FILLED * top) return false;
+  layout.xaxis.range = [range.start, range.end];
+  const names = nearLimits(figure, top, element);
+  return names.every((name) => layout.annotations.some((drawn) => ["text", "x", "y", "yanchor"].every((part) => drawn[part] === name[part])));
 }
 
 function lowOf(figure) { return figure.layout.meta.floor ? 0.9 * figure.layout.meta.floor : 0; }

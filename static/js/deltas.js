@@ -1,11 +1,9 @@
 // What is new in a live chart, without Plotly, which would lay out the whole chart: lines grow at
 // their ends, the words at their ends follow, and the axis of time moves. Plotly draws the chart again
-// when the scale of values must change, a third of the axis has moved, or somebody points to it.
+// when the scale of values or the places of names must change, or when somebody points to it.
 
 import { clock } from "./format.js";
 
-// Names of limits were placed by the points of the axis as it was drawn.
-const MOST_MOVED = 1 / 3;
 // Labels of longer steps are days.
 const LONGEST_STEP_MS = 12 * 3600e3;
 const EDGE_PX = 0.5;
@@ -107,7 +105,7 @@ function moveAxis(element, moved) {
   const { xaxis } = element._fullLayout;
   const layer = element.querySelector(".xaxislayer-above");
   const step = xaxis.dtick;
-  if (moved > MOST_MOVED * xaxis._length || !layer || typeof step !== "number" || step >= LONGEST_STEP_MS) return false;
+  if (!layer || typeof step !== "number" || step >= LONGEST_STEP_MS) return false;
   for (const last of [...layer.querySelectorAll("path.xtick"), ...layer.querySelectorAll("g.xtick")].filter(isLast)) addTicks(last, xaxis, moved);
   for (const tick of [...layer.children]) {
     const x = xaxis.d2p(tick.__data__.x) - moved;
