@@ -5,7 +5,6 @@ from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views import defaults
 
 from controlplane.access.roles import actor_of
 from controlplane.health.disks import full_disks
@@ -25,18 +24,24 @@ def help_page(request: PageRequest) -> HttpResponse:
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Render that nothing has this address; with the navigation for those who may use it."""
-    page = _framed(request)
-    if page is None:
-        return defaults.page_not_found(request, exception)
-    return render_page(page, "not_found.html", {"exception": exception}, status=404)
+    return _refusal(request, "404.html", "not_found.html", exception, status=404)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Render that another role is required; with the navigation for those who may use it."""
+    return _refusal(request, "403.html", "not_allowed.html", exception, status=403)
+
+
+def _refusal(
+    request: HttpRequest, short: str, framed: str, exception: Exception, status: int
+) -> HttpResponse:
+    """Render a refusal with its reason: an address that leads to no page has none."""
+    reason = next(iter(exception.args), "")
+    context = {"reason": reason if isinstance(reason, str) else ""}
     page = _framed(request)
     if page is None:
-        return defaults.permission_denied(request, exception)
-    return render_page(page, "not_allowed.html", {"exception": exception}, status=403)
+        return render(request, short, context, status=status)
+    return render_page(page, framed, context, status=status)
 
 
 def _framed(request: HttpRequest) -> PageRequest | None:

@@ -15,6 +15,8 @@ def test_an_unknown_address_has_the_navigation(operating: Client, sf: Cluster, p
     assert answer.status_code == 404
     assert NAVIGATION in answer.content
     assert b"Page not found" in answer.content
+    assert (b"There is no" in answer.content) == path.startswith("/clusters/")
+    assert b"URLPattern" not in answer.content
     # Of a cluster that is known, its pages are there as well.
     assert (b'href="/clusters/sf/streams/"' in answer.content) == path.startswith("/clusters/sf/")
 
