@@ -21,7 +21,9 @@ from algorithms.partitioning.experiments.setup import (
     STREAM_TEXT,
     UTILISATION,
     Served,
+    fast_workers,
     measures_of,
+    virtual_workers,
 )
 from algorithms.partitioning.planner import PARTITIONING
 from algorithms.partitioning.simulation import Cluster, Course
@@ -58,25 +60,14 @@ class InTime(Served):
 class Unequal(InTime):
     """The same on workers of different capacity."""
 
-    fast: int = parameter(
-        3, title="Fast workers", letter="y",
-        unit="workers", help="Workers with a higher capacity.",
-        minimum=0, maximum=1_000,
-    )  # fmt: skip
+    fast: int = fast_workers()
 
 
 @dataclass(frozen=True)
 class Changing(Unequal):
     """The same where capacities change twice."""
 
-    virtual: int = parameter(
-        100,
-        title="Virtual workers",
-        unit="per worker",
-        help="Virtual workers.",
-        minimum=1,
-        maximum=4_096,
-    )
+    virtual: int = virtual_workers()
     messages: int = parameter(
         2_200_000, unit="messages",
         help="Length of the stream; capacities change after 6/22 and 12/22 of it.",

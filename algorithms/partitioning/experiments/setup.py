@@ -195,6 +195,24 @@ class Served(Streamed):
         return simulate(stream, grouping, self.cluster(), setting, progress)
 
 
+def fast_workers() -> Any:
+    """Declare the number of workers with a higher capacity."""
+    return parameter(
+        3, title="Fast workers", letter="y",
+        unit="workers", help="Workers with a higher capacity.",
+        minimum=0, maximum=1_000,
+    )  # fmt: skip
+
+
+def virtual_workers() -> Any:
+    """Declare the number of virtual workers."""
+    return parameter(
+        100, title="Virtual workers",
+        unit="per worker", help="Virtual workers.",
+        minimum=1, maximum=4_096,
+    )  # fmt: skip
+
+
 def measures_of(course: Course, point: int) -> Measures:
     """Return the measures of a course at one of its points."""
     return {

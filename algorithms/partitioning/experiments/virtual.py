@@ -23,9 +23,10 @@ from algorithms.partitioning.experiments.setup import (
     UTILISATION,
     Served,
     compare_at_end,
+    fast_workers,
+    virtual_workers,
 )
 from algorithms.partitioning.planner import PARTITIONING
-from algorithms.vocabulary import parameter
 
 _MEASURES: Final = (*COURSE, "memory_ratio")
 _END_TEXT: Final = "Measured at the end, over the last tenth of the stream."
@@ -35,19 +36,8 @@ _END_TEXT: Final = "Measured at the end, over the last tenth of the stream."
 class UnequalWorkers(Served):
     """Workers of different capacity."""
 
-    fast: int = parameter(
-        3, title="Fast workers", letter="y",
-        unit="workers", help="Workers with a higher capacity.",
-        minimum=0, maximum=1_000,
-    )  # fmt: skip
-    virtual: int = parameter(
-        100,
-        title="Virtual workers",
-        unit="per worker",
-        help="Virtual workers.",
-        minimum=1,
-        maximum=4_096,
-    )
+    fast: int = fast_workers()
+    virtual: int = virtual_workers()
 
 
 FIG11: Final = Experiment(
