@@ -1,10 +1,11 @@
 """`manage.py migrate_all`: migrate both databases, the rows and the archive of results."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
-from django.db import connections
+from django.db import OperationalError, connections
 
 from controlplane.access import audit_triggers
 from controlplane.archive.apps import ArchiveConfig
@@ -28,4 +29,6 @@ class Command(BaseCommand):
         if not is_shared():
             # Other migrations create no table there, but take as long as the first time.
             call_command("migrate", ArchiveConfig.label, database=RESULTS, **given)
-        update_statistics()
+        # A start does not fail for them: the beat collects them as well.
+        with suppress(OperationalError):
+            update_statistics()
