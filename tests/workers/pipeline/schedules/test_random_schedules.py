@@ -199,6 +199,8 @@ def _minutes(rng: np.random.Generator) -> Iterator[dict[int, pa.RecordBatch]]:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("class_archive", "redis_url")
 @pytest.mark.parametrize("seed", range(1, SCHEDULES + 1))
+# A nightly schedule has four starts of Spark, beside the starts of other tests.
+@pytest.mark.timeout(1_800)
 def test_every_window_is_what_the_input_says(seed: int, tmp_path: Path, settings: Settings) -> None:
     schedule = Schedule(tmp_path, seed)
     # Published to the Redis that the schedule kills.
