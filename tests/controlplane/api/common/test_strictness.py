@@ -145,7 +145,7 @@ def _answer(client: Client, method: str, path: str, slug: str, body: Any) -> tup
         response = client.generic(method.upper(), path % slug, data, content_type=JSON)
     text = re.sub(r'"request": "\w+"', "", response.content.decode().replace(slug, "?"))
     # A CSRF token of a page is random.
-    text = re.sub(r'(?:nonce|csrfmiddlewaretoken|X-CSRFToken)\W+[^"\']*', "", text)
+    text = re.sub(r'(?:nonce|csrfmiddlewaretoken" value|X-CSRFToken)\W+[^"\']*', "", text)
     return response.status_code, text, len(statements)
 
 
