@@ -16,6 +16,8 @@ WARM_SAMPLES: Final = 300
 # Samples per second at which an hour is played.
 PACE: Final = 60
 _CODE: Final = ("code", "object shape")
+# What the developer tools, by which the page is driven, keep of each request.
+_TOOLS: Final = ("blink::NetworkResourcesData::ResourceData", "blink::XHRReplayData")
 _CHUNK: Final = "HeapProfiler.addHeapSnapshotChunk"
 _KEEP_NEWEST: Final = """() => {
   const keep = ({ detail }) => { window.benchNewest = detail.at(-1); };
@@ -81,10 +83,11 @@ def memory(session: CDPSession) -> dict[str, float]:
 
 
 def data_bytes(session: CDPSession) -> int:
-    """Return the bytes of what the page keeps, by a snapshot of its heap, compiled code left out.
+    """Return the bytes of what the page keeps, by a snapshot of its heap.
 
-    Chromium compiles a function again with more optimizations after many calls. How much it keeps
-    compiled follows from the calls, and ends with the last function.
+    Compiled code is left out, and what the developer tools keep. Chromium compiles a function
+    again with more optimizations after many calls. How much it keeps compiled follows from the
+    calls, and ends with the last function.
     """
     chunks: list[str] = []
 
@@ -97,9 +100,10 @@ def data_bytes(session: CDPSession) -> int:
     snapshot = json.loads("".join(chunks))
     meta, nodes = snapshot["snapshot"]["meta"], snapshot["nodes"]
     kinds, width = meta["node_types"][0], len(meta["node_fields"])
-    kind, size = meta["node_fields"].index("type"), meta["node_fields"].index("self_size")
+    kind, name, size = (meta["node_fields"].index(part) for part in ("type", "name", "self_size"))
+    tools = {place for place, text in enumerate(snapshot["strings"]) if text in _TOOLS}
     return sum(
         nodes[start + size]
         for start in range(0, len(nodes), width)
-        if kinds[nodes[start + kind]] not in _CODE
+        if kinds[nodes[start + kind]] not in _CODE and nodes[start + name] not in tools
     )

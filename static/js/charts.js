@@ -19,6 +19,8 @@ const LABELS_APART = 0.07;
 // A limit of more times the highest value is out of the picture: the chart names it above.
 const FAR = 2.5;
 const SPARE = 1.15;
+// The words at the ends of lines follow them this often, in ms.
+const ENDS_MS = 5000;
 const LEAST_FILLED = 0.6;
 // A live axis ends so much after the newest sample: room for the next ones.
 const AHEAD_PART = 1 / 15;
@@ -136,10 +138,18 @@ export class ChartBoard {
       const drawn = element.data.find(({ meta }) => meta?.field === trace.meta.field);
       Object.assign(drawn, { x: trace.x, y: trace.y });
     }
+    const isFitting = element.weirLines.moved === before || isStillFitting(figure, samples, range, element);
+    return isFitting && this.#moveEnds(figure, element, samples, range);
+  }
+
+  // Each time they move, the browser lays out the texts of the drawing.
+  #moveEnds(figure, element, samples, range) {
+    const now = performance.now();
+    if (now - (element.weirEndsMoved ?? -Infinity) < ENDS_MS) return true;
+    element.weirEndsMoved = now;
     const ends = figure.data.find(({ meta }) => meta?.ends);
     fillTrace(ends, samples, figure.layout.yaxis.range[1], range);
-    const isFitting = element.weirLines.moved === before || isStillFitting(figure, samples, range, element);
-    return isFitting && moveEnds(element, ends);
+    return moveEnds(element, ends);
   }
 
   // Before it is pointed to or gets the keys: Plotly knows neither new points nor a moved axis.

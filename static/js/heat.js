@@ -39,9 +39,7 @@ export class HeatMap {
     this.at = null;
     this.names.replaceChildren(...nodes.map(([index, name]) => this.#nodeLink(index, name)));
     const row = nodes.length > 16 ? LEAST_ROW_PX : ROW_PX;
-    const height = `${Math.max(5 * ROW_PX, row * nodes.length)}px`;
-    this.area.style.height = height;
-    this.card.parentElement.style.setProperty("--heat-height", height);
+    this.area.style.height = `${Math.max(5 * ROW_PX, row * nodes.length)}px`;
     const empty = this.card.querySelector(".empty");
     empty.hidden = nodes.length > 0;
     empty.textContent = nodes.length ? "" : "This cluster has no node yet.";
