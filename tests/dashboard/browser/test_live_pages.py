@@ -101,7 +101,7 @@ def test_a_sample_is_on_the_charts_and_in_the_numbers(operating: Page, cluster: 
 
 
 def test_new_points_extend_the_drawn_lines(operating: Page, cluster: Cluster) -> None:
-    """Plotly lays a chart out again only when an axis must move."""
+    """Plotly lays a chart out again only when its scale or the places of names must change."""
     page = live(operating)
     lines = "[...document.querySelectorAll('[data-figure=rates] path.js-line')]"
     page.evaluate(
