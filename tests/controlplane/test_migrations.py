@@ -24,9 +24,6 @@ from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing.action_json import action_from_json
-from controlplane.wire.routing.actions import NodeState
-from controlplane.wire.routing.cluster_actions import SetSchema
 from controlplane.wire.routing.table import RoutingTable
 from controlplane.wire.schema import StreamSchema
 from tests.support.schemas import REPORTS
@@ -105,40 +102,8 @@ def streams_of_an_earlier_release_get_the_schema_of_their_records() -> Journey:
     assert found["typed"] == typed
     kept = [StreamSchema.from_json(found[name]) for name in ("bare", "said")]
     assert kept == [REPORTS, REPORTS]
-    ops = [action_from_json(op) for op in version.ops]
     assert (version.version, nodes.version) == (5, 6)
-    assert [op.schema for op in ops if isinstance(op, SetSchema)] == kept
-
-
-def the_routing_table_gets_the_nodes_of_an_earlier_release() -> Journey:
-    earlier = [
-        {"op": "nodes", "nodes": 3},
-        {"op": "capacity", "node": 0, "per_s": 300.0},
-        {"op": "capacity", "node": 2, "per_s": 100.0},
-        {"op": "capacity", "node": 2, "per_s": None},
-    ]
-    old = yield "0024_schemas_of_streams"
-    cluster = old.get_model("controlplane", "Cluster").objects.create(
-        slug="nodes", name="nodes", routing_version=1, slots=3, splits=5
-    )
-    old.get_model("controlplane", "Cluster").objects.create(slug="empty", name="empty")
-    nodes = old.get_model("controlplane", "Node").objects
-    for index, emulated, active in ((0, True, True), (1, False, False), (2, False, True)):
-        nodes.create(
-            cluster=cluster, index=index, name=f"n{index}", capacity=300.0 + index,
-            emulated=emulated, active=active,
-        )  # fmt: skip
-    old.get_model("controlplane", "RoutingVersion").objects.create(
-        cluster=cluster, version=1, ops=earlier, reason="first"
-    )
-    yield NEWEST
-    rows = RoutingVersion.objects.filter(cluster__slug="nodes").order_by("version")
-    table = RoutingTable().apply(*map(delta_of, rows))
-    assert [row.version for row in rows] == [1, 2]
-    assert table == current_table(Cluster.objects.get(slug="nodes").pk)
-    assert table.nodes[1] == NodeState(301.0, emulated=False, active=False)
-    assert (table.node_count, table.split_count) == (3, 5)
-    assert Cluster.objects.get(slug="empty").routing_version == 0
+    assert [StreamSchema.from_json(op["schema"]) for op in version.ops] == kept
 
 
 def the_settings_of_a_policy_are_kept() -> Journey:
@@ -290,7 +255,6 @@ def moves_become_actions_and_executions_go_on() -> Journey:
 JOURNEYS: tuple[Callable[[], Journey], ...] = (
     queries_of_one_column_get_the_text_that_computes_the_same,
     streams_of_an_earlier_release_get_the_schema_of_their_records,
-    the_routing_table_gets_the_nodes_of_an_earlier_release,
     the_settings_of_a_policy_are_kept,
     audit_entries_of_an_earlier_release_are_sealed,
     moves_become_actions_and_executions_go_on,

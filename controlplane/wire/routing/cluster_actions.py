@@ -64,7 +64,6 @@ class SetCapacity(SingleAction):
 
     def apply_to(self, draft: TableDraft) -> None:
         """Set the capacity."""
-        # A table that an earlier release published knows the nodes with an emulated capacity only.
         known = draft.nodes.get(self.node, NodeState(self.capacity))
         draft.nodes[self.node] = replace(known, capacity=self.capacity, emulated=self.emulated)
 

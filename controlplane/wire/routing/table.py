@@ -13,8 +13,6 @@ from controlplane.wire.routing.action_json import (
     action_from_json,
     action_to_json,
     schema_of,
-    upgraded_row,
-    upgraded_table,
 )
 from controlplane.wire.routing.actions import Action, NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import DropRule, Edge
@@ -117,15 +115,13 @@ class RoutingTable:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "RoutingTable":
-        """Return the table that `to_json` wrote, or an earlier release."""
-        row = upgraded_table(json.loads(text))
+        """Return the table that `to_json` wrote."""
+        row = json.loads(text)
         return cls(
             row["version"],
             {
                 query: Route(incarnation, node, tuple(streams), intern(text), *_optional(*more))
-                for query, incarnation, node, streams, text, *more in map(
-                    upgraded_row, row["queries"]
-                )
+                for query, incarnation, node, streams, text, *more in row["queries"]
             },
             dict(row["splits"]),
             {stream: schema_of(schema) for schema, streams in row["schemas"] for stream in streams},

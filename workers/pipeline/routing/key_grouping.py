@@ -69,8 +69,6 @@ class KeyGrouping:
 
 
 PLAIN: Final = KeyGrouping("")
-# What the earlier release called "two_choices".
-EARLIER_PARTIAL_KEY: Final = canonical_text("partial_key", {})
 
 
 def tasks_by_key(hashes: Hashes, tasks: int) -> Int64s:

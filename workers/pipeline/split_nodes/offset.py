@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from controlplane.wire.log.values import LogPosition, position_key
-from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
 from workers.pipeline.split_nodes.grouping_states import StoredState, StoredStates
 from workers.pipeline.split_nodes.queues import NO_QUEUES, Queues
 
@@ -31,8 +30,7 @@ class Offset:
     (`wire.generation`) after which the rows of open windows were written again. `delayed`: the
     position up to which a stream is read, for streams that are read less far than `position`;
     `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
-    (`grouping_states.StoredState`), by query; None in an offset of the earlier release, in which
-    `signals` has backlog and utilisation by node. `ladder`: the state of the ladder of drop rules
+    (`grouping_states.StoredState`), by query. `ladder`: the state of the ladder of drop rules
     (`shedding.choice.LadderState`), None without. `faults`: delay by node (`wire.node_faults`).
     """
 
@@ -44,18 +42,17 @@ class Offset:
     clock_ms: int = 0
     merge_pending: bool = False
     has_backlog: bool = False
-    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     restored: int = 0
     delayed: Mapping[str, str] = field(default_factory=dict)
     credit: Mapping[str, float] = field(default_factory=dict)
-    groupings: Mapping[str, Sequence[Any]] | None = field(default_factory=dict)
+    groupings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     ladder: Mapping[str, Any] | None = None
     faults: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def states(self) -> StoredStates:
         """Return the states of key groupings from which the batch is routed."""
-        return {int(query): StoredState(*row) for query, row in (self.groupings or {}).items()}
+        return {int(query): StoredState(*row) for query, row in self.groupings.items()}
 
     def with_states(self, states: StoredStates) -> "Offset":
         """Return the offset with other states of key groupings."""
@@ -86,15 +83,8 @@ class Offset:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Offset":
-        """Return the offset that `to_json` wrote, now or by an older version."""
-        fields = {_FIELDS.get(name, name): value for name, value in row.items()}
-        return cls(**{"groupings": None, **fields})
-
-    def earlier_loads(self) -> NodeLoads | None:
-        """Return the loads of nodes by which the earlier release routed; None for this release."""
-        if self.groupings is not None:
-            return None
-        return node_loads(self.signals)
+        """Return the offset that `to_json` wrote."""
+        return cls(**{_FIELDS.get(name, name): value for name, value in row.items()})
 
     def next(self, inputs: "BatchInputs") -> "Offset":
         """Return the offset at the end of the next batch; this one if no batch is needed.
@@ -112,7 +102,6 @@ class Offset:
             clock_ms=max(inputs.now_ms, self.clock_ms),
             merge_pending=inputs.has_aggregators,
             has_backlog=inputs.has_backlog,
-            signals={},
             groupings={},
             restored=inputs.restored,
             delayed={str(stream): place for stream, place in inputs.queues.delayed.items()},
@@ -151,8 +140,3 @@ class BatchInputs:
     queues: Queues = NO_QUEUES
     ladder: Mapping[str, Any] | None = None
     faults: Mapping[int, int] = field(default_factory=dict)
-
-
-def node_loads(signals: Mapping[str, tuple[int, float]]) -> NodeLoads:
-    """Return the loads of nodes from pairs of backlog and utilisation."""
-    return {int(node): NodeLoad(int(n), float(used)) for node, (n, used) in signals.items()}

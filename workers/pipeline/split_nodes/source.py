@@ -78,14 +78,13 @@ class SplitPartition(InputPartition):
     """The input of one split node in one batch, and the header for the nodes.
 
     `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
-    delayed streams. `states`: of key groupings; `earlier`: as of `KeyRouter`.
+    delayed streams. `states`: of key groupings.
     """
 
     header: BatchHeader
     start: str
     end: str
     states: StoredStates
-    earlier: NodeLoads | None = None
     skipped: bool = False
     starts: Mapping[int, str] = field(default_factory=dict)
     ends: Mapping[int, str] = field(default_factory=dict)
@@ -300,7 +299,7 @@ class LogReader(DataSourceStreamReader):
                     stop.restored != begin.restored, attempt, tuple(after), header_of(stop.ladder),
                     stop.faults,
                 ),
-                first, stop.position, stop.states, stop.earlier_loads(), skipped, before, after,
+                first, stop.position, stop.states, skipped, before, after,
             )
             for split in self._open_splits(stop.version)
         ]  # fmt: skip
@@ -367,7 +366,7 @@ class LogReader(DataSourceStreamReader):
             **({} if header.ladder is None else {"ladder": header.ladder[:2]}),
         }
         probe_first = header.attempt > attempts.FAILURES
-        router = KeyRouter(table, partition.states, partition.earlier)
+        router = KeyRouter(table, partition.states)
         result = dispatch(
             entries, table, header.nodes, source, router, KeySampler.of(header, table),
             LadderDrops.of(header.ladder, table.ladder), probe_first=probe_first,

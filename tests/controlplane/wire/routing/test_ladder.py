@@ -80,9 +80,3 @@ def test_ladder_is_armed_replaced_disarmed_and_reverted() -> None:
     assert (table.ladder, changed.ladder, disarmed.ladder) == (GIVEN, other, None)
     assert SetLadder().inverse(changed.draft()) == (SetLadder(other),)
     assert SetLadder(GIVEN).inverse(disarmed.draft()) == (SetLadder(),)
-
-
-def test_table_of_an_earlier_release_has_no_ladder() -> None:
-    row = json.loads(RoutingTable(3, node_count=1).to_json())
-    del row["ladder"]
-    assert RoutingTable.from_json(json.dumps(row)) == RoutingTable(3, node_count=1)

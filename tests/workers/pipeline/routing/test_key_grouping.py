@@ -7,7 +7,6 @@ from algorithms.errors import BadParameters, UnknownGrouping
 from algorithms.partitioning.catalog import GROUPINGS, grouping_text
 from controlplane.wire.query import Window
 from workers.pipeline.routing.key_grouping import (
-    EARLIER_PARTIAL_KEY,
     PLAIN,
     key_grouping_of,
     tasks_by_key,
@@ -22,11 +21,6 @@ def test_plain_key_grouping_is_the_hash_modulo_the_tasks() -> None:
     for text in ("", '{"kind": "hash"}', '{"grouping": "key"}'):
         assert key_grouping_of(text) is PLAIN
     assert PLAIN.by_key
-
-
-def test_texts_of_the_earlier_release_have_their_present_names() -> None:
-    assert key_grouping_of('{"kind": "two_choices"}').text == EARLIER_PARTIAL_KEY
-    assert key_grouping_of(grouping_text("partial_key")).text == EARLIER_PARTIAL_KEY
 
 
 @pytest.mark.parametrize("name", [name for name in GROUPINGS if name != "key"])

@@ -19,7 +19,7 @@ from tests.workers.pipeline.split_nodes.test_grouping_states import (
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed
 from workers.pipeline.routing.key_grouping import NodeLoad, tasks_by_key
 from workers.pipeline.split_nodes.dispatch import dispatch
-from workers.pipeline.split_nodes.key_routing import KeyRouter, earlier_tasks
+from workers.pipeline.split_nodes.key_routing import KeyRouter
 
 HASHES = np.random.default_rng(3).integers(0, 2**63, 2_000).astype(np.uint64)
 HOT = np.where(np.arange(2_000) % 10 == 0, HASHES, HASHES[0])
@@ -95,22 +95,6 @@ def test_a_grouping_that_cannot_route_sends_all_records_to_task_0() -> None:
     assert [len(item["task of 7"]) for item in extras] == [40, 40]
     assert not any(item["task of 7"].any() for item in extras)
     assert extras[0]["task of 8"].any()
-
-
-def test_a_batch_of_the_earlier_release_is_routed_as_it_was() -> None:
-    """A plain loop over the two choices of each key, by what waits at the tasks' nodes."""
-    table = table_of(query(7, json.dumps({"kind": "two_choices"})))
-    loads = {0: NodeLoad(41, 1.0), 1: NodeLoad(7, 0.5)}
-    tasks = KeyRouter(table, {}, loads).tasks_of(keyed(table), HOT, TIMES)
-    sent, expected = [20.5, 20.5, 7.0], []
-    for key in HOT.tolist():
-        other = (key ^ (key >> 29)) * 0xD6E8FEB86659FD93 & (2**64 - 1)
-        second = (key % 3 + 1 + (other ^ (other >> 32)) % 2) % 3
-        task = key % 3 if sent[key % 3] <= sent[second] else second
-        sent[task] += 1
-        expected.append(task)
-    assert tasks.tolist() == expected
-    assert (earlier_tasks(HOT, (0, 0, 1), loads) == tasks).all()
 
 
 @pytest.mark.parametrize("text", [PARTIAL, SHUFFLE, grouping_text("key", {"weighted": True})])

@@ -3,7 +3,6 @@
 import json
 
 from controlplane.wire.log.values import LogPosition
-from workers.pipeline.routing.key_grouping import NodeLoad
 from workers.pipeline.split_nodes.grouping_states import StoredState
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 from workers.pipeline.split_nodes.queues import Queues
@@ -24,7 +23,7 @@ def test_new_records_or_a_new_version_make_the_next_batch() -> None:
 
 
 def test_offset_comes_back_from_sparks_log() -> None:
-    """JSON in, JSON out; so does one that an older version wrote."""
+    """JSON in, JSON out."""
     stored = {"before": 2, "owes": True, "waits": True}
     row = {"batch": 4, "position": "1-0", "total": 5, "version": 3, **stored}
     restored = Offset.from_json(row)
@@ -36,18 +35,6 @@ def test_offset_comes_back_from_sparks_log() -> None:
     assert again == offset
     assert again.states == offset.states
     assert again.states[7].tasks == 3
-    assert again.earlier_loads() is None
-
-
-def test_an_offset_of_the_earlier_release_has_loads_instead_of_states() -> None:
-    """A batch that it began is routed as it would have been; the next one has states."""
-    old = {"batch": 4, "position": "100-0", "total": 50, "version": 3, "signals": {"1": (7, 0.5)}}
-    offset = Offset.from_json(old)
-    assert (offset.batch, offset.position, offset.states) == (4, "100-0", {})
-    assert offset.earlier_loads() == {1: NodeLoad(7, 0.5)}
-    following = offset.next(BatchInputs(FURTHER, 3, 1_000))
-    assert (following.earlier_loads(), following.states) == (None, {})
-    assert following.next(BatchInputs(FURTHER, 3, 1_000)) == following
 
 
 def test_state_that_was_handed_on_is_taken_in_by_the_very_next_batch() -> None:
