@@ -5,6 +5,7 @@ nothing here reads is rejected with its place.
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
@@ -252,7 +253,9 @@ def _negative(checker: Checker, node: exp.Expr) -> Expression:
     inner = checker.expression(this)
     if isinstance(inner, Literal) and inner.kind in NUMBERS and inner.value != -(2**63):
         assert isinstance(inner.value, int | float | Decimal)
-        return Literal(-inner.value, inner.kind)
+        # The minus of Decimal rounds to the context's digits.
+        negate = Decimal.copy_negate if isinstance(inner.value, Decimal) else operator.neg
+        return Literal(negate(inner.value), inner.kind)
     return checker.typed("negative", node, [inner])
 
 
