@@ -85,16 +85,19 @@ def require_all_in_tree(text: str) -> None:
     tokens = _Dialect().tokenize(text)
     if tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
-    before = "("
+    before, is_typed = "(", False
     for token in tokens:
         word = text[token.start : token.end + 1].upper()
         fraction = token.token_type is TokenType.NUMBER and before == "."
         known = token.start in nodes or word in _STRUCTURE or token.token_type.name in CASTS
-        # sqlglot skips a comma without a value on one side.
+        # sqlglot skips a comma without a value on one side, and of `date '2024-01-31'::text` it
+        # casts the text first.
         missing = (word == "," and before in _OPENS) or (before == "," and word in _CLOSES)
-        if missing or not (known or fraction):
+        if missing or (is_typed and word == "::") or not (known or fraction):
             why = f"{word.lower()!r} is not expected here"
             raise BadExpression(text, why, token.start, token.end + 1)
+        follows_type = before in (")", "ZONE") or before not in _STRUCTURE
+        is_typed = follows_type and token.token_type is TokenType.STRING
         before = word
 
 

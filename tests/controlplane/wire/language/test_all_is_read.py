@@ -138,6 +138,9 @@ def test_a_node_that_no_reader_reads_is_rejected(text: str) -> None:
         ("interval '1 day'", None),
         ("t at time zone 'UTC'", None),
         ("i; i", None),
+        ("decimal '0.5'::float", "::"),
+        ("decimal(38, 9) '0.5'::float", "::"),
+        ("timestamp with time zone '2024-01-31'::date", "::"),
     ],
 )
 def test_what_sqlglot_drops_or_marks_is_rejected_with_its_place(

@@ -69,7 +69,7 @@ def _each_rounded(kernel: Callable[[Value, int], Value], values: Value, digits: 
     places = pc.max_element_wise(
         pc.min_element_wise(digits, _FINEST, skip_nulls=False), -_FINEST, skip_nulls=False
     )
-    result = kernel(pc.if_else(pc.is_valid(places), values, None), 0)
+    result = pa.nulls(len(values), FLOAT if is_float(values) else DECIMAL)
     for item in pc.unique(places.drop_null()).to_pylist():
         selected = pc.fill_null(pc.equal(places, item), fill_value=False)
         taken = kernel(pc.if_else(selected, values, None), item)
