@@ -50,6 +50,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/workers/pipeline/test_ladder_kill.py tests/workers/attach/test_real_job.py \
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
+	tests/workers/pipeline/engine/differential/test_every_expression.py \
 	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \
 	tests/end_to_end/test_losses.py tests/end_to_end/test_causes.py tests/end_to_end/test_overload.py \
 	tests/end_to_end/test_first_cluster.py tests/controlplane/executions/test_overtaken.py \

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import ANY
-from controlplane.wire.language.parse import Checker, tree_of
+from controlplane.wire.language.parse import Checker, read_text
 from controlplane.wire.language.registered import accepted_kinds, registered_aggregate
-from controlplane.wire.language.tree import NUMBERS, Expression, Kind
+from controlplane.wire.language.tree import NUMBERS, Expression, Kind, Literal
 
 MOST_OF_TOP: Final = 1_000
 
@@ -111,12 +111,13 @@ _KNOWN: Final = ", ".join(AGGREGATES)
 
 def parse_aggregate(text: str, columns: Mapping[str, Kind]) -> Aggregate:
     """Return the aggregate that a text is over these columns. Raises `BadExpression`."""
-    node = tree_of(text)
-    checker = Checker(text, columns)
+    return read_text(text, columns, _aggregate)
+
+
+def _aggregate(checker: Checker, node: exp.Expr) -> Aggregate:
     if not isinstance(node, exp.Anonymous):
         raise checker.bad(node, f"must be an aggregate of an expression: {_KNOWN}")
-    name = str(node.this).lower()
-    arguments = _arguments(name, node)
+    name, arguments = _called(checker, node)
     function = _function(name, checker, node)
     argument = checker.expression(arguments[0]) if arguments else None
     if argument is None and name != "count":
@@ -138,12 +139,13 @@ def _gives(name: str, argument: Expression | None, function: Function) -> Kind:
     return function.gives or argument.kind
 
 
-def _arguments(name: str, node: exp.Anonymous) -> list[exp.Expr]:
-    """Return the arguments; `count(*)` counts records, `count(distinct x)` is a function."""
-    result: list[exp.Expr] = list(node.expressions)
-    if name == "count" and len(result) == 1 and isinstance(result[0], exp.Star):
-        return []
-    return result
+def _called(checker: Checker, node: exp.Anonymous) -> tuple[str, list[exp.Expr]]:
+    """Return name and arguments; `count(*)` counts records."""
+    called, given = checker.arguments(node, "this", "expressions")
+    name, arguments = str(called).lower(), given or []
+    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        return name, checker.arguments(arguments[0])
+    return name, arguments
 
 
 def _function(name: str, checker: Checker, node: exp.Expr) -> Function:
@@ -174,11 +176,15 @@ def _setting(
     if len(more) != 1:
         raise checker.bad(node, f"{name} takes an expression and {label}")
     value = more[0]
-    is_number = isinstance(value, exp.Literal) and not value.args["is_string"]
-    number = float(value.name) if is_number else None
-    if number is None or not least <= number <= most or (least >= 1 and number % 1):
+    constant = checker.expression(value) if isinstance(value, exp.Literal) else None
+    number = constant.value if isinstance(constant, Literal) else None
+    if (
+        not isinstance(number, int | float)
+        or not least <= number <= most
+        or (least >= 1 and number % 1)
+    ):
         raise checker.bad(value, f"{label} must be a constant from {least:g} to {most:g}")
-    return number
+    return float(number)
 
 
 def _kept(name: str, argument: Expression | None) -> Kept:

@@ -1,20 +1,26 @@
 """Text to expression: parsed by sqlglot, then checked and typed node by node.
 
-The text is never executed; a part that is not in the tables below is rejected with its place.
+The text is never executed. Each node of its tree, each argument of a node and each token that
+nothing here reads is rejected with its place.
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from sqlglot import ErrorLevel, exp, parse_one
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ParseError, TokenError
+from sqlglot import exp
 
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
+from controlplane.wire.language.grammar import (
+    CASTS,
+    TOO_DEEP,
+    require_all_in_tree,
+    tree_of,
+    with_advice,
+)
 from controlplane.wire.language.registered import names, registered
 from controlplane.wire.language.tree import (
     NUMBERS,
@@ -26,96 +32,39 @@ from controlplane.wire.language.tree import (
     literal_of,
 )
 
-LONGEST: Final = 4_000
 # Readers of expressions are recursive; brackets alone are no level.
 DEEPEST: Final = 100
-_TOO_DEEP: Final = "is nested too deeply"
 
 _BINARY: Final[Mapping[type[exp.Expr], str]] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-    exp.And: "and", exp.Or: "or", exp.Like: "like",
+    exp.And: "and", exp.Or: "or", exp.Pow: "power", exp.DPipe: "concat",
 }  # fmt: skip
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "in")
-_CASTS: Final = {
-    "INT": ("to int", Kind.INT), "BIGINT": ("to int", Kind.INT),
-    "DOUBLE": ("to float", Kind.FLOAT), "FLOAT": ("to float", Kind.FLOAT),
-    "DECIMAL": ("to decimal", Kind.DECIMAL),
-    "TEXT": ("to text", Kind.TEXT), "VARCHAR": ("to text", Kind.TEXT),
-    "DATE": ("to date", Kind.DATE),
-    "TIMESTAMP": ("to time", Kind.TIME), "TIMESTAMPTZ": ("to time", Kind.TIME),
-    "TIMESTAMPNTZ": ("to time", Kind.TIME),
-}  # fmt: skip
-# Precision and scale of a decimal: none, the only ones, and sqlglot's default.
-_DECIMALS: Final[tuple[list[str], ...]] = ([], ["38", "9"], ["18", "3"])
-_CALLED: Final[Mapping[type[exp.Expr], str]] = {
-    exp.Pow: "power",
-    exp.DPipe: "concat",
-    exp.Concat: "concat",
-}
+# Precision and scale of a decimal: none, or the only ones.
+_DECIMALS: Final[tuple[list[str], ...]] = ([], ["38", "9"])
 
-
-class _Dialect(DuckDB):
-    """DuckDB's grammar with all calls alike: the tables of this package have the functions."""
-
-    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
-        """Keeps the grammar of CASE and CAST; all others are calls by name."""
-
-        FUNCTIONS: Mapping[str, Any] = {}
-        NO_PAREN_FUNCTIONS: Mapping[Any, Any] = {}
-        NO_PAREN_FUNCTION_PARSERS = {"CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
-        FUNCTION_PARSERS = {"CAST": DuckDB.Parser.FUNCTION_PARSERS["CAST"]}
+T = TypeVar("T")
 
 
 def parsed(text: str, columns: Mapping[str, Kind]) -> Expression:
     """Return the expression that a text is over these columns. Raises `BadExpression`."""
-    return Checker(text, columns).expression(tree_of(text))
+    return read_text(text, columns, Checker.expression)
 
 
-@lru_cache(maxsize=4096)
-def tree_of(text: str) -> exp.Expr:
-    """Return sqlglot's tree of a text, which is shared. Raises `BadExpression`.
-
-    Parsing takes most of the check of a query, and queries of one bulk share their texts.
-    """
-    if len(text) > LONGEST:
-        raise BadExpression(text, f"has {len(text):,} characters, {LONGEST:,} are allowed", LONGEST)
-    if not text.strip():
-        raise BadExpression(text, "is empty")
+def read_text(
+    text: str, columns: Mapping[str, Kind], read: "Callable[[Checker, exp.Expr], T]"
+) -> T:
+    """Return what `read` makes of all of a text's tree. Raises `BadExpression`."""
     try:
-        tree: exp.Expr = parse_one(text, dialect=_Dialect, error_level=ErrorLevel.RAISE)
-    except ParseError as error:
-        raise _misread(text, error) from None
-    except TokenError:
-        raise BadExpression(text, "ends within a text or comment", 0) from None
-    except RecursionError:
-        raise BadExpression(text, _TOO_DEEP, _innermost(text)) from None
-    return tree
-
-
-def _innermost(text: str) -> int:
-    """Return where the innermost bracket opens, 0 without one."""
-    depth = deepest = result = 0
-    for index, sign in enumerate(text):
-        depth += (sign == "(") - (sign == ")")
-        if depth > deepest:
-            deepest, result = depth, index
+        tree = tree_of(text)
+        checker = Checker(text, columns)
+        result = read(checker, tree)
+        checker.require_all_read(tree)
+        require_all_in_tree(text)
+    except BadExpression as error:
+        raise with_advice(error, columns) from None
     return result
-
-
-def _misread(text: str, error: ParseError) -> BadExpression:
-    if not error.errors:
-        return BadExpression(text, "is not an expression")
-    first = error.errors[0]
-    line, column, word = int(first["line"]), int(first["col"]), str(first["highlight"])
-    lines = text.split("\n")
-    end = sum(len(item) + 1 for item in lines[: line - 1]) + column
-    why = (
-        "something is missing here"
-        if first["description"].startswith("Required")
-        else (f"{word!r} is not expected here")
-    )
-    return BadExpression(text, why, end - len(word), end)
 
 
 class Checker:
@@ -125,37 +74,51 @@ class Checker:
         self.text = text
         self.columns = columns
         self._depth = 0
+        self._all_read: set[int] = set()
 
     def expression(self, node: exp.Expr) -> Expression:
         """Return the expression of a node. Raises `BadExpression` if the node is not supported."""
         while isinstance(node, exp.Paren):
-            node = node.this
+            (node,) = self.arguments(node, "this")
         if self._depth == DEEPEST:
-            raise self.bad(node, _TOO_DEEP)
+            raise self.bad(node, TOO_DEEP)
         self._depth += 1
         try:
             return self._read(node)
         except RecursionError:
             # The stack is nearly full: reported at the first level with enough room.
-            raise self.bad(node, _TOO_DEEP) from None
+            raise self.bad(node, TOO_DEEP) from None
         finally:
             self._depth -= 1
 
     def _read(self, node: exp.Expr) -> Expression:
-        if type(node) in _BINARY:
-            return self.call(_BINARY[type(node)], node, node.this, node.expression)
-        if type(node) in _CALLED:
-            operands = node.expressions or [node.this, node.expression]
-            return self.call(_CALLED[type(node)], node, *operands)
         reader = _READERS.get(type(node))
         if reader is None:
             raise self.bad(node, f"{_word(node)} is not part of the language")
         return reader(self, node)
 
+    def arguments(self, node: exp.Expr, *names: str) -> list[Any]:
+        """Return these arguments of a node, by which it is read. Raises `BadExpression` for others.
+
+        An argument that is not given is None or False.
+        """
+        for name, value in node.args.items():
+            if name not in names and value not in (None, False, []):
+                part = value[0] if isinstance(value, list) else value
+                why = f"{_word(node)} with {name.strip('_')} is not part of the language"
+                raise self.bad(part if isinstance(part, exp.Expr) else node, why)
+        self._all_read.add(id(node))
+        return [node.args.get(name) for name in names]
+
+    def require_all_read(self, tree: exp.Expr) -> None:
+        """Raise `BadExpression` if a node of the tree was not read."""
+        for node in tree.walk():
+            if id(node) not in self._all_read:
+                raise self.bad(node, f"{_word(node)} is not expected here")
+
     def call(self, name: str, node: exp.Expr, *arguments: Any) -> Expression:
         """Return a call of an operator or function, its arguments checked and fitted."""
-        given = [self.expression(argument) for argument in arguments]
-        return self.typed(name, node, given)
+        return self.typed(name, node, list(map(self.expression, arguments)))
 
     def typed(self, name: str, node: exp.Expr, given: list[Expression]) -> Call:
         """Return the call with its kind. Raises `BadExpression` if an argument does not fit."""
@@ -217,8 +180,24 @@ class Checker:
             raise self.bad(node, str(error)) from None
 
 
+def _binary(checker: Checker, node: exp.Expr) -> Expression:
+    return checker.call(_BINARY[type(node)], node, *checker.arguments(node, "this", "expression"))
+
+
+def _comparison(checker: Checker, node: exp.Expr) -> Expression:
+    if any(_READERS.get(type(side)) is _comparison for side in node.iter_expressions()):
+        raise checker.bad(node, "comparisons form no chain; connect them with and, or use brackets")
+    return _binary(checker, node)
+
+
+def _like(checker: Checker, node: exp.Expr) -> Expression:
+    this, pattern, negate = checker.arguments(node, "this", "expression", "negate")
+    result = checker.call("like", node, this, pattern)
+    return checker.typed("not", node, [result]) if negate else result
+
+
 def _column(checker: Checker, node: exp.Expr) -> Expression:
-    name = ".".join(part.name for part in parts_of(node))
+    name = ".".join(_names(checker, node))
     if name in checker.columns:
         return Column(name, checker.columns[name])
     if "." in name and not any("." in known for known in checker.columns):
@@ -226,11 +205,14 @@ def _column(checker: Checker, node: exp.Expr) -> Expression:
     raise checker.bad(node, no_column(name, checker.columns))
 
 
-def parts_of(node: exp.Expr) -> list[exp.Expr]:
-    """Return the names in a column's name from left to right: a side, a column, fields in it."""
-    if isinstance(node, exp.Dot):
-        return [*parts_of(node.this), *parts_of(node.expression)]
-    return list(node.parts) if isinstance(node, exp.Column) else [node]
+def _names(checker: Checker, node: exp.Expr) -> list[str]:
+    """Return the names in a column's name from left to right; quotes do not change a name."""
+    if isinstance(node, exp.Identifier):
+        return checker.arguments(node, "this", "quoted")[:1]
+    if not isinstance(node, exp.Column | exp.Dot):
+        raise checker.bad(node, f"{_word(node)} is no part of a column's name")
+    parts = checker.arguments(node, "catalog", "db", "table", "this", "expression")
+    return [name for part in parts if part is not None for name in _names(checker, part)]
 
 
 def no_column(name: str, columns: Iterable[str]) -> str:
@@ -243,9 +225,9 @@ def no_column(name: str, columns: Iterable[str]) -> str:
 
 
 def _literal(checker: Checker, node: exp.Expr) -> Expression:
-    if node.args["is_string"]:
-        return Literal(node.name, Kind.TEXT)
-    text = node.name
+    text, is_text = checker.arguments(node, "this", "is_string")
+    if is_text:
+        return Literal(text, Kind.TEXT)
     if any(mark in text for mark in ".eE"):
         return _float(checker, node)
     if not -(2**63) <= int(text) < 2**63:
@@ -264,53 +246,62 @@ def _float(checker: Checker, node: exp.Expr) -> Literal:
 
 
 def _negative(checker: Checker, node: exp.Expr) -> Expression:
-    if isinstance(node.this, exp.Literal) and node.this.name == str(2**63):
+    (this,) = checker.arguments(node, "this")
+    if this == exp.Literal.number(2**63):
+        checker.arguments(this, "this")
         return Literal(-(2**63), Kind.INT)
-    inner = checker.expression(node.this)
+    inner = checker.expression(this)
     if isinstance(inner, Literal) and inner.kind in NUMBERS and inner.value != -(2**63):
         assert isinstance(inner.value, int | float | Decimal)
-        return Literal(-inner.value, inner.kind)
+        # The minus of Decimal rounds to the context's digits.
+        negate = Decimal.copy_negate if isinstance(inner.value, Decimal) else operator.neg
+        return Literal(negate(inner.value), inner.kind)
     return checker.typed("negative", node, [inner])
 
 
 def _case(checker: Checker, node: exp.Expr) -> Expression:
+    this, branches, default = checker.arguments(node, "this", "ifs", "default")
     given: list[Expression] = []
-    for branch in node.args["ifs"]:
-        condition = checker.expression(branch.this)
-        if node.this is not None:
-            condition = checker.typed("=", branch, [checker.expression(node.this), condition])
-        given += [condition, checker.expression(branch.args["true"])]
-    default = node.args.get("default")
+    for branch in branches:
+        when, then = checker.arguments(branch, "this", "true")
+        condition = checker.expression(when)
+        if this is not None:
+            condition = checker.typed("=", branch, [checker.expression(this), condition])
+        given += [condition, checker.expression(then)]
     given.append(Literal(None, Kind.NULL) if default is None else checker.expression(default))
     return checker.typed("case", node, given)
 
 
 def _cast(checker: Checker, node: exp.Expr) -> Expression:
-    wanted = node.args["to"].this.name
-    if wanted not in _CASTS:
+    this, to = checker.arguments(node, "this", "to")
+    wanted = getattr(to.this, "name", str(to.this))
+    if wanted not in CASTS:
         there = "int, float, decimal, text, date or timestamp"
         raise checker.bad(node, f"casts go to {there}, not {wanted.lower()}")
-    name, kind = _CASTS[wanted]
+    name, kind = CASTS[wanted]
     if kind is Kind.DECIMAL:
-        _check_precision(checker, node)
-    inner = checker.expression(node.this)
+        _check_precision(checker, node, to)
+    else:
+        checker.arguments(to, "this")
+    inner = checker.expression(this)
     if isinstance(inner, Literal) and inner.kind is Kind.TEXT and kind is not Kind.TEXT:
         return checker.constant(inner, kind, node)
     return checker.typed(name, node, [inner])
 
 
-def _check_precision(checker: Checker, node: exp.Expr) -> None:
-    given = [expression.name for expression in node.args["to"].expressions]
-    if given not in _DECIMALS:
+def _check_precision(checker: Checker, node: exp.Expr, to: exp.Expr) -> None:
+    _, parameters = checker.arguments(to, "this", "expressions")
+    digits = [checker.arguments(parameter, "this")[0] for parameter in parameters or ()]
+    if [checker.arguments(item, "this")[0] for item in digits] not in _DECIMALS:
         raise checker.bad(node, "a decimal always has 38 digits, 9 of them after the point; "
                                 "round(x, 2) rounds it")  # fmt: skip
 
 
 def _in(checker: Checker, node: exp.Expr) -> Expression:
-    options = node.args.get("expressions")
-    if not options:
+    if not node.expressions:
         raise checker.bad(node, "in takes a list of constants")
-    result = checker.call("in", node, node.this, *options)
+    this, options = checker.arguments(node, "this", "expressions")
+    result = checker.call("in", node, this, *options)
     assert isinstance(result, Call)
     if not all(isinstance(argument, Literal) for argument in result.arguments[1:]):
         raise checker.bad(node, "in takes constants only")
@@ -318,40 +309,46 @@ def _in(checker: Checker, node: exp.Expr) -> Expression:
 
 
 def _between(checker: Checker, node: exp.Expr) -> Expression:
-    lower = checker.call(">=", node, node.this, node.args["low"])
-    upper = checker.call("<=", node, node.this, node.args["high"])
+    this, low, high = checker.arguments(node, "this", "low", "high")
+    lower, upper = checker.call(">=", node, this, low), checker.call("<=", node, this, high)
     return checker.typed("and", node, [lower, upper])
 
 
 def _is(checker: Checker, node: exp.Expr) -> Expression:
-    match node.expression:
-        case exp.Null():
-            return checker.call("is null", node, node.this)
-        case exp.Boolean():
-            wanted = bool(node.expression.this)
-            # Unknown is neither: it counts as the opposite.
-            other = Literal(not wanted, Kind.BOOL)
-            known = checker.typed("coalesce", node, [checker.expression(node.this), other])
-            return checker.typed("=", node, [known, Literal(wanted, Kind.BOOL)])
-    raise checker.bad(node, "is takes null, true or false")
+    this, what = checker.arguments(node, "this", "expression")
+    if not isinstance(what, exp.Null | exp.Boolean):
+        raise checker.bad(node, "is takes null, true or false")
+    value, wanted = checker.expression(this), checker.expression(what)
+    assert isinstance(wanted, Literal)
+    if wanted.value is None:
+        return checker.typed("is null", node, [value])
+    # Unknown is neither: it counts as the opposite.
+    known = checker.typed("coalesce", node, [value, Literal(not wanted.value, Kind.BOOL)])
+    return checker.typed("=", node, [known, wanted])
+
+
+def _call(checker: Checker, node: exp.Expr) -> Expression:
+    name, arguments = checker.arguments(node, "this", "expressions")
+    return checker.call(str(name).lower(), node, *arguments or ())
 
 
 _READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] = {
+    **dict.fromkeys(_BINARY, _binary),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _comparison),
+    exp.Like: _like,
     exp.Column: _column,
     exp.Dot: _column,
     exp.Literal: _literal,
-    exp.Boolean: lambda _, node: Literal(bool(node.this), Kind.BOOL),
-    exp.Null: lambda _, __: Literal(None, Kind.NULL),
+    exp.Boolean: lambda checker, node: Literal(*checker.arguments(node, "this"), Kind.BOOL),
+    exp.Null: lambda checker, node: Literal(*checker.arguments(node, "this"), Kind.NULL),
     exp.Neg: _negative,
-    exp.Not: lambda checker, node: checker.call("not", node, node.this),
+    exp.Not: lambda checker, node: checker.call("not", node, *checker.arguments(node, "this")),
     exp.Case: _case,
     exp.Cast: _cast,
     exp.In: _in,
     exp.Between: _between,
     exp.Is: _is,
-    exp.Anonymous: lambda checker, node: checker.call(
-        str(node.this).lower(), node, *node.expressions
-    ),
+    exp.Anonymous: _call,
 }
 
 
@@ -371,6 +368,10 @@ def _word(node: exp.Expr) -> str:
         exp.Star: "*",
         exp.Select: "a select",
         exp.Subquery: "a sub-query",
+        exp.DataType: "a type",
+        exp.Paren: "a bracket",
+        exp.Concat: "a text beside a text",
+        exp.Anonymous: "a call",
     }
     return words.get(type(node), type(node).__name__.lower())
 

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from controlplane.wire.language.parse import parts_of, tree_of
+from controlplane.wire.language.grammar import starts_of, tree_of
 
 # Expressions that need no brackets beside an operator.
 _WHOLE = (exp.Column, exp.Dot, exp.Anonymous, exp.Paren, exp.Literal)
@@ -15,7 +15,7 @@ def qualify_columns(text: str, side: str) -> str:
     """
     tree = tree_of(text)
     shown = text
-    starts = {parts_of(column)[0].meta["start"] for column in tree.find_all(exp.Column)}
+    starts = {min(starts_of(column)) for column in tree.find_all(exp.Column)}
     for start in sorted(starts, reverse=True):
         shown = f"{shown[:start]}{side}.{shown[start:]}"
     return shown if isinstance(tree, _WHOLE) else f"({shown})"

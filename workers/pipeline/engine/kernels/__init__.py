@@ -22,6 +22,8 @@ _LOGIC: Final[dict[str, Callable[..., Value]]] = {
     "not": lambda value: pc.invert(value.cast(pa.bool_())),
     "is null": pc.is_null,
 }
+# Arrow's texts are shorter, in characters.
+_LONGEST_TEXT: Final = 2**31
 _TIMES: Final[dict[str, Callable[..., Value]]] = {
     "epoch_ms": lambda value: value.cast(pa.int64()),
     "year": pc.year,
@@ -57,8 +59,8 @@ def _listed(value: Value, records: int) -> list[Any]:
 def _substring(value: Value, first: Value, length: Value | None = None) -> Value:
     given = (value, first) if length is None else (value, first, length)
     if all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in given[1:]):
-        begin = max(0, first.as_py() - 1)
-        stop = None if length is None else max(begin, begin + length.as_py())
+        begin = min(max(0, first.as_py() - 1), _LONGEST_TEXT)
+        stop = None if length is None else max(begin, begin + min(length.as_py(), _LONGEST_TEXT))
         return pc.utf8_slice_codeunits(value, begin, stop)
     records = next((len(argument) for argument in given if not isinstance(argument, pa.Scalar)), 1)
     rows = zip(*(_listed(item, records) for item in given), strict=True)

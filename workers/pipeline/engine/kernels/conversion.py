@@ -1,5 +1,7 @@
 """Casts, rounding of floats and decimals, and the hash of a value."""
 
+import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -20,6 +22,11 @@ from workers.pipeline.engine.kernels.types import (
 )
 
 _MOST_DIGITS: Final = 9
+# All decimals are 0 if they are rounded to so many digits; floats to fewer than -_FINEST.
+_COARSEST: Final = -30
+_FINEST: Final = 400
+# The largest power of 10 that is a float.
+_EXACT_POWER: Final = 22
 _TIME: Final = pa.timestamp("ms", tz="UTC")
 _DAY_MS: Final = 86_400_000
 
@@ -44,35 +51,53 @@ def to_whole(kernel: Kernel) -> Kernel:
 
 
 def _rounded(value: Value, digits: Value | None = None) -> Value:
-    if is_decimal(value):
-        return _rounded_decimal(value, digits)
-    numbers = as_float(value)
-    if digits is None:
-        return pc.round(numbers)
-    if isinstance(digits, pa.Scalar) and digits.is_valid:
-        return pc.round(numbers, ndigits=digits.as_py())
-    return pc.round_binary(numbers, digits.cast(pa.int32()))
-
-
-def _rounded_decimal(value: Value, digits: Value | None) -> Value:
+    if not is_decimal(value):
+        numbers = as_float(value)
+        return pc.round(numbers) if digits is None else _to_digits(_float_to, numbers, digits)
     wide = value.cast(pa.decimal256(50, _MOST_DIGITS))
-    if digits is None:
-        return pc.round(wide, round_mode="half_to_even").cast(DECIMAL)
+    return _to_digits(_decimal_to, wide, pa.scalar(0, INT) if digits is None else digits)
+
+
+def _to_digits(kernel: Callable[[Value, int], Value], value: Value, digits: Value) -> Value:
+    """Round by a kernel for a constant number of digits."""
     if isinstance(digits, pa.Scalar) and digits.is_valid:
-        places = min(digits.as_py(), _MOST_DIGITS)
-        return pc.round(wide, ndigits=places, round_mode="half_to_even").cast(DECIMAL)
-    return _each_rounded(wide, digits)
+        return on_arrays(lambda values: kernel(values, digits.as_py()))(value)
+    return on_arrays(lambda values, places: _each_rounded(kernel, values, places))(value, digits)
 
 
-@on_arrays
-def _each_rounded(wide: Value, digits: Value) -> Value:
-    places = pc.min_element_wise(digits, pa.scalar(_MOST_DIGITS, INT), skip_nulls=False)
-    result = pa.nulls(len(wide), DECIMAL)
+def _each_rounded(kernel: Callable[[Value, int], Value], values: Value, digits: Value) -> Value:
+    places = pc.max_element_wise(
+        pc.min_element_wise(digits, _FINEST, skip_nulls=False), -_FINEST, skip_nulls=False
+    )
+    result = pa.nulls(len(values), FLOAT if is_float(values) else DECIMAL)
     for item in pc.unique(places.drop_null()).to_pylist():
         selected = pc.fill_null(pc.equal(places, item), fill_value=False)
-        rounded = pc.round(wide, ndigits=item, round_mode="half_to_even").cast(DECIMAL)
-        result = pc.if_else(selected, rounded, result)
+        taken = kernel(pc.if_else(selected, values, None), item)
+        result = pc.if_else(selected, taken, result)
     return result
+
+
+def _float_to(numbers: Value, digits: int) -> Value:
+    if abs(digits) > _EXACT_POWER:
+        places = max(-_FINEST, min(digits, _FINEST))
+        return pa.array([_round_exactly(item, places) for item in numbers.to_pylist()], FLOAT)
+    # Arrow multiplies by the power: whole numbers stay as they are, and none becomes infinite.
+    whole = pc.greater_equal(pc.abs(numbers), 2.0**52 if digits >= 0 else math.inf)
+    return pc.if_else(whole, numbers, pc.round(pc.if_else(whole, 0.0, numbers), ndigits=digits))
+
+
+def _round_exactly(number: float | None, digits: int) -> float | None:
+    if number is None or not math.isfinite(number):
+        return number
+    try:
+        return round(number, digits)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _decimal_to(wide: Value, digits: int) -> Value:
+    places = max(_COARSEST, min(digits, _MOST_DIGITS))
+    return pc.round(wide, ndigits=places, round_mode="half_to_even").cast(DECIMAL)
 
 
 def _to_decimal(value: Value) -> Value:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -119,15 +120,8 @@ def in_kind(value: Value, kind: Kind) -> Value:
 
 
 def widened(kernel: Kernel) -> Kernel:
-    """Return a kernel that sees its arguments in one type, two by two."""
-
-    def call(first: Value, *others: Value) -> Value:
-        result = first
-        for other in others:
-            result = kernel(*group_alike(result, other))
-        return result
-
-    return call
+    """Return a kernel of two values as one of any number, which sees them in one type."""
+    return lambda *values: reduce(kernel, group_alike(*values))
 
 
 def plain_zeros(value: Value) -> Value:

@@ -4,7 +4,6 @@ import datetime as dt
 import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import duckdb
@@ -13,9 +12,10 @@ from duckdb.func import PythonUDFType
 
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.tree import Kind
-from tests.workers.pipeline.engine.differential.sql import FUNCTIONS, MACROS
+from tests.workers.pipeline.engine.differential.sql import FUNCTIONS, MACROS, WIDE
 from workers.pipeline.engine.evaluation.evaluator import as_kind
 
+_ARROW = {"DOUBLE": pa.float64(), "VARCHAR": pa.string()}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -25,18 +25,36 @@ def connection() -> duckdb.DuckDBPyConnection:
     # Of a statement with sixty random expressions, optimizing takes most of the time.
     found.execute("PRAGMA disable_optimizer")
     found.execute(MACROS)
-    for name, function in FUNCTIONS.items():
+    for name, (function, takes, gives) in FUNCTIONS.items():
         found.create_function(
-            name, partial(_each, function), ["DOUBLE", "DOUBLE"], "DOUBLE", type=PythonUDFType.ARROW
-        )
+            name, _on_columns(function, _ARROW[gives], len(takes)), takes, gives,
+            type=PythonUDFType.ARROW, null_handling="special",
+        )  # fmt: skip
     return found
 
 
-def _each(function: Callable[[float, float], float], left: Any, right: Any) -> Any:
-    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+def _on_columns(function: Callable[..., Any], gives: Any, count: int) -> Callable[..., Any]:
+    """Return a function of one or two values as one of columns; DuckDB counts the parameters."""
+
+    def each(*columns: Any) -> Any:
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        return pa.array([_computed(function, row) for row in rows], gives)
+
+    def of_one(only: Any) -> Any:
+        return each(only)
+
+    def of_two(left: Any, right: Any) -> Any:
+        return each(left, right)
+
+    return of_one if count == 1 else of_two
+
+
+def _computed(function: Callable[..., Any], row: tuple[Any, ...]) -> Any:
     # Within CASE, DuckDB calls a function for records that take another branch, too.
-    found = [None if x is None or not y else function(x, y) for x, y in pairs]
-    return pa.array(found, pa.float64())
+    try:
+        return None if None in row else function(*row)
+    except ZeroDivisionError:
+        return None
 
 
 def put_table(
@@ -64,7 +82,7 @@ def _loaded(column: Any, kind: Kind) -> Any:
     if kind is Kind.TIME:
         return found.cast(pa.timestamp("ms")).cast(pa.timestamp("us"))
     if kind is Kind.DECIMAL:
-        return pa.array([None if one is None else str(int(one.scaleb(9)))
+        return pa.array([None if one is None else str(int(one.scaleb(9, WIDE)))
                          for one in found.to_pylist()], pa.string())  # fmt: skip
     return found
 
@@ -77,7 +95,8 @@ def plain(value: Any, kind: Kind) -> Any:
         case Kind.FLOAT:
             return "NaN" if math.isnan(value) else float(value) + 0.0
         case Kind.DECIMAL:
-            return Decimal(value).scaleb(-9) if isinstance(value, int) else value.normalize() + 0
+            exact = Decimal(value).scaleb(-9, WIDE) if isinstance(value, int) else value
+            return WIDE.plus(exact.normalize(WIDE))
         case Kind.TIME if isinstance(value, dt.datetime):
             known = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
             return (known - _EPOCH) // dt.timedelta(milliseconds=1)

@@ -4,8 +4,10 @@ Decimals are whole numbers of 1e-9 there (HUGEINT), so that rounding is spelled 
 TIMESTAMP without a zone.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 from controlplane.wire.language.tree import (
@@ -19,7 +21,9 @@ from controlplane.wire.language.tree import (
 )
 
 UNIT: Final = 10**9
-MACROS: Final = f"""
+# Holds every decimal; the default context rounds to 28 digits.
+WIDE: Final = Context(prec=60)
+MACROS: Final = """
 CREATE MACRO differs(a, b) AS a % b <> 0 AND (a % b < 0) <> (b < 0);
 CREATE MACRO fdiv(a, b) AS a // b - CASE WHEN differs(a, b) THEN 1 ELSE 0 END;
 CREATE MACRO fmodulo(a, b) AS a % b + CASE WHEN differs(a, b) THEN b ELSE 0 END;
@@ -29,15 +33,84 @@ CREATE MACRO between_(low, x, high) AS
   CASE WHEN x < low THEN low WHEN x > high THEN high ELSE x END;
 CREATE MACRO fits(u) AS u::DECIMAL(38, 0)::HUGEINT;
 CREATE MACRO big(x) AS (x)::HUGEINT;
-CREATE MACRO quotient(a, b) AS CASE WHEN b = 0 THEN NULL WHEN b < 0
-  THEN fits(half_even(-a * {UNIT}::HUGEINT, -b)) ELSE fits(half_even(a * {UNIT}::HUGEINT, b)) END;
-CREATE MACRO rounded(u, n) AS fits(half_even(u, n) * n);
 CREATE MACRO whole(x) AS CASE WHEN isnan(x) THEN NULL ELSE x::BIGINT END;
 """
-# Floats divide as they do in Python; the remainder of DuckDB is not exact for large quotients.
-FUNCTIONS: Final[Mapping[str, Callable[[float, float], float]]] = {
-    "fdiv_down": lambda x, y: x // y,
-    "fmod_down": lambda x, y: x % y,
+
+
+def _half_even(number: int, unit: int) -> int:
+    """Return the number of units nearest to a number."""
+    whole, rest = divmod(number, unit)
+    return whole + (2 * rest > unit or (2 * rest == unit and whole % 2 == 1))
+
+
+def _over(left: int, right: int) -> int:
+    return _half_even(left * UNIT * (1 if right > 0 else -1), abs(right))
+
+
+def _round_decimal(units: str, digits: int) -> str:
+    unit = 10 ** (9 - max(-30, min(digits, 9)))
+    return str(_half_even(int(units), unit) * unit)
+
+
+def _round_float(number: float, digits: int) -> float:
+    """Round half to even; exactly where Arrow's power of 10 is no float."""
+    if not math.isfinite(number) or (digits >= 0 and abs(number) >= 2.0**52):
+        return number
+    if abs(digits) > 22:
+        try:
+            return round(number, max(-400, min(digits, 400)))
+        except OverflowError:
+            return math.copysign(math.inf, number)
+    power = 10.0 ** abs(digits)
+    scaled = number * power if digits >= 0 else number / power
+    whole = float(round(scaled))
+    if whole == scaled:
+        return number
+    return whole / power if digits >= 0 else whole * power
+
+
+def _float_text(number: float) -> str:
+    """Return the shortest digits, with an exponent from 1e10 on and below 1e-6."""
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    sign, digits, exponent = Decimal(repr(number + 0.0)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    power = len(digits) + exponent - 1
+    if number == 0 or -7 < power < 10:
+        return f"{Decimal((sign, digits, exponent)):f}"
+    rest = "".join(map(str, digits[1:]))
+    return f"{'-' * sign}{digits[0]}{'.' * bool(rest)}{rest}e{power:+d}".replace("e-0", "e-")
+
+
+def _decimal_text(units: str) -> str:
+    return f"{Decimal(units).scaleb(-9, WIDE).normalize(WIDE):f}" if int(units) else "0"
+
+
+def _units_of_float(number: float) -> str | None:
+    if not math.isfinite(number):
+        return None if math.isnan(number) else "inf"
+    return str(round(Fraction(number) * UNIT))
+
+
+def _of_units(compute: Callable[[int, int], int]) -> Callable[[str, str], str]:
+    return lambda left, right: str(compute(int(left), int(right)))
+
+
+_D, _T, _B = "DOUBLE", "VARCHAR", "BIGINT"
+# Floats divide as they do in Python: the remainder of DuckDB is not exact for large quotients.
+# Products of decimals are beyond HUGEINT. By name: function, arguments, result.
+FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Any], list[str], str]]] = {
+    "fdiv_down": (lambda x, y: x // y, [_D, _D], _D),
+    "fmod_down": (lambda x, y: x % y, [_D, _D], _D),
+    "round_float": (_round_float, [_D, _B], _D),
+    "round_decimal": (_round_decimal, [_T, _B], _T),
+    "decimal_times": (_of_units(lambda x, y: _half_even(x * y, UNIT)), [_T, _T], _T),
+    "decimal_over": (_of_units(_over), [_T, _T], _T),
+    "decimal_down": (_of_units(lambda x, y: x // y * UNIT), [_T, _T], _T),
+    "decimal_rest": (_of_units(lambda x, y: x % y), [_T, _T], _T),
+    "float_text": (_float_text, [_D], _T),
+    "decimal_text": (_decimal_text, [_T], _T),
+    "float_units": (_units_of_float, [_D], _T),
 }
 
 
@@ -59,10 +132,14 @@ def _literal(literal: Literal) -> str:
     if literal.kind is Kind.TEXT:
         return "'" + str(value).replace("'", "''") + "'"
     if literal.kind is Kind.DECIMAL:
-        value = int(Decimal(str(value)).scaleb(9))
+        value = int(Decimal(str(value)).scaleb(9, WIDE))
     return _CONSTANTS[literal.kind].format(value)
 
 
+_TYPES: Final = {
+    Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE", Kind.DECIMAL: "HUGEINT", Kind.BOOL: "BOOLEAN",
+    Kind.TEXT: "VARCHAR", Kind.TIME: "TIMESTAMP", Kind.DATE: "DATE",
+}  # fmt: skip
 _CONSTANTS: Final = {
     Kind.INT: "'{}'::BIGINT",
     Kind.FLOAT: "'{}'::DOUBLE",
@@ -79,9 +156,11 @@ def _as(expression: Expression, kind: Kind) -> str:
     if expression.kind is kind or expression.kind is Kind.NULL:
         return text
     if kind is Kind.DECIMAL:
+        if expression.kind is Kind.FLOAT:
+            return f"fits(float_units({text}))"
         return f"({text}::HUGEINT * {UNIT})"
     if expression.kind is Kind.DECIMAL:
-        return f"({text}::DOUBLE / {UNIT}.0::DOUBLE)"
+        return f"({text}::VARCHAR || 'e-9')::DOUBLE"
     return f"{text}::DOUBLE"
 
 
@@ -98,10 +177,20 @@ def _common(arguments: Any) -> Kind:
     return kinds.pop() if kinds else Kind.NULL
 
 
+# What may have a value although an argument is the bare word null.
+_OF_NULL: Final = ("and", "or", "is null", "in", "case", "coalesce", "greatest", "least", "nullif")
+
+
 def _call(call: Call) -> str:
+    if call.function not in _OF_NULL and any(one.kind is Kind.NULL for one in call.arguments):
+        return f"NULL::{_TYPES[call.kind]}"
     if call.function in _OPERATORS:
         return _arithmetic(call)
     if call.function in ("=", "<>", "<", "<=", ">", ">="):
+        if all(isinstance(one, Call) and one.function == "hash" for one in call.arguments):
+            # Equal values have equal hashes; of these, no others.
+            (left,), (right,) = (one.arguments for one in call.arguments)
+            call = Call(call.function, (left, right), call.kind)
         left, right = _alike(call)
         return f"{left} {call.function} {right}"
     if call.function in _WHOLE:
@@ -109,19 +198,23 @@ def _call(call: Call) -> str:
     return _PLAIN[call.function].format(*(sql_of(one) for one in call.arguments))
 
 
+def _decimals(name: str) -> str:
+    return f"fits(decimal_{name}({{0}}::VARCHAR, {{1}}::VARCHAR))"
+
+
 # By operator: of whole numbers, of floats, of decimals.
 _OPERATORS: Final = {
     "+": ("{0} + {1}", "{0} + {1}", "fits({0} + {1})"),
     "-": ("{0} - {1}", "{0} - {1}", "fits({0} - {1})"),
-    "*": ("{0} * {1}", "{0} * {1}", f"fits(half_even({{0}} * {{1}}, {UNIT}::HUGEINT))"),
+    "*": ("{0} * {1}", "{0} * {1}", _decimals("times")),
     "/": ("{0}::DOUBLE / nullif({1}, 0)::DOUBLE", "CASE WHEN {1} = 0 THEN NULL ELSE {0} / {1} END",
-          "quotient({0}, {1})"),
+          _decimals("over")),
     "//": ("fdiv(big({0}), big(nullif({1}, 0)))::BIGINT",
            "CASE WHEN {1} = 0 THEN NULL ELSE fdiv_down({0}, {1}) END",
-           f"fits(fdiv({{0}}, nullif({{1}}, 0)) * {UNIT})"),
+           _decimals("down")),
     "%": ("fmodulo(big({0}), big(nullif({1}, 0)))::BIGINT",
           "CASE WHEN {1} = 0 THEN NULL ELSE fmod_down({0}, {1}) END",
-          "fmodulo({0}, nullif({1}, 0))"),
+          _decimals("rest")),
 }  # fmt: skip
 
 
@@ -155,10 +248,25 @@ def _to_int(rounding: str) -> Callable[[Call], str]:
 
 def _round(call: Call) -> str:
     value, *digits = call.arguments
-    if value.kind is not Kind.DECIMAL:
-        return f"round_even({_as(value, Kind.FLOAT)}, 0)"
-    places = int(str(digits[0].value)) if digits and isinstance(digits[0], Literal) else 0
-    return f"rounded({sql_of(value)}, {10 ** (9 - places)}::HUGEINT)"
+    places = f"({sql_of(digits[0])})::BIGINT" if digits else "0::BIGINT"
+    if value.kind is Kind.DECIMAL:
+        return f"fits(round_decimal({sql_of(value)}::VARCHAR, {places}))"
+    if digits:
+        return f"round_float({_as(value, Kind.FLOAT)}, {places})"
+    return f"round_even({_as(value, Kind.FLOAT)}, 0)"
+
+
+def _to_text(call: Call) -> str:
+    (value,) = call.arguments
+    text = sql_of(value)
+    match value.kind:
+        case Kind.FLOAT:
+            return f"float_text({text})"
+        case Kind.DECIMAL:
+            return f"decimal_text({text}::VARCHAR)"
+        case Kind.TIME:
+            return f"strftime({text}, '%Y-%m-%d %H:%M:%S.%gZ')"
+    return f"{text}::VARCHAR"
 
 
 def _case(call: Call) -> str:
@@ -174,6 +282,8 @@ def _case(call: Call) -> str:
 def _coalesce(call: Call) -> str:
     # Written as CASE, which computes no branch that is not taken.
     values = _alike(call)
+    if len(values) == 1:
+        return values[0]
     whens = "".join(f" WHEN ({one}) IS NOT NULL THEN {one}" for one in values[:-1])
     return f"CASE{whens} ELSE {values[-1]} END"
 
@@ -237,16 +347,17 @@ _WHOLE: Final[dict[str, Callable[[Call], str]]] = {
     "ln": _floats("CASE WHEN {0} <= 0 THEN NULL ELSE ln({0}) END"),
     "exp": _floats("exp({0})"), "power": _floats("power({0}, {1})"),
     "isnan": _floats("isnan({0})"), "isfinite": _floats("isfinite({0})"),
-    "to float": _floats("{0}"), "substr": _substr,
+    "to float": _floats("{0}"), "to text": _to_text, "substr": _substr,
     "to decimal": lambda call: _as(call.arguments[0], Kind.DECIMAL),
 }  # fmt: skip
 _PLAIN: Final = {
-    "not": "NOT {0}", "is null": "{0} IS NULL", "like": "{0} LIKE {1}", "lower": "lower({0})",
+    "not": "NOT {0}", "is null": "{0} IS NULL", "like": "{0} LIKE {1} ESCAPE '\\'",
+    "lower": "lower({0})",
     "upper": "upper({0})", "length": "length({0})", "trim": "trim({0})",
     "starts_with": "starts_with({0}, {1})", "contains": "contains({0}, {1})",
     "epoch_ms": "epoch_ms({0})", "year": "year({0})", "month": "month({0})", "day": "day({0})",
     "hour": "hour({0})", "minute": "minute({0})", "second": "second({0})",
-    "day_of_week": "isodow({0})", "to text": "{0}::VARCHAR", "to time": "{0}::TIMESTAMP",
+    "day_of_week": "isodow({0})", "to time": "{0}::TIMESTAMP",
     "to date": "{0}::DATE",
 }  # fmt: skip
 

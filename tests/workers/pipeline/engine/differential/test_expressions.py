@@ -35,13 +35,13 @@ ELSEWHERE = {"hash", "ln", "exp"}
 FAILED = "does not fit"
 
 
-def evaluated(columns: dict[str, Any], expression: Expression) -> list[Any]:
+def evaluated(columns: dict[str, Any], expression: Expression, records: int = RECORDS) -> list[Any]:
     """Return the value for each record, `FAILED` where it does not fit."""
-    evaluator = Evaluator(columns, RECORDS)
+    evaluator = Evaluator(columns, records)
     try:
         return engine_values(evaluator.array(expression), expression.kind)
     except QueryFault:
-        return _halves(evaluator, expression, np.arange(RECORDS))
+        return _halves(evaluator, expression, np.arange(records))
 
 
 def _halves(evaluator: Evaluator, expression: Expression, rows: Any) -> list[Any]:

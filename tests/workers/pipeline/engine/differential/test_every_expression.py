@@ -1,0 +1,80 @@
+"""Every function, flag, kind and cast of the language on extreme values, against DuckDB.
+
+DuckDB reads and computes the text itself: an expression has its values, or is rejected with a
+place. WEIR_EXPRESSIONS is the number of expressions.
+"""
+
+import os
+import random
+from collections import Counter
+from typing import Any, Final
+
+import duckdb
+import pytest
+
+from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
+from controlplane.wire.language.parse import parsed
+from controlplane.wire.language.tree import Expression, Kind
+from tests.support.examples import NIGHTLY
+from tests.workers.pipeline.engine.differential import declared
+from tests.workers.pipeline.engine.differential.declared import COLUMNS, Draw
+from tests.workers.pipeline.engine.differential.duck import put_table, same
+from tests.workers.pipeline.engine.differential.reading import Reader
+from tests.workers.pipeline.engine.differential.test_expressions import (
+    FAILED,
+    evaluated,
+    expected,
+    functions_of,
+)
+
+EXPRESSIONS: Final = int(os.environ.get("WEIR_EXPRESSIONS", "5000" if NIGHTLY else "200"))
+EACH: Final = 50
+
+
+def accepted(text: str) -> Expression | None:
+    """Return the expression, None for one that the language rejects with a place."""
+    try:
+        return parsed(text, COLUMNS)
+    except BadExpression as refusal:
+        error = refusal
+    assert error.why, text
+    assert 0 <= error.start < error.end <= len(text), (text, error)
+    return None
+
+
+def difference(found: list[Any], wanted: list[Any]) -> Any:
+    """Return the first record with different values: its number and both; None without one."""
+    for at, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        if not (other is None if one == FAILED else same(one, other)):
+            return at, one, other
+    return None
+
+
+@pytest.mark.parametrize("seed", range(EXPRESSIONS // EACH))
+def test_every_expression_is_what_duckdb_says_or_rejected(
+    seed: int, client: duckdb.DuckDBPyConnection
+) -> None:
+    rng = random.Random(seed)
+    columns, draw = declared.columns_of(rng), Draw(rng)
+    put_table(client, "records", columns, COLUMNS)
+    reader, seen = Reader(client, COLUMNS), Counter[str]()
+    for text in (draw.expression() for _ in range(EACH)):
+        mine = accepted(text)
+        if mine is None or mine.kind is Kind.NULL:
+            seen["rejected"] += 1
+            continue
+        theirs = reader.expression(text)
+        assert theirs.kind is mine.kind, text
+        (wanted,) = expected(client, [theirs])
+        assert wanted is not None, text
+        found = evaluated(columns, mine, declared.RECORDS)
+        assert difference(found, wanted) is None, (text, difference(found, wanted))
+        seen["equal"] += 1
+    assert seen["equal"] >= EACH / 2
+
+
+def test_every_function_is_drawn() -> None:
+    draw = Draw(random.Random(0))
+    trees = filter(None, (accepted(draw.expression()) for _ in range(1_000)))
+    assert set[str]().union(*map(functions_of, trees)) == {*OPERATORS, *FUNCTIONS}
