@@ -24,6 +24,7 @@ from controlplane.wire.aggregates.layout import (
     layout_of,
     stored_type,
 )
+from controlplane.wire.aggregates.sampling import sample_cells
 from controlplane.wire.aggregates.sketches import (
     HASH,
     QUANTILE,
@@ -36,7 +37,7 @@ from controlplane.wire.aggregates.state_schema import CELL
 from controlplane.wire.language.aggregates import Merge, Slot
 from controlplane.wire.language.tree import Expression, Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.aggregation.selection import select_records
+from workers.pipeline.engine.aggregation.selection import kept_probabilities, select_records
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Intake
 from workers.pipeline.engine.evaluation.evaluator import Evaluator, Rows
@@ -280,9 +281,15 @@ def panes_of(
     names = [*_PLACE, *(["task"] if intake.column else []), *layout.schema.key_names]
     result = aggregate_slots(inputs.table, names, layout)
     sketches = [_taken(value, inputs, inputs.table.select(names)) for value in layout.sketches]
+    cells = [_cells([item for item in sketches if not is_user_aggregate(item.sketch)])]
+    chance = kept_probabilities(records, intake)
+    if chance is not None:
+        places = inputs.table.select(names)
+        cells.append(sample_cells(places, chance if kept is None else chance[kept]))
+    cells = [table for table in cells if table is not None]
     return Panes(
         result.cast(_schema(layout, intake.column)),
-        _cells([item for item in sketches if not is_user_aggregate(item.sketch)]),
+        pa.concat_tables(cells) if cells else None,
         _blobs([sketch for sketch in sketches if is_user_aggregate(sketch.sketch)]),
         late,
         dropped,
