@@ -114,6 +114,8 @@ class _Known:
             variance = known["stddev"] * known["stddev"]
         if count is None and mean:
             count = round(total / mean)
+        if count == 1:
+            return total * total
         if count and variance is not None:
             return max(0.0, (count - 1) * variance + total * total / count)
         return self._bound(total, records if count is None else count)

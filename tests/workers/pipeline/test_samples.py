@@ -200,9 +200,7 @@ def test_windows_that_are_not_dropped_are_exact(counted: Counted) -> None:
     assert counted.dropped(FIRST) == 40 * (10 - len(windows))
 
 
-@pytest.mark.parametrize(
-    "rule", [DropRule(((ALWAYS, 0.5),), 3, 5_000, 5_000), DropRule.of(1.0)]
-)
+@pytest.mark.parametrize("rule", [DropRule(((ALWAYS, 0.5),), 3, 5_000, 5_000), DropRule.of(1.0)])
 def test_records_without_a_chance_are_counted(counted: Counted, rule: DropRule) -> None:
     """Dropped windows of another length, and rules that drop every record."""
     for second in range(20):
@@ -235,7 +233,9 @@ def test_samples_hold_while_a_ladder_rises_and_falls(counted: Counted, edge: int
     assert counted.dropped(edge) == dropped > 0
     samples, windows = counted.samples(FIRST), counted.windows(FIRST)
     assert samples[0] is None, "before the overload"
-    assert min(values["records"] / counted.records[start] for start, values in windows.items()) < 0.8
+    assert (
+        min(values["records"] / counted.records[start] for start, values in windows.items()) < 0.8
+    )
     for start, sampled in samples.items():
         missing = counted.records[start] - windows[start]["records"]
         expected = 0.0 if sampled is None else sampled.missing
