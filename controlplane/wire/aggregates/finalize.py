@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.aggregates.grouping import merge_rows
-from controlplane.wire.aggregates.layout import Layout, layout_of
+from controlplane.wire.aggregates.layout import Layout, exact_spread, layout_of
 from controlplane.wire.aggregates.sampling import SAMPLE, Sampled, sampled_of
 from controlplane.wire.aggregates.sketches import (
     Cell,
@@ -168,7 +168,8 @@ def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
         case "mean":
             return _mean(slots[0], _total(slots[1], kind))
         case "variance" | "stddev" as function:
-            return _variance(slots[0], slots[3], root=function == "stddev")
+            variance = _variance(kind, *slots)
+            return variance if variance is None or function == "variance" else math.sqrt(variance)
     raise LookupError(f"there is no aggregate {aggregate.function}")
 
 
@@ -191,10 +192,13 @@ def _mean(count: int, total: float | Decimal | None) -> float | Decimal | None:
         return (total / count).quantize(_UNIT, ROUND_HALF_EVEN)
 
 
-def _variance(count: int, spread: float | None, *, root: bool) -> float | None:
-    if count < 2 or spread is None:  # noqa: PLR2004 - of a sample
+def _variance(kind: Kind, count: int, *moments: Any) -> float | None:
+    if count < 2:  # noqa: PLR2004 - of a sample
         return None
-    return math.sqrt(spread / (count - 1)) if root else spread / (count - 1)
+    if kind is Kind.FLOAT:
+        _, _, spread, error = moments
+        return float((spread + error) / (count - 1))
+    return float(exact_spread(kind, count, *moments) / (count - 1))
 
 
 def _plain(value: Any, kind: Kind) -> Any:

@@ -168,7 +168,6 @@ def test_intervals_have_the_truth_in_95_of_100_cases(
     world = World(operator, sf, redis_url)
     outcomes = [case for number in range(HISTORIES) for case in cases(world, number)]
     covered, count = sum(inside for inside, _ in outcomes), len(outcomes)
-    print(f"{covered} of {count}")
     assert all(is_wide for _, is_wide in outcomes)
     assert count > 5 * HISTORIES
     # By day so few that chance alone is wider: 4 standard deviations of 95 in 100.
