@@ -16,6 +16,9 @@ from controlplane.wire.query import Computation
 
 # Of the normal distribution: 95 % of it are within so many standard deviations of the mean.
 _Z: Final = 1.959964
+# How far Student's distribution with d degrees of freedom goes beyond it: the sum of the first over
+# d, the second over d ** 2, and so on (Abramowitz and Stegun, 26.7.5).
+_STUDENT: Final = (2.3722, 2.8225, 2.5558, 1.5896)
 
 
 class Estimate(NamedTuple):
@@ -56,6 +59,11 @@ def scaled_count(count: float, sampled: Sampled) -> Estimate:
     within 1.96 standard deviations of N p. For large counts of records of one chance p it is
     count / p +- 1.96 sqrt(count (1 - p)) / p. It always contains the estimate.
     """
+    return Estimate(*_scaled(count, sampled))
+
+
+def _scaled(count: float, sampled: Sampled) -> tuple[float, float, float]:
+    """Return the estimate of a count and the ends of its interval."""
     part, missing = count / sampled.records, count / sampled.records * sampled.missing
     # The variance of the missing number is this times the number: 1 / p for one chance.
     weight = part * sampled.variance / sampled.missing + (1 - part) * (
@@ -68,25 +76,27 @@ def scaled_count(count: float, sampled: Sampled) -> Estimate:
     # The product of both ends is the square of the estimate.
     low = (at_risk + missing) ** 2 / high if high else 0.0
     least, most = min(missing, max(0.0, low - at_risk)), max(missing, high - at_risk)
-    return Estimate(count + missing, count + least, count + most)
+    return count + missing, count + least, count + most
 
 
 def scaled_sum(total: float, sampled: Sampled, squares: float | None) -> Estimate:
     """Return the estimate of a sum over all records; `squares`: the sum of squares of kept values.
 
-    The missing records have the mean of the kept ones. Their number is uncertain by the variance of
-    the sample, and their values by that of the values: (1 - p) / p^2 times the sum of squares in
-    all, if rules kept all records with one chance p.
+    The missing records have the mean of the kept ones. The interval has the uncertainty of their
+    number, as `scaled_count`, and that of their values by Student's distribution, independent of
+    each other. It takes two kept records.
     """
-    records, missing = sampled.records, sampled.missing
-    mean, scale = total / records, 1 + missing / records
-    if squares is None:
-        return Estimate(total * scale)
-    spread = max(0.0, squares / records - mean * mean) * missing * scale
-    reach = _Z * math.sqrt(mean * mean * sampled.variance + spread)
-    if not math.isfinite(reach):
-        return Estimate(total * scale)
-    return Estimate(total * scale, total * scale - reach, total * scale + reach)
+    records, mean = sampled.records, total / sampled.records
+    count, low, high = _scaled(records, sampled)
+    value = mean * count
+    if squares is None or not math.isfinite(squares) or records == 1:
+        return Estimate(value)
+    variance = max(0.0, squares - total * mean) / (records - 1)
+    factor = _Z + sum(part / (records - 1) ** (n + 1) for n, part in enumerate(_STUDENT))
+    reach = factor * math.sqrt(variance * sampled.missing * count / records)
+    sides = sorted((mean * (low - count), mean * (high - count)))
+    least, most = value - math.hypot(sides[0], reach), value + math.hypot(sides[1], reach)
+    return Estimate(value, least, most) if math.isfinite(most - least) else Estimate(value)
 
 
 class _Known:

@@ -122,9 +122,7 @@ class AggregateSchema:
     def moments(self) -> list[Moments]:
         """Return the columns of the moments of each argument of floats that has them."""
         means = [index for index, (merge, _) in enumerate(self.slots) if merge is Merge.MEAN]
-        return [
-            (f"s{i - 1}", f"s{i}", f"s{i + 1}", f"s{i + 2}", f"s{i + 3}") for i in means
-        ]
+        return [(f"s{i - 1}", f"s{i}", f"s{i + 1}", f"s{i + 2}", f"s{i + 3}") for i in means]
 
     @property
     def fields(self) -> list[tuple[str, Any]]:

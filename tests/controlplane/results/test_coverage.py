@@ -26,6 +26,8 @@ from controlplane.wire.query_text import QueryText
 from tests.support.examples import NIGHTLY
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import REPORTS
+from workers.pipeline.engine.evaluation.drop_rules import sample_hashes
+from workers.pipeline.split_nodes import dispatch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 START: Final = datetime(2026, 5, 1, tzinfo=UTC)
@@ -138,7 +140,8 @@ def cases(world: World, number: int) -> Iterator[tuple[bool, bool]]:
     for query, some, (text, counts, is_keyed) in zip(world.queries, records, QUERIES, strict=True):
         earliest = start - timedelta(seconds=text.window_s)
         windows = [window for window in keyed_windows(world.cluster, query, 100)
-                   if window.start > earliest and window.estimates]  # fmt: skip
+                   if window.start > earliest and window.estimates
+                   and window.values["n"] > 1]  # fmt: skip
         if windows:
             window = windows[int(rng.integers(len(windows)))]
             first_s = (window.start - start).total_seconds()
@@ -151,7 +154,7 @@ def cases(world: World, number: int) -> Iterator[tuple[bool, bool]]:
 
 
 def check(window: KeyedWindow, own: Sequence[Report], name: str) -> tuple[bool, bool]:
-    """Return whether an estimate has the truth, and the fraction is below 1."""
+    """Return whether the interval of an estimate has the truth, and is wider than a number."""
     truth = len(own) if name == "n" else sum(row.speed for row in own)
     _, low, high = window.estimates[name]
     assert low is not None
@@ -159,17 +162,29 @@ def check(window: KeyedWindow, own: Sequence[Report], name: str) -> tuple[bool, 
     return low <= truth <= high, low < high
 
 
+@pytest.fixture
+def same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number the blocks of the log in the place of their times, so that every run is the same."""
+    numbers: dict[str, int] = {}
+
+    def numbered(stream: int, position: str, records: int) -> Any:
+        number = numbers.setdefault(position, len(numbers))
+        return sample_hashes(stream, f"{number}-0", records)
+
+    monkeypatch.setattr(dispatch, "sample_hashes", numbered)
+
+
 def test_intervals_have_the_truth_in_95_of_100_cases(
     operator: Actor,
     sf: Cluster,
     redis_url: str,
-    record_property: Callable[[str, object], None],
+    same_samples: None,
 ) -> None:
     world = World(operator, sf, redis_url)
     outcomes = [case for number in range(HISTORIES) for case in cases(world, number)]
     covered, count = sum(inside for inside, _ in outcomes), len(outcomes)
     assert all(is_wide for _, is_wide in outcomes)
     assert count > 5 * HISTORIES
-    # By day so few that chance alone is wider: 4 standard deviations of 95 in 100.
-    reach = 0.02 if NIGHTLY else 4 * (0.95 * 0.05 / count) ** 0.5
-    assert 0.95 - reach <= covered / count <= min(0.95 + reach, 1 - 1 / count)
+    # By day there are few cases: 3 standard deviations of 95 in 100.
+    reach = 0.02 if NIGHTLY else 3 * (0.95 * 0.05 / count) ** 0.5
+    assert 0.95 - reach <= covered / count <= 0.95 + reach

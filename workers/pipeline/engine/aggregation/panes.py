@@ -192,17 +192,17 @@ def slot_input(evaluator: Evaluator, expression: Expression, slot: Slot) -> Any:
     if slot.of == "values":
         return value
     match slot.merge, expression.kind:
-        case (Merge.TOTAL | Merge.LINEAR), (Kind.INT | Kind.DECIMAL) as kind:
+        case ((Merge.TOTAL | Merge.LINEAR), (Kind.INT | Kind.DECIMAL) as kind):
             fits = evaluator.largest(expression) * len(value) < _MOST[kind]
             return value if fits else value.cast(stored_type(slot.merge, kind))
         case Merge.MAX, Kind.FLOAT if evaluator.has_nan(expression):
             # Arrow leaves NaN out of the largest.
             return pa.array(float_codes(value.fill_null(0.0).to_numpy()),
                             mask=np.asarray(value.is_null()))  # fmt: skip
-        case (Merge.SQUARES | Merge.SQUARES_HIGH), kind:
+        case ((Merge.SQUARES | Merge.SQUARES_HIGH), kind):
             squares, high = squares_of(value, kind, evaluator.largest(expression))
             return squares if slot.merge is Merge.SQUARES else high
-        case (Merge.MEAN | Merge.REST | Merge.SPREAD | Merge.ERROR), _:
+        case ((Merge.MEAN | Merge.REST | Merge.SPREAD | Merge.ERROR), _):
             return as_float(value)
     return value
 
@@ -217,7 +217,7 @@ def squares_of(value: Any, kind: Kind, largest: Any) -> tuple[Any, Any]:
         squares = pc.multiply(value, value)
         fits = largest * largest * len(value) < _MOST[kind]
         return squares if fits else squares.cast(_SQUARES[kind]), none
-    if kind is Kind.INT or int(largest) ** 2 * len(value) < HIGH // 10**_SQUARES[kind].scale // 2:
+    if kind is Kind.INT or int(largest) ** 2 * len(value) < HIGH // 10 ** _SQUARES[kind].scale // 2:
         # The product of two decimals has the digits of both and one more.
         wide = value.cast(pa.decimal256(37, value.type.scale if kind is Kind.DECIMAL else 0))
         return pc.multiply(wide, wide), none
