@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import pydantic_core
 
+from controlplane.wire.aggregates.sampling import Sampled
+
 
 @dataclass(frozen=True, slots=True)
 class Raised:
@@ -50,7 +52,8 @@ def _written(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():
-            return [_written(item) for item in value]
+            items = [_written(item) for item in value]
+            return {"sampled": items} if isinstance(value, Sampled) else items
         case Decimal():
             return {"decimal": str(value)}
         case datetime() | date():
@@ -70,10 +73,11 @@ def _read(value: Any) -> Any:
     return _READERS[kind](text)
 
 
-_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "decimal": Decimal,
     "date": date.fromisoformat,
     "time": datetime.fromisoformat,
     "bytes": base64.b64decode,
     "raised": Raised,
+    "sampled": lambda numbers: Sampled(*numbers),
 }

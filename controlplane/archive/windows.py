@@ -41,7 +41,8 @@ _END: Final = b"\xff" * (START_BYTES + 1)
 class Archived:
     """A window as the archive has it: key and values in the order of the query's own.
 
-    `final_at_ms`: when it became final, None if it did not.
+    After the values is the sample that drop rules took, if they did. `final_at_ms`: when it became
+    final, None if it did not.
     """
 
     place: bytes

@@ -38,7 +38,6 @@ from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
 from controlplane.models.shedding import (
     ArmedLadder,
-    CountedRange,
     DisarmedLadder,
     EdgePeriod,
     SheddingInterval,
@@ -61,7 +60,6 @@ __all__ = [
     "Cluster",
     "ClusterHealth",
     "Comparison",
-    "CountedRange",
     "Decision",
     "DeletedCluster",
     "Delivery",

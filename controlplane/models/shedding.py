@@ -106,11 +106,10 @@ class SheddingInterval(models.Model):
 
 
 class EdgePeriod(models.Model):
-    """The records of an edge in a period of event time, while drop rules may drop some of them.
+    """The records that an edge dropped in a period of event time.
 
     `query`, `window_ms`, `slide_ms`, `start_s` (s since the epoch), `seconds`: as in
-    controlplane.wire.drop_counts.DropCount. `arrived`: counted in rows of input edges without
-    windows. `counted_at`: when the row last changed.
+    controlplane.wire.drop_counts.DropCount. `counted_at`: when the row last changed.
     """
 
     stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="edge_periods")
@@ -119,7 +118,6 @@ class EdgePeriod(models.Model):
     slide_ms = models.PositiveBigIntegerField(default=0)
     start_s = models.BigIntegerField()
     seconds = models.PositiveIntegerField()
-    arrived = models.PositiveBigIntegerField(default=0)
     dropped = models.PositiveBigIntegerField(default=0)
     counted_at = models.DateTimeField()
 
@@ -142,22 +140,3 @@ class EdgePeriod(models.Model):
 
     def __str__(self) -> str:
         return f"{self.stream_id}>{self.query} {self.start_s} s"
-
-
-class CountedRange(models.Model):
-    """A range of event time in which the records of a stream are counted (`EdgePeriod`).
-
-    From `start_s` to `stop_s` (s since the epoch); `is_open`: batches still count. Records before
-    and after were not counted: no rule could drop them.
-    """
-
-    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="counted_ranges")
-    start_s = models.BigIntegerField()
-    stop_s = models.BigIntegerField()
-    is_open = models.BooleanField(default=True)
-
-    class Meta:
-        ordering = ["stream", "start_s", "id"]
-
-    def __str__(self) -> str:
-        return f"{self.stream_id} {self.start_s} to {self.stop_s} s"

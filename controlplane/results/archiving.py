@@ -366,4 +366,6 @@ def _archived(window: StoredWindow, final_at_ms: int | None) -> Archived:
     row = window.row
     values = [Raised(row.errors[name]) if name in row.errors else value
               for name, value in row.values.items()]  # fmt: skip
+    if row.sampled is not None:
+        values.append(row.sampled)
     return Archived(window.place, tuple(row.key.values()), values, row.batch, final_at_ms)

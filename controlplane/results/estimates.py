@@ -1,20 +1,24 @@
 """Estimates of counts and sums over all records of a window, from those that drop rules kept.
 
-Each record was kept with probability p, independently of the others. So a count n and a sum s of
-the kept records are those of all records times p in expectation, and n / p and s / p are unbiased.
+Each record was kept with a probability of its own, independently of the others. The sample of the
+window and key estimates how many records are missing (`wire.aggregates.sampling`), and the kept
+ones stand for them.
 """
 
 import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from controlplane.results.kept import Kept
+from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.language.aggregates import Aggregate
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
 
 # Of the normal distribution: 95 % of it are within so many standard deviations of the mean.
 _Z: Final = 1.959964
+# How far Student's distribution with d degrees of freedom goes beyond it: the sum of the first over
+# d, the second over d ** 2, and so on (Abramowitz and Stegun, 26.7.5).
+_STUDENT: Final = (2.3722, 2.8225, 2.5558, 1.5896)
 
 
 class Estimate(NamedTuple):
@@ -26,54 +30,73 @@ class Estimate(NamedTuple):
 
 
 def estimates_of(
-    computation: Computation, values: Mapping[str, Any], kept: Kept
+    computation: Computation, values: Mapping[str, Any], sampled: Sampled
 ) -> dict[str, Estimate]:
     """Return the estimates of the counts and sums of a window, by the names of the aggregates.
 
-    `values`: of all aggregates, as results have them. Empty if all records were kept or the
-    fraction is unknown, and for joins, whose pairs are not kept independently.
+    `values`: of all aggregates, as results have them.
     """
-    fraction = kept.fraction
-    if fraction is None or not 0 < fraction < 1 or computation.join is not None:
-        return {}
     aggregates = dict(computation.aggregates)
     result = {}
     for name, aggregate in aggregates.items():
         value = _number(values.get(name))
         if value is None or aggregate.function not in ("count", "sum"):
             continue
-        if not kept.is_random:
-            result[name] = Estimate(value / fraction)
-        elif aggregate.function == "count":
-            result[name] = scaled_count(value, fraction)
+        if aggregate.function == "count":
+            result[name] = scaled_count(value, sampled)
         else:
             known = _Known(aggregates, values, aggregate.argument)
-            result[name] = scaled_sum(value, fraction, known.sum_of_squares(value))
-    return result
+            squares = known.sum_of_squares(value, sampled.records)
+            result[name] = scaled_sum(value, sampled, squares)
+    return {name: estimate for name, estimate in result.items() if math.isfinite(estimate.value)}
 
 
-def scaled_count(count: float, fraction: float) -> Estimate:
-    """Return the estimate of the number of records of which `count` were kept.
+def scaled_count(count: float, sampled: Sampled) -> Estimate:
+    """Return the estimate of the number of records of which `count` are in a sample.
 
-    The interval is the score interval: of the numbers N for which `count` is within 1.96 standard
-    deviations of N p. For large counts it is count / p +- 1.96 sqrt(count (1 - p)) / p.
+    The interval is the score interval of the part of the records that rules could drop, all with
+    the chance that gives the variance of the sample: of the numbers N for which what was kept is
+    within 1.96 standard deviations of N p. For large counts of records of one chance p it is
+    count / p +- 1.96 sqrt(count (1 - p)) / p. It always contains the estimate.
     """
-    rest = 1 - fraction
-    middle = count / fraction + _Z**2 * rest / (2 * fraction)
-    reach = _Z / fraction * math.sqrt(count * rest + (_Z * rest / 2) ** 2)
-    return Estimate(count / fraction, max(count, middle - reach), middle + reach)
+    return Estimate(*_scaled(count, sampled))
 
 
-def scaled_sum(total: float, fraction: float, squares: float | None) -> Estimate:
+def _scaled(count: float, sampled: Sampled) -> tuple[float, float, float]:
+    """Return the estimate of a count and the ends of its interval."""
+    part, missing = count / sampled.records, count / sampled.records * sampled.missing
+    # The variance of the missing number is this times the number: 1 / p for one chance.
+    weight = part * sampled.variance / sampled.missing + (1 - part) * (
+        1 + sampled.missing / sampled.records
+    )
+    rest = weight - 1
+    at_risk = min(count, missing / rest) if rest > 0 else count
+    middle = at_risk + missing + _Z**2 * rest / 2
+    high = middle + _Z * math.sqrt((at_risk + missing) * rest + (_Z * rest / 2) ** 2)
+    # The product of both ends is the square of the estimate.
+    low = (at_risk + missing) ** 2 / high if high else 0.0
+    least, most = min(missing, max(0.0, low - at_risk)), max(missing, high - at_risk)
+    return count + missing, count + least, count + most
+
+
+def scaled_sum(total: float, sampled: Sampled, squares: float | None) -> Estimate:
     """Return the estimate of a sum over all records; `squares`: the sum of squares of kept values.
 
-    The variance of the estimate is (1 - p) / p times the sum of the squares of all values, which
-    is estimated by that of the kept ones over p.
+    The missing records have the mean of the kept ones. The interval has the uncertainty of their
+    number, as `scaled_count`, and that of their values by Student's distribution, independent of
+    each other. It takes two kept records.
     """
-    if squares is None:
-        return Estimate(total / fraction)
-    reach = _Z * math.sqrt((1 - fraction) * squares) / fraction
-    return Estimate(total / fraction, total / fraction - reach, total / fraction + reach)
+    records, mean = sampled.records, total / sampled.records
+    count, low, high = _scaled(records, sampled)
+    value = mean * count
+    if squares is None or not math.isfinite(squares) or records == 1:
+        return Estimate(value)
+    variance = max(0.0, squares - total * mean) / (records - 1)
+    factor = _Z + sum(part / (records - 1) ** (n + 1) for n, part in enumerate(_STUDENT))
+    reach = factor * math.sqrt(variance * sampled.missing * count / records)
+    sides = sorted((mean * (low - count), mean * (high - count)))
+    least, most = value - math.hypot(sides[0], reach), value + math.hypot(sides[1], reach)
+    return Estimate(value, least, most) if math.isfinite(most - least) else Estimate(value)
 
 
 class _Known:
@@ -92,22 +115,22 @@ class _Known:
                 continue
             if aggregate.argument == argument:
                 self._by_function[aggregate.function] = value
-            elif aggregate.argument is None:
-                self._by_function["records"] = value
 
-    def sum_of_squares(self, total: float) -> float | None:
+    def sum_of_squares(self, total: float, records: int) -> float | None:
         """Return the sum of the squares of the values, or a bound of it; None: neither is known."""
         known = self._by_function
         count, mean, variance = known.get("count"), known.get("mean"), known.get("variance")
         if variance is None and "stddev" in known:
-            variance = known["stddev"] ** 2
+            variance = known["stddev"] * known["stddev"]
         if count is None and mean:
             count = round(total / mean)
+        if count == 1:
+            return total * total
         if count and variance is not None:
-            return max(0.0, (count - 1) * variance + total**2 / count)
-        return self._bound(total, count)
+            return max(0.0, (count - 1) * variance + total * total / count)
+        return self._bound(total, records if count is None else count)
 
-    def _bound(self, total: float, count: float | None) -> float | None:
+    def _bound(self, total: float, count: float) -> float | None:
         """Return a bound of the sum of squares from the smallest and the largest value."""
         known = self._by_function
         if "min" not in known or "max" not in known:
@@ -116,8 +139,7 @@ class _Known:
         if low >= 0 or high <= 0:
             return max(abs(low), abs(high)) * abs(total)
         # (x - low) (high - x) >= 0 for each value x; some records may have no value.
-        count = known.get("records") if count is None else count
-        return None if count is None else (low + high) * total - count * low * high
+        return (low + high) * total - count * low * high
 
 
 def _number(value: Any) -> float | None:

@@ -19,7 +19,7 @@ from controlplane.errors import Conflict, Invalid, TryLater
 from controlplane.models import Cluster, Query
 from controlplane.results.filters import WindowState, cursor_of, cursor_read
 from controlplane.results.pages import raw_of_archived, raw_of_stored
-from controlplane.results.sampled import with_estimates
+from controlplane.results.sampled import without_unknown
 from controlplane.results.values import KeyedWindow, Names, RawWindow, window_row
 from controlplane.wire.results import feed, final_windows
 from controlplane.wire.results.feed import FeedEntry
@@ -147,7 +147,7 @@ class _FeedReader:
 
     def _shown(self, windows: Sequence[RawWindow]) -> list[KeyedWindow]:
         shown = [self.names.shown(window) for window in windows]
-        return with_estimates(self.query, self.names, shown)
+        return without_unknown(self.query, self.names, shown)
 
 
 def _names(query: Query) -> Names:

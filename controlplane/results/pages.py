@@ -21,8 +21,9 @@ from controlplane.results.filters import (
     cursor_of,
     key_values,
 )
-from controlplane.results.sampled import with_estimates
+from controlplane.results.sampled import without_unknown
 from controlplane.results.values import KeyedWindow, Names, RawWindow
+from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.query import Computation
 from controlplane.wire.results import final_windows
 from controlplane.wire.results.assembly import StoredWindow
@@ -77,7 +78,7 @@ def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[K
         raise error
     names = Names(text_of(query), computation, streams)
     shown = [names.shown(window) for window in windows]
-    return with_estimates(query, names, shown), after
+    return without_unknown(query, names, shown), after
 
 
 @dataclass(frozen=True)
@@ -169,11 +170,16 @@ def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:
         state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
     row = window.row
     key, values = list(row.key.values()), list(row.values.values())
-    return RawWindow(window.place, key, values, row.batch, state, final_at, row.errors)
+    place, batch, errors = window.place, row.batch, row.errors
+    return RawWindow(place, key, values, batch, state, final_at, errors, row.sampled)
 
 
 def raw_of_archived(window: Archived) -> RawWindow:
     """Return a raw window read from the archive."""
     final_at = window.final_at_ms
     state = WindowState.INCOMPLETE if final_at is None else WindowState.FINAL
-    return RawWindow(window.place, window.key, window.values, window.batch, state, final_at)
+    values, sampled = window.values, None
+    if values and isinstance(values[-1], Sampled):
+        *values, sampled = values
+    place, batch = window.place, window.batch
+    return RawWindow(place, window.key, values, batch, state, final_at, sampled=sampled)

@@ -1,31 +1,31 @@
-"""Windows with the fraction of their records that was kept, and estimates over all records."""
+"""Windows of which drop rules leave too little for an estimate, shown as unknown."""
 
 from collections.abc import Sequence
 
 from controlplane.models import Query
-from controlplane.results.estimates import estimates_of
-from controlplane.results.kept import EXACT, kept_of_windows
+from controlplane.results.kept import dropped_starts
 from controlplane.results.values import KeyedWindow, Names
 from controlplane.wire.query import Window
 from controlplane.wire.query_text import QueryText
 
 
-def with_estimates(query: Query, names: Names, windows: Sequence[KeyedWindow]) -> list[KeyedWindow]:
-    """Return windows of a query with what was kept of them, and estimates.
+def without_unknown(
+    query: Query, names: Names, windows: Sequence[KeyedWindow]
+) -> list[KeyedWindow]:
+    """Return windows of a query, without fraction and estimates where too little is known.
 
-    Without estimates if the query calls a missing function.
+    A window has its estimates from its own state, unless a rule left no record to stand for the
+    dropped ones.
     """
     if not windows:
         return []
     starts = (window.start.timestamp() for window in windows)
-    kept = kept_of_windows(query, _window_of(names.text), starts)
+    dropped = dropped_starts(query, _window_of(names.text), starts)
     result = []
     for window in windows:
-        own = kept.get(window.start.timestamp(), EXACT)
-        if not own.is_exact:
-            computation = names.computation
-            estimates = estimates_of(computation, window.values, own) if computation else {}
-            window = window._replace(kept=own.fraction, estimates=estimates)  # noqa: PLW2901
+        start = window.start.timestamp()
+        if start in dropped.unknown or (start in dropped.sampled and window.kept == 1):
+            window = window._replace(kept=None, estimates={})  # noqa: PLW2901
         result.append(window)
     return result
 

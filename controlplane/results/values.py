@@ -9,8 +9,9 @@ from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
 from controlplane.archive.values import Raised
-from controlplane.results.estimates import Estimate
+from controlplane.results.estimates import Estimate, estimates_of
 from controlplane.results.filters import WindowState, is_stream
+from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 from controlplane.wire.query_text import QueryText
@@ -25,8 +26,8 @@ class KeyedWindow(NamedTuple):
 
     JSON has no infinities and no NaN: these are the texts Infinity, -Infinity and NaN; decimals are
     texts, too. `errors`: by aggregate why it has no value. `final_at`: since when the window is
-    final, None if it is not. `kept`: the fraction of its records that drop rules kept, None if it
-    was not counted; `estimates`: of counts and sums over all records, if it is below 1.
+    final, None if it is not. `kept`: the estimated fraction of its records that drop rules kept,
+    None if it is unknown; `estimates`: of counts and sums over all records, if it is below 1.
     """
 
     start: datetime
@@ -49,7 +50,10 @@ def window_row(window: KeyedWindow) -> dict[str, Any]:
 
 
 class RawWindow(NamedTuple):
-    """A window as stored: its place, key and values in the order of the query's columns."""
+    """A window as stored: its place, key and values in the order of the query's columns.
+
+    `sampled`: the sample that drop rules took, None for all records.
+    """
 
     place: bytes
     key: Sequence[Any]
@@ -58,6 +62,7 @@ class RawWindow(NamedTuple):
     state: WindowState
     final_at_ms: int | None = None
     errors: Mapping[str, str] = _NO_ERRORS
+    sampled: Sampled | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,13 @@ class Names:
             values |= dict.fromkeys(errors)
         final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
         start = moment(start_of(window.place))
-        return KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
+        shown = KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
+        return shown if window.sampled is None else self._estimated(shown, window.sampled)
+
+    def _estimated(self, window: KeyedWindow, sampled: Sampled) -> KeyedWindow:
+        known = self.computation
+        estimates = {} if known is None else estimates_of(known, window.values, sampled)
+        return window._replace(kept=sampled.kept, estimates=estimates)
 
     @cached_property
     def _key(self) -> list[tuple[str, Kind | None, frozenset[type]]]:

@@ -56,7 +56,7 @@ KINDS: Final = (
     RetentionKind("key skew", ("KeySkew",), "periods by their length", skew_history.prune),
     RetentionKind("shedding episodes", ("SheddingInterval",), "90 days",
         shedding_history.prune_intervals),
-    RetentionKind("counts of edges", ("EdgePeriod", "CountedRange"),
+    RetentionKind("counts of edges", ("EdgePeriod",),
         "twice the longest retention of a query, and a number of rows per cluster",
         edge_periods.prune),
     RetentionKind("ended queries", ("Query", "Task", "QueryStream"),

@@ -1,6 +1,6 @@
-"""Counts of records by event time: those that arrive on edges with drop rules, and those dropped.
+"""Counts of dropped records by event time: in which windows edges dropped any, and how.
 
-From them follows which fraction of its records a window keeps. A batch counts what it drops itself,
+They show of which windows too little is known for an estimate. A batch counts what it drops itself,
 so its counts are the same in every replay.
 """
 
@@ -22,6 +22,8 @@ MAX_PERIODS: Final = 12
 MAX_EDGES: Final = 256
 # In place of a query: the edges of a stream without counts of their own.
 OTHERS: Final = -1
+# Windows in the counts of a rule that drops every record: none is left to stand for them.
+EVERY_RECORD: Final = (0, 1)
 _MOST_OFFSETS: Final = 4_096
 
 Int64s = NDArray[np.int64]
@@ -31,8 +33,7 @@ class DropCount(NamedTuple):
     """The records of an edge in a period of event time of `seconds` that starts at `start_s`.
 
     `query`: `INPUT` for the input edge of the stream, `OTHERS` for several edges. `window_ms`,
-    `slide_ms`: of the rule that dropped whole windows, 0 for random samples. `arrived`: counted on
-    input edges alone, in the count with windows of 0 ms.
+    `slide_ms`: of the rule that dropped whole windows, 0 for random samples, or `EVERY_RECORD`.
     """
 
     stream: int
@@ -41,7 +42,6 @@ class DropCount(NamedTuple):
     slide_ms: int
     start_s: int
     seconds: int
-    arrived: int
     dropped: int
 
 
@@ -56,30 +56,27 @@ class CountedEdge(NamedTuple):
 
 @dataclass
 class DropCounter:
-    """Counts the records of one batch in one process, by edge and the shortest period."""
+    """Counts the dropped records of one batch in one process, by edge and the shortest period."""
 
-    arrived: dict[CountedEdge, Counter[int]] = field(default_factory=dict)
     dropped: dict[CountedEdge, Counter[int]] = field(default_factory=dict)
-
-    def arrive(self, stream: int, periods: Mapping[int, int]) -> None:
-        """Count records that arrive on the input edge of a stream, by `periods_of`."""
-        self.arrived.setdefault(CountedEdge(stream, INPUT), Counter()).update(periods)
 
     def drop(self, stream: int, query: int, rule: DropRule, periods: Mapping[int, int]) -> None:
         """Count records that a rule drops on an edge, by `periods_of`."""
         if periods:
-            edge = CountedEdge(stream, query, rule.window_ms, rule.slide_ms)
+            windows = rule.window_ms, rule.slide_ms
+            if not rule.window_ms and any(share == 1 for _, share in rule.steps):
+                windows = EVERY_RECORD
+            edge = CountedEdge(stream, query, *windows)
             self.dropped.setdefault(edge, Counter()).update(periods)
 
     def take(self, other: "DropCounter") -> None:
         """Add the counts of another part of the batch."""
-        for own, others in ((self.arrived, other.arrived), (self.dropped, other.dropped)):
-            for edge, periods in others.items():
-                own.setdefault(edge, Counter()).update(periods)
+        for edge, periods in other.dropped.items():
+            self.dropped.setdefault(edge, Counter()).update(periods)
 
     def rows(self) -> list[list[int]]:
         """Return the counts as reports have them: the fields of `DropCount`, a bounded number."""
-        inputs = {edge for edge in {*self.arrived, *self.dropped} if edge.query == INPUT}
+        inputs = [edge for edge in self.dropped if edge.query == INPUT]
         queries = [edge for edge in self.dropped if edge.query != INPUT]
         queries.sort(key=lambda edge: (-self.dropped[edge].total(), edge))
         others: dict[CountedEdge, Counter[int]] = {}
@@ -88,11 +85,7 @@ class DropCounter:
             merged.update(self.dropped[edge])
         dropped = {**self.dropped, **others}
         reported = sorted({*inputs, *queries[:MAX_EDGES], *others})
-        return [
-            list(row)
-            for edge in reported
-            for row in _rows(edge, self.arrived.get(edge, Counter()), dropped.get(edge, Counter()))
-        ]
+        return [list(row) for edge in reported for row in _rows(edge, dropped[edge])]
 
 
 def periods_of(ts_ms: Int64s) -> Counter[int]:
@@ -111,28 +104,23 @@ def periods_of(ts_ms: Int64s) -> Counter[int]:
     return Counter(dict(pairs))
 
 
-def _rows(edge: CountedEdge, arrived: Counter[int], dropped: Counter[int]) -> Iterator[DropCount]:
-    numbers = {*arrived, *dropped}
+def _rows(edge: CountedEdge, dropped: Counter[int]) -> Iterator[DropCount]:
     seconds = PERIODS_S[-1]
     for some in PERIODS_S:
-        if len({number * PERIODS_S[0] // some for number in numbers}) <= MAX_PERIODS:
+        if len({number * PERIODS_S[0] // some for number in dropped}) <= MAX_PERIODS:
             seconds = some
             break
-    counts: dict[int, list[int]] = {}
-    for place, periods in enumerate((arrived, dropped)):
-        for number, records in periods.items():
-            start = number * PERIODS_S[0] // seconds * seconds
-            counts.setdefault(start, [0, 0])[place] += records
+    counts: Counter[int] = Counter()
+    for number, records in dropped.items():
+        counts[number * PERIODS_S[0] // seconds * seconds] += records
     for start in sorted(counts)[-MAX_PERIODS:]:
-        yield DropCount(*edge, start, seconds, *counts[start])
+        yield DropCount(*edge, start, seconds, counts[start])
 
 
 def merged(reports: Iterable[Sequence[Sequence[Any]]]) -> list[list[int]]:
     """Return the counts of several processes, each edge and period once."""
-    totals: dict[tuple[int, ...], list[int]] = {}
+    totals: Counter[tuple[int, ...]] = Counter()
     for rows in reports:
-        for row in rows:
-            total = totals.setdefault(tuple(row[:-2]), [0, 0])
-            total[0] += row[-2]
-            total[1] += row[-1]
-    return [[*edge, *total] for edge, total in sorted(totals.items())]
+        for *edge, dropped in rows:
+            totals[tuple(edge)] += dropped
+    return [[*edge, total] for edge, total in sorted(totals.items())]

@@ -1,7 +1,7 @@
 """Windows of queries as the pipeline writes them, for whoever reads results."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import Query
 from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.sampling import sample_cells
 from controlplane.wire.aggregates.sketches import float_codes
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.results.feed import followed
@@ -21,16 +22,28 @@ def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -
     """Write rows of slots in a batch: `pane` (ms), the key as k0, k1, ..., the slots s0, s1, ...
 
     What a row does not name is 0. A float may stand for the code in which its largest is kept.
+    `kept`: the chance at which each record of the row (s0) was kept, if rules dropped others.
     """
-    name, _, _ = schema_names(layout_of(computation_of_query(query)))
+    name, cells, _ = schema_names(layout_of(computation_of_query(query)))
     form = schema_named(name)
     zeros = dict.fromkeys(PLACE, 0) | {"query": query.pk}
     whole = {field.name for field in form.arrow if pa.types.is_int64(field.type)}
     stored = [{n: _stored(v) if n in whole else v for n, v in row.items()} for row in rows]
     table = pa.Table.from_pylist([zeros | row for row in stored], form.arrow)
+    changes = [(name, table), *((cells, sample) for sample in _samples(cells, table, rows))]
     client, slug = redis_client(), query.cluster.slug
     watched = followed(client, slug, time.time_ns() // 1_000_000)
-    write(client, slug, batch, Changes([(name, table)]), watched)
+    write(client, slug, batch, Changes(changes), watched)
+
+
+def _samples(name: str, table: Any, rows: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+    """Yield the cells of the samples of rows."""
+    form = schema_named(name).arrow
+    for index, row in enumerate(rows):
+        if "kept" in row:
+            places = table.select([n for n in form.names if n in table.column_names])
+            each = places.take(pa.array(np.full(row["s0"], index)))
+            yield sample_cells(each, np.full(row["s0"], row["kept"])).select(form.names)
 
 
 def _stored(value: Any) -> Any:

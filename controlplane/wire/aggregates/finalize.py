@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.aggregates.grouping import merge_rows
-from controlplane.wire.aggregates.layout import Layout, layout_of
+from controlplane.wire.aggregates.layout import Layout, exact_spread, layout_of
+from controlplane.wire.aggregates.sampling import SAMPLE, Sampled, sampled_of
 from controlplane.wire.aggregates.sketches import (
     Cell,
     date_of,
@@ -42,7 +43,8 @@ class WindowRow(NamedTuple):
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
     name why an aggregate has no value: its last step raised or took too long. `attempted`: False
-    without time for a last step, so that another reading may have the value.
+    without time for a last step, so that another reading may have the value. `sampled`: the sample
+    that drop rules took, None for all records.
     """
 
     start_ms: int
@@ -52,6 +54,7 @@ class WindowRow(NamedTuple):
     parts: int
     errors: Mapping[str, str] = _NO_ERRORS
     attempted: bool = True
+    sampled: Sampled | None = None
 
 
 def finalize(
@@ -80,7 +83,10 @@ def finalize(
     ]
     keys = [_plain_column(item.kind, column) for (_, item), column in zip(
         computation.key, list(zip(*places, strict=True))[1:], strict=True)]  # fmt: skip
-    return _rows(computation, columns, keys, outcomes)
+    samples: list[Sampled | None] = [None] * len(places)
+    if cells in tables:
+        samples = [*map(extra.sampled, places, columns["s0"])]
+    return _rows(computation, columns, keys, outcomes, samples)
 
 
 def has_user_aggregates(computation: Computation) -> bool:
@@ -94,6 +100,7 @@ def _rows(
     columns: Mapping[str, Sequence[Any]],
     keys: Sequence[Sequence[Any]],
     outcomes: Sequence[Sequence[Any]],
+    samples: Sequence[Sampled | None],
 ) -> list[WindowRow]:
     """Return the windows from columns; an `Outcome` replaces a value that is missing."""
     key_names = [name for name, _ in computation.key]
@@ -101,8 +108,9 @@ def _rows(
     result = []
     every_key = zip(*keys, strict=True) if keys else repeat(())
     every_value = zip(*outcomes, strict=True) if outcomes else repeat(())
-    about = zip(columns["pane"], columns[_BATCH], columns["parts"], strict=True)
-    for (start_ms, batch, parts), key, selected in zip(about, every_key, every_value, strict=False):
+    about = zip(columns["pane"], columns[_BATCH], columns["parts"], samples, strict=True)
+    every = zip(about, every_key, every_value, strict=False)
+    for (start_ms, batch, parts, sampled), key, selected in every:
         values = dict(zip(names, selected, strict=True))
         errors: dict[str, str] = {}
         attempted = True
@@ -112,7 +120,8 @@ def _rows(
                 if value.error:
                     errors[name] = value.error
         row_key = dict(zip(key_names, key, strict=True))
-        result.append(WindowRow(start_ms, row_key, values, batch, parts, errors, attempted))
+        row = WindowRow(start_ms, row_key, values, batch, parts, errors, attempted, sampled)
+        result.append(row)
     return result
 
 
@@ -159,7 +168,8 @@ def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
         case "mean":
             return _mean(slots[0], _total(slots[1], kind))
         case "variance" | "stddev" as function:
-            return _variance(slots[0], slots[3], root=function == "stddev")
+            variance = _variance(kind, *slots)
+            return variance if variance is None or function == "variance" else math.sqrt(variance)
     raise LookupError(f"there is no aggregate {aggregate.function}")
 
 
@@ -182,10 +192,13 @@ def _mean(count: int, total: float | Decimal | None) -> float | Decimal | None:
         return (total / count).quantize(_UNIT, ROUND_HALF_EVEN)
 
 
-def _variance(count: int, spread: float | None, *, root: bool) -> float | None:
-    if count < 2 or spread is None:  # noqa: PLR2004 - of a sample
+def _variance(kind: Kind, count: int, *moments: Any) -> float | None:
+    if count < 2:  # noqa: PLR2004 - of a sample
         return None
-    return math.sqrt(spread / (count - 1)) if root else spread / (count - 1)
+    if kind is Kind.FLOAT:
+        _, _, spread, error = moments
+        return float((spread + error) / (count - 1))
+    return float(exact_spread(kind, count, *moments) / (count - 1))
 
 
 def _plain(value: Any, kind: Kind) -> Any:
@@ -240,6 +253,10 @@ class _SketchValues:
         self._results = {
             item.index: _results(item.index, item.aggregate, states, page_s) for item in users
         }
+
+    def sampled(self, place: tuple[Any, ...], records: int) -> Sampled | None:
+        """Return the sample of so many records that drop rules took at a place, None for all."""
+        return sampled_of(records, self._cells.get((*place, SAMPLE), ()))
 
     def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Any:
         """Return the value of an aggregate, by its index, at a place, or an `Outcome`."""

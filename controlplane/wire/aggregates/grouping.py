@@ -1,9 +1,10 @@
 """Merging of equal rows of state and of results.
 
-Moments are count, mean and spread of numbers in groups: stable where the mean is large. The mean is
-a float and the rest that the float cannot hold. The spread is the sum of squared distances from the
-mean. Parts merge by the formula of Chan, Golub and LeVeque (Updating formulae and a pairwise
-algorithm for computing sample variances, 1979), here any number at once.
+Moments are count, mean and spread of floats in groups: stable where the mean is large. The spread
+is the sum of squared distances from the mean; both are a float and the rest that the float cannot
+hold. Parts merge by the formula of Chan, Golub and LeVeque (Updating formulae and a pairwise
+algorithm for computing sample variances, 1979), here any number at once. Sums of groups are of
+twice the precision of floats, so errors do not grow with the number of values or of merges.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,8 @@ from controlplane.wire.aggregates.state_schema import CELL, StateSchema
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
-# Weight, mean, rest and spread of each group.
-MomentValues = tuple[Any, Any, Any, Any]
+# Weight, mean, rest, spread and error of each group.
+MomentValues = tuple[Any, Any, Any, Any, Any]
 # Arrow's stubs know few of the overloads that are used here.
 _pa: Any = pa
 _ROWS: Final = "rows"
@@ -37,18 +38,20 @@ def moments_of(values: Floats, valid: NDArray[np.bool_], starts: Int64s) -> Mome
     `values`: float64[n], those of a group side by side, `starts`: where each group begins;
     `valid`: which of them are there. Without a value all moments are 0.
     """
+    lengths = _lengths(starts, len(values))
     with np.errstate(invalid="ignore", over="ignore"):
         weight = np.add.reduceat(valid.astype(np.int64), starts)
-        mean = _mean(np.where(valid, values, 0.0), weight, starts)
-        distance = np.where(valid, values - np.repeat(mean, _lengths(starts, len(values))), 0.0)
-        # The mean of many large numbers is rounded; the rest is small.
-        rest = _mean(distance, weight, starts)
-        spread = np.add.reduceat(distance * distance, starts) - weight * rest * rest
-        return weight, mean, rest, np.maximum(spread, 0.0)
+        count = np.maximum(weight, 1)
+        mean = _total(np.where(valid, values, 0.0), starts, lengths) / count
+        distance = np.where(valid, values - np.repeat(mean, lengths), 0.0)
+        # The mean is rounded; the rest is small.
+        rest = _total(distance, starts, lengths) / count
+        distance -= np.where(valid, np.repeat(rest, lengths), 0.0)
+        return weight, mean, rest, *_sums(distance * distance, starts, lengths)
 
 
 def merge_moments(
-    weight: Int64s, mean: Floats, rest: Floats, spread: Floats, starts: Int64s
+    weight: Int64s, mean: Floats, rest: Floats, spread: Floats, error: Floats, starts: Int64s
 ) -> MomentValues:
     """Return the moments of each group of adjacent parts."""
     lengths = _lengths(starts, len(mean))
@@ -58,12 +61,41 @@ def merge_moments(
         pivot = _heaviest(weight, starts, lengths)
         distance = mean - np.repeat(mean[pivot], lengths) + (rest - np.repeat(rest[pivot], lengths))
         distance = np.where(weight > 0, distance, 0.0)
-        shift = np.add.reduceat(weight * distance, starts) / np.maximum(total, 1)
+        shift = _total(weight * distance, starts, lengths) / np.maximum(total, 1)
         distance -= np.where(weight > 0, np.repeat(shift, lengths), 0.0)
-        merged = np.add.reduceat(spread + weight * distance * distance, starts)
-        moved = mean[pivot] + (rest[pivot] + shift)
-        left = np.where(np.isfinite(moved), mean[pivot] - moved + (rest[pivot] + shift), 0.0)
-        return total, moved, left, merged
+        within, more = _sums(spread, starts, lengths)
+        between, left = _sums(weight * distance * distance, starts, lengths)
+        more += left + np.add.reduceat(error, starts)
+        moved = _with_rest(mean[pivot], rest[pivot] + shift)
+        merged, left = _with_rest(within, between)
+        return total, *moved, *_with_rest(merged, left + more)
+
+
+def _total(values: Floats, starts: Int64s, lengths: Int64s) -> Floats:
+    high, low = _sums(values, starts, lengths)
+    return high + low
+
+
+def _sums(values: Floats, starts: Int64s, lengths: Int64s) -> tuple[Floats, Floats]:
+    """Return the sum of each group as a float, and the rest that the float cannot hold.
+
+    The leading bits of all values of a group are added without rounding, then the others (Rump,
+    Ogita and Oishi, Accurate floating-point summation, 2008, algorithm 3.2).
+    """
+    largest = np.maximum.reduceat(np.abs(values), starts)
+    exponent = np.frexp(largest)[1] + np.frexp(lengths + 2.0)[1]
+    grid = np.repeat(np.ldexp(1.0, exponent), lengths)
+    leading = np.where(np.isfinite(grid), (values + grid) - grid, values)
+    others = np.where(np.isfinite(values), values - leading, 0.0)
+    return _with_rest(np.add.reduceat(leading, starts), np.add.reduceat(others, starts))
+
+
+def _with_rest(high: Floats, low: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded sum of two numbers, and what rounding took; 0 for infinities and NaN."""
+    result = high + low
+    part = result - high
+    rest = (high - (result - part)) + (low - part)
+    return result, np.where(np.isfinite(rest), rest, 0.0)
 
 
 def _heaviest(weight: Int64s, starts: Int64s, lengths: Int64s) -> Int64s:
@@ -71,10 +103,6 @@ def _heaviest(weight: Int64s, starts: Int64s, lengths: Int64s) -> Int64s:
     most = np.repeat(np.maximum.reduceat(weight, starts), lengths)
     places = np.where(weight == most, np.arange(len(weight)), len(weight))
     return np.asarray(np.minimum.reduceat(places, starts))
-
-
-def _mean(values: Floats, weight: Int64s, starts: Int64s) -> Floats:
-    return np.asarray(np.add.reduceat(values, starts) / np.maximum(weight, 1))
 
 
 def _lengths(starts: Int64s, size: int) -> Int64s:
@@ -112,10 +140,9 @@ def _with_moments(form: StateSchema, table: Any, result: Any) -> Any:
 
 def _with_moment(columns: Moments, table: Any, result: Any, rows: Any) -> Any:
     order, starts = flatten_lists(rows)
-    weight, mean, rest, spread = (table[name].fill_null(0).to_numpy()[order] for name in columns)
-    values = (weight, mean, rest, spread)
+    values = tuple(table[name].fill_null(0).to_numpy()[order] for name in columns)
     if len(starts):
-        values = merge_moments(weight, mean, rest, spread, starts)
+        values = merge_moments(*values, starts)
     result = result.drop_columns([columns[0]])
     for name, column in zip(columns, values, strict=True):
         result = result.append_column(name, _pa.array(column))

@@ -4,6 +4,8 @@ Aggregates share slots: the mean and the sum of one expression have one total.
 """
 
 from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,19 +34,41 @@ _STORED: Final[dict[tuple[Merge, Kind], Any]] = {
     (Merge.TOTAL, Kind.INT): pa.decimal128(38, 0),
     (Merge.TOTAL, Kind.DECIMAL): pa.decimal256(76, 9),
     (Merge.MAX, Kind.FLOAT): pa.int64(),
+    (Merge.LINEAR, Kind.INT): pa.decimal128(38, 0),
+    (Merge.LINEAR, Kind.DECIMAL): pa.decimal256(76, 9),
+    (Merge.SQUARES, Kind.INT): pa.decimal256(76, 0),
+    (Merge.SQUARES, Kind.DECIMAL): pa.decimal256(76, 18),
+    (Merge.SQUARES_HIGH, Kind.DECIMAL): pa.decimal128(38, 0),
 }
-# How Arrow merges a slot; the other moments merge by `grouping.py`.
+# Of the squares of decimals, the multiples of this are in `Merge.SQUARES_HIGH`, so that no sum of
+# the rest overflows: in units of the last place, of which a decimal has 38 and its square 76.
+HIGH: Final = 10**57
+_EXACT: Final = Context(prec=120)
+# How Arrow merges a slot; the other moments of floats merge by `grouping.py`.
 _MERGES: Final = {
     Merge.SUM: "sum",
     Merge.MIN: "min",
     Merge.MAX: "max",
     Merge.TOTAL: "sum",
     Merge.WEIGHT: "sum",
+    Merge.LINEAR: "sum",
+    Merge.SQUARES: "sum",
+    Merge.SQUARES_HIGH: "sum",
 }
 
 
-# The columns of weight, mean, rest and spread.
-Moments = tuple[str, str, str, str]
+# The columns of weight, mean, rest, spread and error.
+Moments = tuple[str, str, str, str, str]
+
+
+def exact_spread(
+    kind: Kind, count: int, linear: Decimal, squares: Decimal, high: Decimal | int = 0
+) -> Fraction:
+    """Return the sum of squared distances from the mean, from exact moments of at least 1 value."""
+    scale = 9 if kind is Kind.DECIMAL else 0
+    total = int(linear.scaleb(scale, _EXACT))
+    of_squares = int(squares.scaleb(2 * scale, _EXACT)) + int(high) * HIGH
+    return Fraction(count * of_squares - total * total, count * 10 ** (2 * scale))
 
 
 def stored_type(merge: Merge, kind: Kind) -> Any:
@@ -96,12 +120,9 @@ class AggregateSchema:
 
     @property
     def moments(self) -> list[Moments]:
-        """Return the columns of the moments of each argument that has them."""
-        return [
-            (f"s{index}", f"s{index + 1}", f"s{index + 2}", f"s{index + 3}")
-            for index, (merge, _) in enumerate(self.slots)
-            if merge is Merge.WEIGHT
-        ]
+        """Return the columns of the moments of each argument of floats that has them."""
+        means = [index for index, (merge, _) in enumerate(self.slots) if merge is Merge.MEAN]
+        return [(f"s{i - 1}", f"s{i}", f"s{i + 1}", f"s{i + 2}", f"s{i + 3}") for i in means]
 
     @property
     def fields(self) -> list[tuple[str, Any]]:

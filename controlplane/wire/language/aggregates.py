@@ -24,10 +24,13 @@ MOST_OF_TOP: Final = 1_000
 class Merge(StrEnum):
     """How two values of a slot, or of a sketch's cell, become one.
 
-    `TOTAL` is the sum of an argument, in a type in which no sum overflows. `WEIGHT`, `MEAN`,
-    `REST` and `SPREAD` are the moments of an argument: the number of values, their mean (the sum of
-    `MEAN` and `REST`, which is the rest that a float cannot hold), and the sum of their squared
-    distances from it. The four slots are adjacent and merge together.
+    `TOTAL` is the sum of an argument, in a type in which no sum overflows.
+
+    The moments of an argument are adjacent slots. Of floats they merge together: `WEIGHT` is the
+    number of values, `MEAN` and `REST` their mean (the rest is what a float cannot hold), `SPREAD`
+    and `ERROR` the sum of their squared distances from it, likewise. Of whole numbers and decimals
+    they are exact sums: `WEIGHT`, the values (`LINEAR`), and their squares (`SQUARES`, of decimals
+    without the digits in `SQUARES_HIGH`).
     """
 
     SUM = "sum"
@@ -38,6 +41,10 @@ class Merge(StrEnum):
     MEAN = "mean"
     REST = "rest"
     SPREAD = "spread"
+    ERROR = "error"
+    LINEAR = "linear"
+    SQUARES = "squares"
+    SQUARES_HIGH = "squares_high"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +97,13 @@ AGGREGATES: Final[Mapping[str, Function]] = {
     "mean": Function(NUMBERS, Kind.FLOAT, "arithmetic mean; of decimals a decimal"),
     "min": Function(ANY, None, "smallest"),
     "max": Function(ANY, None, "largest"),
-    "variance": Function(NUMBERS, Kind.FLOAT, "variance of the sample (n - 1)"),
-    "stddev": Function(NUMBERS, Kind.FLOAT, "standard deviation of the sample (n - 1)"),
+    "variance": Function(
+        NUMBERS, Kind.FLOAT,
+        "variance of the sample (n - 1): exact for int and decimal, of floats within 1e-12",
+    ),
+    "stddev": Function(
+        NUMBERS, Kind.FLOAT, "standard deviation of the sample (n - 1): the root of the variance"
+    ),
     "count_distinct": Function(
         ANY, Kind.INT, "different values: exact below 1,000, then within about 1.6 %"
     ),
@@ -192,21 +204,25 @@ def _kept(name: str, argument: Expression | None) -> Kept:
         return Kept((Slot("records", Merge.SUM, Kind.INT),))
     values = Slot("values", Merge.SUM, Kind.INT)
     total = Slot("value", Merge.TOTAL, argument.kind)
-    moments = (
-        Slot("values", Merge.WEIGHT, Kind.INT),
-        Slot("value", Merge.MEAN, Kind.FLOAT),
-        Slot("value", Merge.REST, Kind.FLOAT),
-        Slot("value", Merge.SPREAD, Kind.FLOAT),
-    )
     plain = {
         "count": (values,),
         "sum": (values, total),
         "mean": (values, total),
         "min": (Slot("value", Merge.MIN, argument.kind),),
         "max": (Slot("value", Merge.MAX, argument.kind),),
-        "variance": moments,
-        "stddev": moments,
+        "variance": _moments(argument.kind),
+        "stddev": _moments(argument.kind),
     }
     if name in plain:
         return Kept(plain[name])
     return Kept(sketch="quantile" if name == "median" else name)
+
+
+def _moments(kind: Kind) -> tuple[Slot, ...]:
+    merges: tuple[Merge, ...] = (Merge.LINEAR, Merge.SQUARES)
+    if kind is Kind.FLOAT:
+        merges = (Merge.MEAN, Merge.REST, Merge.SPREAD, Merge.ERROR)
+    elif kind is Kind.DECIMAL:
+        merges = (*merges, Merge.SQUARES_HIGH)
+    weight = Slot("values", Merge.WEIGHT, Kind.INT)
+    return (weight, *(Slot("value", merge, kind) for merge in merges))

@@ -272,7 +272,8 @@ def _int(value: bytes | None) -> int | None:
 def _sections(computation: Computation) -> str:
     """Return the sections that rows of a computation can have, slots first."""
     layout = layout_of(computation)
-    names = schema_names(layout) if layout.sketches else schema_names(layout)[:1]
+    # Drop rules add the cells of samples to windows of any computation.
+    names = schema_names(layout)[: 3 if layout.sketches else 2]
     return "".join(dict.fromkeys(section_of(name) for name in names))
 
 

@@ -3,14 +3,12 @@
 import re
 
 import pytest
-from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from controlplane.models import Cluster, CountedRange, EdgePeriod, Query
+from controlplane.models import Cluster, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing.drop_rules import INPUT
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.windows import write_windows
@@ -30,14 +28,8 @@ def _query() -> Query:
     text = QueryText({"n": "count(*)", "fast": "max(speed)"}, 60.0, key=("car",))
     query = queries.submit(by, cluster, QuerySpec("trips", ("s0",), text))
     stream = query.streams.get()
-    CountedRange.objects.create(stream=stream, start_s=0, stop_s=120)
-    for start_s, lost in ((0, 0), (60, 600)):
-        EdgePeriod.objects.create(
-            stream=stream, query=INPUT, start_s=start_s, seconds=10, arrived=800, dropped=lost,
-            counted_at=timezone.now(),
-        )  # fmt: skip
     row = {"stream": stream.pk, "k0": 1007, "s0": 200, "s1": 41}
-    write_windows(query, 3, [row, row | {"pane": 60_000}])
+    write_windows(query, 3, [row, row | {"pane": 60_000, "kept": 0.25}])
     return query
 
 

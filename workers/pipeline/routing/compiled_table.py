@@ -172,12 +172,6 @@ class CompiledTable:
         }
 
     @cached_property
-    def joint_streams(self) -> frozenset[tuple[int, ...]]:
-        """Return the streams of each query that reads several, once for all queries alike."""
-        streams = (route.streams for route in self.table.queries.values())
-        return frozenset(some for some in streams if len(some) > 1)
-
-    @cached_property
     def dropping_readers(self) -> dict[int, dict[int, list[tuple[int, Keyed | None]]]]:
         """Return by stream and node the queries, if the ladder drops records on all their edges.
 

@@ -6,7 +6,6 @@ that an edge to one of its queries drops; the split node counts the others for e
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,6 @@ from workers.pipeline.routing.compiled_table import CompiledTable, Keyed
 from workers.pipeline.shedding.drops import NO_DROPS, QUERY_SEED, LadderDrops
 
 Mask = NDArray[np.bool_]
-# Only random samples of a ladder are not delivered, so the share does not matter here.
-_SAMPLE: Final = DropRule.of(0.0, QUERY_SEED)
 # The node of each record's task, int64[records], by kind of reader; None where it is not known.
 NodesOf = Mapping[Keyed, Int64s | None]
 
@@ -75,7 +72,8 @@ class Delivery:
         by_rule = np.zeros(len(hashes), np.bool_)
         if rule is not None:
             by_rule = is_dropped(rule, hashes, ts_ms)
-        causes = ((self.dropped, rule, by_rule), (self.ladder_dropped, _SAMPLE, ~by_rule))
+        by_ladder = self.drops.rule(edge)
+        causes = ((self.dropped, rule, by_rule), (self.ladder_dropped, by_ladder, ~by_rule))
         for counts, cause, lost in causes:
             if cause is not None and lost.any():
                 name = f"{stream}>{query}"

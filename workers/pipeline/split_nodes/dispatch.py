@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,14 +14,25 @@ from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.log.values import NO_TIME, Entry
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
-from workers.pipeline.engine.evaluation.drop_rules import drops_all, is_dropped, sample_hashes
+from workers.pipeline.engine.evaluation.drop_rules import (
+    dropped_shares,
+    drops_all,
+    is_dropped,
+    sample_hashes,
+)
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
-from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Extras, Int64s, evaluator_of
+from workers.pipeline.engine.evaluation.records import (
+    DELIVERY_DROPPED,
+    INPUT_DROPPED,
+    SAMPLE_HASH,
+    Extras,
+    Int64s,
+    evaluator_of,
+)
 from workers.pipeline.engine.failures.probe import probe_call
 from workers.pipeline.engine.hashing import Hashes, hash_rows
 from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, join_extras
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed, Readers
-from workers.pipeline.shedding.counted_streams import counted_streams
 from workers.pipeline.shedding.drops import NO_DROPS, LadderDrops
 from workers.pipeline.split_nodes.delivery import Delivery, is_unneeded
 from workers.pipeline.split_nodes.key_routing import KeyRouter
@@ -63,6 +73,15 @@ class StreamRecords(NamedTuple):
         return self._replace(
             records=self.records.filter(pa.array(taken)), extras=extras, lengths=lengths
         )
+
+    def with_dropped(self, name: str, shares: NDArray[np.float64]) -> "StreamRecords":
+        """Return the records with the probabilities at which others like them were dropped.
+
+        A column that exists already has those of earlier rules, which are independent.
+        """
+        if name in self.extras:
+            shares = 1 - (1 - shares) * (1 - self.extras[name].view(np.float64))
+        return self._replace(extras={**self.extras, name: shares.view(np.uint64)})
 
     def by(self, node_of: Int64s, nodes: Sequence[int]) -> "dict[int, StreamRecords]":
         """Return the records of each node: one pass over all, instead of one for each."""
@@ -144,7 +163,7 @@ class InputEdges:
     """The input edges of streams: what they keep, and what was dropped and was unreadable.
 
     `dropped`, `ladder_dropped`: records by stream that a rule of the edge, or else the ladder,
-    dropped. `counter`: counts by event time of streams that drop rules may drop records of.
+    dropped. `counter`: counts the same records by event time.
     """
 
     table: CompiledTable
@@ -176,9 +195,7 @@ class InputEdges:
         if rule is None and by_ladder is not None and drops_all(by_ladder):
             # The blocks are not even decoded; their event times travel.
             _add(self.ladder_dropped, stream, sum(entry.records for entry in read))
-            periods = _periods_of_entries(read)
-            self.counter.arrive(stream, periods)
-            self.counter.drop(stream, INPUT, by_ladder, periods)
+            self.counter.drop(stream, INPUT, by_ladder, _periods_of_entries(read))
             none = projection.of((), self.dead)
             return StreamRecords(none.records, {}, np.zeros(len(read), np.int64), none.event_time)
         result = projection.of(read, self.dead)
@@ -190,14 +207,8 @@ class InputEdges:
         blocks = StreamRecords(result.records, extras, result.lengths, result.event_time)
         if result.good is not None:
             blocks = blocks.where(result.good)
-        if stream in self._counted:
-            self.counter.arrive(stream, periods_of(blocks.ts_ms))
         blocks = self._kept(blocks, stream, rule, self.dropped)
         return self._kept(blocks, stream, by_ladder, self.ladder_dropped)
-
-    @cached_property
-    def _counted(self) -> frozenset[int]:
-        return counted_streams(self.table, self.drops)
 
     def _kept(
         self, blocks: StreamRecords, stream: int, rule: DropRule | None, dropped: dict[int, int]
@@ -208,7 +219,8 @@ class InputEdges:
         is_dropped_row = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
         _add(dropped, stream, int(is_dropped_row.sum()))
         self.counter.drop(stream, INPUT, rule, periods_of(blocks.ts_ms[is_dropped_row]))
-        return blocks.where(~is_dropped_row)
+        blocks = blocks.where(~is_dropped_row)
+        return blocks.with_dropped(INPUT_DROPPED, dropped_shares(rule, blocks.ts_ms))
 
 
 def _periods_of_entries(read: Sequence[Entry]) -> Counter[int]:
@@ -251,7 +263,9 @@ class Routing:
             records = result[node]
             place = id(records), share
             if place not in needed:
-                needed[place] = records.where(~is_unneeded(share, records.extras[SAMPLE_HASH]))
+                some = records.where(~is_unneeded(share, records.extras[SAMPLE_HASH]))
+                shares = np.full(some.records.num_rows, share)
+                needed[place] = some.with_dropped(DELIVERY_DROPPED, shares)
             result[node] = needed[place]
         return result
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
@@ -12,14 +11,20 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.catalog.computations import text_of
 from controlplane.cli.main import main
-from controlplane.models import Cluster, CountedRange, EdgePeriod, Query
+from controlplane.connections import redis_client
+from controlplane.models import Cluster, EdgePeriod, Query
 from controlplane.query_spec import QuerySpec
+from controlplane.results import archiving
 from controlplane.results.estimates import scaled_count
 from controlplane.results.feed import event_row, feed_events, feed_start
-from controlplane.results.sampled import with_estimates
-from controlplane.results.values import KeyedWindow, Names
+from controlplane.results.filters import WindowState
+from controlplane.results.values import Names, RawWindow
 from controlplane.topology import queries
+from controlplane.wire.aggregates.sampling import Sampled
+from controlplane.wire.drop_counts import OTHERS
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.results import watermarks
+from controlplane.wire.results.places import start_bytes
 from controlplane.wire.routing.drop_rules import INPUT
 from tests.support.windows import write_windows
 
@@ -40,21 +45,13 @@ def query(operator: Actor, sf: Cluster) -> Query:
     text = QueryText(
         {"n": "count(*)", "total": "sum(speed)", "top": "max(speed)"}, 60.0, key=("stream",)
     )
-    query = queries.submit(operator, sf, QuerySpec("q", ("s0",), text))
-    stream = query.streams.get()
-    CountedRange.objects.create(stream=stream, start_s=0, stop_s=120)
-    for start_s, lost in ((0, 0), (50, 0), (60, 70), (110, 30)):
-        EdgePeriod.objects.create(
-            stream=stream, query=INPUT, start_s=start_s, seconds=10, arrived=100, dropped=lost,
-            counted_at=timezone.now(),
-        )  # fmt: skip
-    return query
+    return queries.submit(operator, sf, QuerySpec("q", ("s0",), text))
 
 
 def write(query: Query, batch: int = 3) -> None:
     s0 = query.streams.get().pk
     row = {"stream": s0, "k0": s0, "s0": 100, "s1": 100, "s2": 400, "s3": 9}
-    write_windows(query, batch, [row | {"pane": 0}, row | {"pane": 60_000}])
+    write_windows(query, batch, [row | {"pane": 0}, row | {"pane": 60_000, "kept": 0.5}])
 
 
 def test_results_have_the_fraction_kept_and_estimates(script: Client, query: Query) -> None:
@@ -63,7 +60,7 @@ def test_results_have_the_fraction_kept_and_estimates(script: Client, query: Que
     assert (first["kept"], first["estimates"]) == (1.0, {})
     assert second["kept"] == 0.5
     assert second["values"]["n"] == 100, "values are those of the kept records"
-    value, low, high = scaled_count(100, 0.5)
+    value, low, high = scaled_count(100, Sampled(100, 100, 200))
     assert second["estimates"] == {
         "n": {"value": 200.0, "low": pytest.approx(low), "high": pytest.approx(high)},
         "total": {"value": 2 * second["values"]["total"], "low": None, "high": None},
@@ -71,26 +68,51 @@ def test_results_have_the_fraction_kept_and_estimates(script: Client, query: Que
     assert value == 200
 
 
-def test_a_fraction_that_was_not_counted_is_null(script: Client, query: Query) -> None:
-    write(query)
-    stream = query.streams.get()
-    EdgePeriod.objects.create(
-        stream=stream, query=-1, start_s=0, seconds=10, dropped=5, counted_at=timezone.now()
-    )
-    second, first = script.get(RESULTS).json()["windows"]
-    assert (first["kept"], first["estimates"]) == (None, {})
-    assert second["kept"] == 0.5
-
-
-def test_the_fraction_is_known_without_the_functions_of_the_query(
-    sf: Cluster, query: Query
+@pytest.mark.parametrize(
+    ("drop", "kept"),
+    [
+        ({"query": OTHERS}, [None, None]),
+        ({"query": INPUT, "window_ms": 5_000, "slide_ms": 5_000}, [None, None]),
+        ({"query": INPUT, "slide_ms": 1}, [None, None]),
+        ({"query": INPUT}, [None, 0.5]),
+        ({"query": INPUT, "window_ms": 60_000, "slide_ms": 60_000}, [1.0, 0.5]),
+    ],
+)
+def test_what_no_record_stands_for_is_unknown(
+    script: Client, query: Query, drop: dict[str, int], kept: list[float | None]
 ) -> None:
+    """Edges without counts of their own, other windows, every record; and a sample without any."""
+    write(query)
+    EdgePeriod.objects.create(
+        stream=query.streams.get(), start_s=0, seconds=120, dropped=5, counted_at=timezone.now(),
+        **drop,
+    )  # fmt: skip
+    second, first = script.get(RESULTS).json()["windows"]
+    assert [first["kept"], second["kept"]] == kept
+    assert first["estimates"] == {}
+    assert bool(second["estimates"]) == (kept[1] is not None)
+
+
+def test_the_fraction_is_known_without_the_functions_of_the_query(query: Query) -> None:
     """Archived windows are shown although nothing more can be computed."""
-    text = replace(text_of(query), aggregates={"n": "gone_by_now(speed)"})
-    start = datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
-    window = KeyedWindow(start, {}, {"n": 3}, 1)
-    (sampled,) = with_estimates(query, Names(text, None, {}), [window])
-    assert sampled == window._replace(kept=0.5)
+    text = replace(text_of(query), aggregates={"n": "gone_by_now(speed)"}, key=())
+    sample = Sampled(3, 3, 6)
+    raw = RawWindow(start_bytes(60_000), [], [3], 1, WindowState.OPEN, sampled=sample)
+    window = Names(text, None, {}).shown(raw)
+    assert (window.kept, window.values, window.estimates) == (0.5, {"n": 3}, {})
+
+
+def test_archived_windows_have_estimates(script: Client, query: Query) -> None:
+    write(query)
+    shown = script.get(RESULTS).json()["windows"]
+    times = {query.streams.get().pk: 600_000}
+    watermarks.commit(redis_client(), "sf", 4, 4_000, 0, times)
+    assert archiving.archive_windows(timezone.now()) == 2
+    archived = script.get(RESULTS).json()["windows"]
+    assert [(row["kept"], row["estimates"]) for row in archived] == [
+        (row["kept"], row["estimates"]) for row in shown
+    ]
+    assert [row["state"] for row in archived] == ["final", "final"]
 
 
 def test_the_change_feed_has_estimates(sf: Cluster, query: Query) -> None:

@@ -7,6 +7,7 @@ with the queries that share it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,12 +19,14 @@ from controlplane.wire.aggregates.grouping import (
     moments_of,
 )
 from controlplane.wire.aggregates.layout import (
+    HIGH,
     Layout,
     Moments,
     SketchAggregate,
     layout_of,
     stored_type,
 )
+from controlplane.wire.aggregates.sampling import sample_cells
 from controlplane.wire.aggregates.sketches import (
     HASH,
     QUANTILE,
@@ -36,7 +39,7 @@ from controlplane.wire.aggregates.state_schema import CELL
 from controlplane.wire.language.aggregates import Merge, Slot
 from controlplane.wire.language.tree import Expression, Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.aggregation.selection import select_records
+from workers.pipeline.engine.aggregation.selection import kept_probabilities, select_records
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Intake
 from workers.pipeline.engine.evaluation.evaluator import Evaluator, Rows
@@ -50,8 +53,10 @@ from workers.pipeline.engine.kernels.types import as_float, canonical
 _PROBE: Final = 4 * EXACT_VALUES
 # What all values of a batch may sum up to without an overflow of their own type.
 _MOST: Final = {Kind.INT: 2**63, Kind.DECIMAL: 10**29}
-# How records become a slot; moments are computed of the rows of a group.
-_PARTIALS: Final = {Merge.SUM: "sum", Merge.MIN: "min", Merge.MAX: "max", Merge.TOTAL: "sum"}
+# How records become a slot; moments of floats are computed of the rows of a group.
+_PARTIALS: Final = {Merge.MIN: "min", Merge.MAX: "max"}
+_SQUARES: Final = {kind: stored_type(Merge.SQUARES, kind) for kind in (Kind.INT, Kind.DECIMAL)}
+_EXACT: Final = Context(prec=120)
 _PLACE: Final = ("stream", "pane")
 
 
@@ -171,7 +176,7 @@ def _inputs(
     for index, (expression, slot) in enumerate(layout.slots[1:], start=1):
         assert expression is not None
         columns[f"s{index}"] = slot_input(evaluator, expression, slot)
-    if any(slot.merge is Merge.WEIGHT for _, slot in layout.slots):
+    if layout.schema.moments:
         columns["row"] = pa.array(np.arange(len(panes)))
     values = {
         sketch.index: evaluator.array(sketch.aggregate.argument)
@@ -187,16 +192,41 @@ def slot_input(evaluator: Evaluator, expression: Expression, slot: Slot) -> Any:
     if slot.of == "values":
         return value
     match slot.merge, expression.kind:
-        case Merge.TOTAL, (Kind.INT | Kind.DECIMAL) as kind:
+        case ((Merge.TOTAL | Merge.LINEAR), (Kind.INT | Kind.DECIMAL) as kind):
             fits = evaluator.largest(expression) * len(value) < _MOST[kind]
             return value if fits else value.cast(stored_type(slot.merge, kind))
         case Merge.MAX, Kind.FLOAT if evaluator.has_nan(expression):
             # Arrow leaves NaN out of the largest.
             return pa.array(float_codes(value.fill_null(0.0).to_numpy()),
                             mask=np.asarray(value.is_null()))  # fmt: skip
-        case ((Merge.MEAN | Merge.REST | Merge.SPREAD), _):
+        case ((Merge.SQUARES | Merge.SQUARES_HIGH), kind):
+            squares, high = squares_of(value, kind, evaluator.largest(expression))
+            return squares if slot.merge is Merge.SQUARES else high
+        case ((Merge.MEAN | Merge.REST | Merge.SPREAD | Merge.ERROR), _):
             return as_float(value)
     return value
+
+
+def squares_of(value: Any, kind: Kind, largest: Any) -> tuple[Any, Any]:
+    """Return the exact squares of whole numbers or decimals, and their multiples of `HIGH`.
+
+    `largest`: the largest absolute value. The sums of both fit their types.
+    """
+    none = pa.repeat(pa.scalar(0, pa.int64()), len(value))
+    if kind is Kind.INT and largest * largest < _MOST[kind]:
+        squares = pc.multiply(value, value)
+        fits = largest * largest * len(value) < _MOST[kind]
+        return squares if fits else squares.cast(_SQUARES[kind]), none
+    if kind is Kind.INT or int(largest) ** 2 * len(value) < HIGH // 10 ** _SQUARES[kind].scale // 2:
+        # The product of two decimals has the digits of both and one more.
+        wide = value.cast(pa.decimal256(37, value.type.scale if kind is Kind.DECIMAL else 0))
+        return pc.multiply(wide, wide), none
+    numbers = [None if item is None else int(item.scaleb(9, _EXACT)) for item in value.to_pylist()]
+    pairs = [(None, None) if n is None else divmod(n * n, HIGH) for n in numbers]
+    low = [None if rest is None else Decimal(rest).scaleb(-18, _EXACT) for _, rest in pairs]
+    high = pa.array([None if many is None else Decimal(many) for many, _ in pairs],
+                    stored_type(Merge.SQUARES_HIGH, kind))  # fmt: skip
+    return pa.array(low, _SQUARES[kind]), high
 
 
 def aggregate_slots(table: Any, names: Sequence[str], layout: Layout) -> Any:
@@ -205,12 +235,13 @@ def aggregate_slots(table: Any, names: Sequence[str], layout: Layout) -> Any:
     `table`: what `inputs_of` returns; `names`: its columns of place and keys.
     """
     slots = [(f"s{index}", slot) for index, (_, slot) in enumerate(layout.slots)][1:]
-    plain = [
-        (name, "count" if slot.of == "values" else _PARTIALS[slot.merge])
-        for name, slot in slots
-        if slot.merge in _PARTIALS
-    ]
     moments = layout.schema.moments
+    together = {name for names in moments for name in names}
+    plain = [
+        (name, "count" if slot.of == "values" else _PARTIALS.get(slot.merge, "sum"))
+        for name, slot in slots
+        if name not in together
+    ]
     wanted: list[Any] = [([], "count_all"), *plain, *([("row", "list")] if moments else [])]
     result = table.group_by(list(names), use_threads=False).aggregate(wanted)
     result = result.rename_columns(
@@ -237,12 +268,15 @@ def _add_moments(columns: dict[str, Any], table: Any, moments: Sequence[Moments]
     """Compute the moments from the rows of each group."""
     order, starts = flatten_lists(columns.pop("row").combine_chunks())
     # Rows are numbered over the batch, of which some may be left out.
-    place = np.searchsorted(table["row"].to_numpy(), order)
+    rows = table["row"].to_numpy()
+    places = np.empty(rows[-1] + 1 if len(rows) else 0, np.int64)
+    places[rows] = np.arange(len(rows))
+    place = places[order]
     for names in moments:
         values = table[names[1]].combine_chunks()
         valid = np.asarray(values.is_valid())[place]
         plain = values.fill_null(0.0).to_numpy()[place]
-        result = moments_of(plain, valid, starts) if len(starts) else ([], [], [], [])
+        result = moments_of(plain, valid, starts) if len(starts) else ([],) * len(names)
         for name, column in zip(names, result, strict=True):
             columns[name] = pa.array(column, pa.int64() if name == names[0] else pa.float64())
 
@@ -280,9 +314,15 @@ def panes_of(
     names = [*_PLACE, *(["task"] if intake.column else []), *layout.schema.key_names]
     result = aggregate_slots(inputs.table, names, layout)
     sketches = [_taken(value, inputs, inputs.table.select(names)) for value in layout.sketches]
+    cells = [_cells([item for item in sketches if not is_user_aggregate(item.sketch)])]
+    chance = kept_probabilities(records, intake)
+    if chance is not None:
+        places = inputs.table.select(names)
+        cells.append(sample_cells(places, chance if kept is None else chance[kept]))
+    cells = [table for table in cells if table is not None]
     return Panes(
         result.cast(_schema(layout, intake.column)),
-        _cells([item for item in sketches if not is_user_aggregate(item.sketch)]),
+        pa.concat_tables(cells) if cells else None,
         _blobs([sketch for sketch in sketches if is_user_aggregate(sketch.sketch)]),
         late,
         dropped,

@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.assignment.subscriptions import Intake
-from workers.pipeline.engine.evaluation.drop_rules import is_dropped
+from workers.pipeline.engine.evaluation.drop_rules import dropped_shares, is_dropped
 from workers.pipeline.engine.evaluation.evaluator import holds
-from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Records
+from workers.pipeline.engine.evaluation.records import (
+    DELIVERY_DROPPED,
+    INPUT_DROPPED,
+    SAMPLE_HASH,
+    Records,
+)
 from workers.pipeline.engine.failures.fault import QueryFault
 
 Mask = NDArray[np.bool_]
@@ -52,6 +57,25 @@ def drop_causes(records: Records, intake: Intake) -> Any:
             hashes = records.extras[SAMPLE_HASH][rows]
             causes[rows[is_dropped(rule, hashes, records.ts_ms[rows])]] = cause
     return causes
+
+
+def kept_probabilities(records: Records, intake: Intake) -> Any:
+    """Return the probability at which each record was kept on its edges, None if none was at risk.
+
+    Rules drop independently of each other, but the ladder's samples are nested: of what it has not
+    delivered to the node, its rule of the edge drops the rest.
+    """
+    known = INPUT_DROPPED in records.extras or DELIVERY_DROPPED in records.extras
+    if not (known or intake.drop_rules or intake.ladder_rules):
+        return None
+    by_ladder = records.dropped(DELIVERY_DROPPED).copy()
+    by_rule = np.zeros(len(records))
+    for shares, rules in ((by_ladder, intake.ladder_rules), (by_rule, intake.drop_rules)):
+        for stream, rule in rules:
+            rows = np.flatnonzero(records.stream == stream)
+            by_edge = dropped_shares(rule, records.ts_ms[rows])
+            shares[rows] = np.maximum(shares[rows], by_edge)
+    return (1 - records.dropped(INPUT_DROPPED)) * (1 - by_ladder) * (1 - by_rule)
 
 
 def _kept(

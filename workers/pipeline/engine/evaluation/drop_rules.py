@@ -56,6 +56,14 @@ def is_window_dropped(rule: DropRule, starts: Int64s) -> NDArray[np.bool_]:
     return _is_sampled(hashes, _shares(rule, group * rule.slide_ms * rule.batch))
 
 
+def dropped_shares(rule: DropRule, ts_ms: Int64s) -> NDArray[np.float64]:
+    """Return the probability at which a rule drops each record; 0 of rules that drop windows.
+
+    A window that such a rule keeps has all its records.
+    """
+    return np.zeros(len(ts_ms)) if rule.window_ms else _shares(rule, ts_ms)
+
+
 def _shares(rule: DropRule, times: Int64s) -> NDArray[np.float64]:
     since = np.array([step[0] for step in rule.steps])
     shares = np.array([0.0, *(step[1] for step in rule.steps)])

@@ -22,6 +22,10 @@ Int64s = NDArray[np.int64]
 # What a split node computes for each record, uint64[n] by name: sample hash, task of a query.
 Extras = Mapping[str, NDArray[np.uint64]]
 SAMPLE_HASH = "luck"
+# Bits of floats: the probabilities at which the input edge and the delivery to the node dropped
+# each record. Where the columns are missing or 0, neither drops any.
+INPUT_DROPPED = "input dropped"
+DELIVERY_DROPPED = "delivery dropped"
 
 
 _TASK_OF = "task of "
@@ -110,6 +114,11 @@ class Records:
         return pa.table(
             result | {n: self.columns[n].take(index) for n in self.columns.column_names}
         )
+
+    def dropped(self, name: str) -> NDArray[np.float64]:
+        """Return the probabilities in a column of split nodes."""
+        bits = self.extras.get(name)
+        return np.zeros(len(self)) if bits is None else bits.view(np.float64)
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -1,7 +1,6 @@
-"""Drops counted by event time in the pipeline, and what follows for the results of queries."""
+"""Samples of windows under drop rules in the pipeline, and what follows for results of queries."""
 
 import json
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,10 +11,9 @@ from typing import Any
 import pytest
 import redis
 
-from controlplane.results.edge_periods import Counts, Ranges
 from controlplane.results.estimates import estimates_of
-from controlplane.results.kept import Kept, fractions
-from controlplane.wire.drop_counts import DropCount
+from controlplane.wire.aggregates.sampling import Sampled
+from controlplane.wire.drop_counts import EVERY_RECORD, DropCount
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import Window, computation_of
 from controlplane.wire.query_text import QueryText
@@ -24,7 +22,6 @@ from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, ResourceKind, Rung
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.support.ladders import input_ladder
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.support.whole_results import read_windows
@@ -70,24 +67,15 @@ class Counted:
         self.rows.append(row)
         self.counts += [DropCount(*values) for values in row["drop_counts"]]
 
-    def totals(self, query: int) -> tuple[int, int]:
-        """Return the records that arrived on an edge of the stream and that it dropped."""
+    def dropped(self, query: int) -> int:
+        """Return the records that an edge of the stream dropped."""
         own = [count for count in self.counts if (count.stream, count.query) == (STREAM, query)]
-        return sum(count.arrived for count in own), sum(count.dropped for count in own)
+        return sum(count.dropped for count in own)
 
-    def kept(self, query: int, starts: list[int]) -> dict[float, Kept]:
-        """Return what the counts say was kept of the windows of a query."""
-        streams = {FIRST: {STREAM}, SECOND: {STREAM, OTHER}}[query]
-        counts = [
-            Counts(*count[:5], count.start_s + count.seconds, count.arrived, count.dropped)
-            for count in self.counts
-            if count.stream in streams
-        ]
-        first_s = min(count.start_s for count in counts)
-        whole = Ranges([(first_s, math.inf)], max(count.stop_s for count in counts))
-        ranges = dict.fromkeys(streams, whole)
-        every = fractions(counts, ranges, query, WINDOW, [START_S + start for start in starts])
-        return {start - START_S: kept for start, kept in every.items()}
+    def samples(self, query: int) -> dict[int, Sampled | None]:
+        """Return the samples of the windows of a query, by seconds."""
+        rows = read_windows(self.pipeline.client, "c", query, computation_of(TEXT, METER.kinds))
+        return {(row.start_ms // 1000) - START_S: row.sampled for row in rows}
 
     def windows(self, query: int) -> dict[int, dict[str, Any]]:
         """Return the values of the windows of a query, by seconds."""
@@ -113,24 +101,29 @@ def counted(
         yield result
 
 
-def test_nothing_is_counted_without_drop_rules(counted: Counted) -> None:
+def near(fraction: float, records: int) -> Any:
+    """Return what is within four standard deviations of a fraction of so many records."""
+    return pytest.approx(fraction, abs=4 * (fraction * (1 - fraction) / records) ** 0.5)
+
+
+def test_nothing_is_sampled_without_drop_rules(counted: Counted) -> None:
     counted.second(0, 50)
     assert counted.counts == []
+    assert counted.samples(FIRST) == {0: None}
 
 
 def test_scaled_counts_and_sums_contain_the_truth(counted: Counted) -> None:
     counted.pipeline.publish(SetDropRule(STREAM, INPUT, DropRule.of(0.5)))
     for second in range(60):
         counted.second(second, 40)
-    windows, kept = counted.windows(FIRST), counted.kept(FIRST, [0, 20, 40])
+    windows, samples = counted.windows(FIRST), counted.samples(FIRST)
     computation = computation_of(TEXT, METER.kinds)
-    assert len(kept) == len(windows) == 3
+    assert len(samples) == len(windows) == 3
     for start, values in windows.items():
-        fraction = kept[start].fraction
-        # Of the only query without a key, the fraction is that of its own records.
-        assert fraction == pytest.approx(values["records"] / counted.records[start])
-        assert 0.4 < values["records"] / counted.records[start] < 0.6
-        estimates = estimates_of(computation, values, kept[start])
+        sampled = samples[start]
+        assert sampled == Sampled(values["records"], values["records"], 2 * values["records"])
+        assert values["records"] / counted.records[start] == near(0.5, counted.records[start])
+        estimates = estimates_of(computation, values, sampled)
         assert estimates.keys() == {"records", "total"}
         for name, truth in (("records", counted.records), ("total", counted.total)):
             low, high = estimates[name].low, estimates[name].high
@@ -140,21 +133,33 @@ def test_scaled_counts_and_sums_contain_the_truth(counted: Counted) -> None:
             assert high - low < truth[start] / 2
 
 
-def test_a_rule_that_begins_within_a_window_is_weighed(counted: Counted) -> None:
-    """Half of the second ten seconds: three quarters of the window."""
+@pytest.mark.parametrize("filled", [range(7), range(13, 20), range(14)])
+def test_time_without_records_has_no_weight(counted: Counted, filled: range) -> None:
+    """Of a window whose records fill the first part, the last part, or two thirds."""
+    counted.pipeline.publish(SetDropRule(STREAM, INPUT, DropRule.of(0.5)))
+    for second in filled:
+        counted.second(second, 50)
+    counted.pipeline.publish(SetDropRule(STREAM, INPUT, None))
+    counted.second(40, 50)
+    samples, records = counted.samples(FIRST), counted.windows(FIRST)[0]["records"]
+    assert samples == {0: Sampled(records, records, 2 * records), 40: None}
+
+
+def test_a_rule_that_begins_within_a_window_concerns_its_own_records(counted: Counted) -> None:
+    """However the records are spread over the window: half of the second ten seconds."""
     counted.pipeline.publish(SetDropRule(STREAM, FIRST, DropRule.of(0.0)))
     for second in range(20):
         if second == 10:
             counted.pipeline.publish(SetDropRule(STREAM, FIRST, DropRule.of(0.5)))
-        counted.second(second, 50)
-    (fraction, is_random), values = counted.kept(FIRST, [0])[0], counted.windows(FIRST)[0]
-    assert fraction == pytest.approx(values["records"] / 1_000)
-    assert is_random
-    assert 0.7 < values["records"] / 1_000 < 0.8
-    assert counted.kept(SECOND, [0]) == {}, "its edge drops nothing"
+        counted.second(second, 10 if second < 10 else 90)
+    sampled, values = counted.samples(FIRST)[0], counted.windows(FIRST)[0]
+    assert sampled is not None
+    assert sampled.missing == values["records"] - 100
+    assert sampled.kept == near(550 / 1_000, 900)
+    assert counted.samples(SECOND) == {0: None}, "its edge drops nothing"
 
 
-def test_both_edges_and_both_streams_count(counted: Counted) -> None:
+def test_edges_and_streams_with_rules_of_their_own(counted: Counted) -> None:
     counted.pipeline.publish(
         SetDropRule(STREAM, INPUT, DropRule.of(0.5)),
         SetDropRule(STREAM, SECOND, DropRule.of(0.5, seed=7)),
@@ -162,21 +167,25 @@ def test_both_edges_and_both_streams_count(counted: Counted) -> None:
     for second in range(20):
         counted.second(second, 50)
         counted.second(second, 30, OTHER)
-    expected = counted.windows(SECOND)[0]["records"] / (20 * 80)
-    assert counted.kept(SECOND, [0])[0].fraction == pytest.approx(expected)
-    first = counted.windows(FIRST)[0]["records"] / (20 * 50)
-    assert counted.kept(FIRST, [0])[0].fraction == pytest.approx(first)
+    whole, both = counted.samples(FIRST)[0], counted.samples(SECOND)[0]
+    assert whole is not None
+    assert both is not None
+    assert whole.missing == whole.records
+    assert both.missing == 3 * (both.records - 600), "each stands for three others"
+    assert both.kept == near(850 / 1_600, 1_000)
 
 
-def test_replays_count_alike(counted: Counted) -> None:
+def test_replays_sample_alike(counted: Counted) -> None:
     counted.pipeline.publish(
-        SetDropRule(STREAM, INPUT, DropRule.of(0.3)), SetDropRule(STREAM, FIRST, DropRule.of(0.5))
+        SetDropRule(STREAM, INPUT, DropRule.of(0.3)),
+        SetDropRule(STREAM, FIRST, DropRule.of(0.5, seed=7)),
     )
     for second in range(20):
         counted.second(second, 50, repeat=3)
-    (values,) = counted.windows(FIRST).values()
-    arrived, lost = counted.totals(INPUT)
-    assert (arrived, arrived - lost - counted.totals(FIRST)[1]) == (1_000, values["records"])
+    sampled = counted.samples(FIRST)[0]
+    assert sampled is not None
+    assert 1_000 - counted.dropped(INPUT) - counted.dropped(FIRST) == sampled.records
+    assert sampled.missing == pytest.approx(sampled.records * (1 / 0.35 - 1), rel=1e-4)
 
 
 def test_windows_that_are_not_dropped_are_exact(counted: Counted) -> None:
@@ -187,36 +196,25 @@ def test_windows_that_are_not_dropped_are_exact(counted: Counted) -> None:
     windows = counted.windows(FIRST)
     assert 0 < len(windows) < 10
     assert {values["records"] for values in windows.values()} == {40}
-    assert counted.kept(FIRST, list(range(0, 200, 20))) == {}
-    assert counted.totals(FIRST)[1] == 40 * (10 - len(windows))
+    assert set(counted.samples(FIRST).values()) == {None}
+    assert counted.dropped(FIRST) == 40 * (10 - len(windows))
 
 
-def test_dropped_windows_of_another_length_are_no_random_sample(counted: Counted) -> None:
-    rule = DropRule(((ALWAYS, 0.5),), 3, 5_000, 5_000)
-    counted.pipeline.publish(SetDropRule(STREAM, INPUT, rule))
-    for second in range(40):
+@pytest.mark.parametrize("rule", [DropRule(((ALWAYS, 0.5),), 3, 5_000, 5_000), DropRule.of(1.0)])
+def test_records_without_a_chance_are_counted(counted: Counted, rule: DropRule) -> None:
+    """Dropped windows of another length, and rules that drop every record."""
+    for second in range(20):
+        counted.pipeline.publish(SetDropRule(STREAM, FIRST, rule if second < 10 else None))
         counted.second(second, 10)
-    kept, windows = counted.kept(FIRST, [0, 20]), counted.windows(FIRST)
-    shares = {start: values["records"] / 200 for start, values in windows.items()}
-    assert {start: value.fraction for start, value in kept.items() if value.fraction} == {
-        start: pytest.approx(share) for start, share in shares.items() if share < 1
-    }
-    assert shares != dict.fromkeys(shares, 1.0)
-    assert not any(value.is_random for value in kept.values())
-
-
-def test_streams_of_a_ladder_are_counted_before_it_drops(counted: Counted) -> None:
-    counted.pipeline.publish(SetLadder(input_ladder(STREAM, 1e-6)))
-    counted.second(0, 50)
-    counted.second(1, 30, OTHER)
-    rows = [count for count in counted.counts if count.arrived]
-    assert [(count.stream, count.arrived, count.dropped) for count in rows] == [
-        (STREAM, 50, 0), (OTHER, 30, 0),
-    ]  # fmt: skip
+    ((_, values),) = counted.windows(FIRST).items()
+    assert counted.samples(FIRST) == {0: None}
+    assert 0 < 200 - values["records"] == counted.dropped(FIRST)
+    windows = {(count.window_ms, count.slide_ms) for count in counted.counts}
+    assert windows == {(5_000, 5_000) if rule.window_ms else EVERY_RECORD}
 
 
 @pytest.mark.parametrize("edge", [INPUT, FIRST])
-def test_the_fraction_is_exact_while_a_ladder_rises_and_falls(counted: Counted, edge: int) -> None:
+def test_samples_hold_while_a_ladder_rises_and_falls(counted: Counted, edge: int) -> None:
     """Records wait at the emulated node, so a later batch than the one that reads them drops."""
     parts = tuple(1 - step / 20 for step in range(1, 21))
     rungs = tuple(
@@ -232,11 +230,14 @@ def test_the_fraction_is_exact_while_a_ladder_rises_and_falls(counted: Counted, 
         counted.second(second, 250 if 30 <= second < 55 else 60, repeat=1 + (second % 10 == 0))
     dropped = sum(row["ladder_dropped"].get(f"{STREAM}>{edge}", 0) for row in counted.rows)
     dropped += sum(row["ladder_dropped"].get(str(STREAM), 0) for row in counted.rows)
-    assert counted.totals(edge)[1] == dropped > 0
-    windows, kept = counted.windows(FIRST), counted.kept(FIRST, list(range(0, 100, 20)))
-    shares = {start: row["records"] / counted.records[start] for start, row in windows.items()}
-    assert {start: 1.0 if start not in kept else kept[start].fraction for start in shares} == {
-        start: pytest.approx(share) for start, share in shares.items()
-    }
-    assert min(shares.values()) < 0.8
-    assert shares[0] == 1.0, "before the overload"
+    assert counted.dropped(edge) == dropped > 0
+    samples, windows = counted.samples(FIRST), counted.windows(FIRST)
+    assert samples[0] is None, "before the overload"
+    assert (
+        min(values["records"] / counted.records[start] for start, values in windows.items()) < 0.8
+    )
+    for start, sampled in samples.items():
+        missing = counted.records[start] - windows[start]["records"]
+        expected = 0.0 if sampled is None else sampled.missing
+        reach = 4 * (0.0 if sampled is None else sampled.variance) ** 0.5
+        assert missing == pytest.approx(expected, abs=reach)
