@@ -19,7 +19,7 @@ from controlplane.records.bodies.conformance import (
 )
 from controlplane.records.bodies.json_values import convert_column
 from controlplane.wire.records.casts import Rules
-from controlplane.wire.records.conversion import Converted
+from controlplane.wire.records.conversion import Converted, python_value
 from controlplane.wire.records.numbers import pc
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
@@ -75,7 +75,7 @@ def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> 
         return Converted(pa.nulls(table.num_rows, field.type), {})
 
     def record_at(index: int) -> Any:
-        return table.slice(index, 1).to_pylist()[0]
+        return {name: python_value(table.column(name)[index]) for name in names}
 
     columns = convert_columns(schema, column)
     return conform_columns(schema, columns, {}, table.num_rows, record_at)

@@ -91,15 +91,18 @@ def with_faults(values: Any, result: Any) -> Converted:
 
 
 def _reasons(values: Any, places: Sequence[int], target: Any) -> dict[int, str]:
-    return {place: reason(target, _python_value(values[place])) for place in places}
+    return {place: reason(target, python_value(values[place])) for place in places}
 
 
-def _python_value(value: Any) -> Any:
+def python_value(value: Any) -> Any:
+    """Return an Arrow scalar as Python has it, or as text; other values as they are."""
+    if not isinstance(value, pa.Scalar):
+        return value
     try:
-        return value.as_py() if isinstance(value, pa.Scalar) else value
+        return value.as_py()
     except FAILURES:
         # Python has no such date, or the fields of a struct have one name.
-        return value
+        return f"{getattr(value, 'value', 'a value')} of {value.type}"
 
 
 def _find_faults(array: Any, begin: int, step: Cast, places: list[int]) -> None:
@@ -149,8 +152,6 @@ def _quoted(value: Any) -> str:
         return "an object"
     if isinstance(value, list | tuple | np.ndarray):
         return "a list"
-    if isinstance(value, pa.Scalar):
-        return f"a value of {value.type}"
     if isinstance(value, bool) or (isinstance(value, str) and not isinstance(value, NumberText)):
         text = json.dumps(value[:_SHOWN] if isinstance(value, str) else value)
     elif isinstance(value, int) and value.bit_length() > MAX_BITS:
