@@ -1,10 +1,8 @@
 """Dead letters: storage of a request's faulty records, replay and deletion."""
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final
@@ -21,7 +19,7 @@ from controlplane.models import Cluster, Stream
 from controlplane.records import append
 from controlplane.records.bodies import check_zone
 from controlplane.records.bodies.conformance import Conformed, reason_of
-from controlplane.records.bodies.conversion import MAX_FAULTS
+from controlplane.records.bodies.json_values import json_reader
 from controlplane.records.bodies.rows import of_rows
 from controlplane.records.bodies.tables import of_table
 from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
@@ -29,6 +27,7 @@ from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.log.values import IdempotencyToken
+from controlplane.wire.records.conversion import MAX_FAULTS
 from controlplane.wire.records.record_codec import decode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 
@@ -39,6 +38,7 @@ MAX_REPLAY: Final = 1_000
 MAX_IDS: Final = 1_000
 _CHUNK: Final = 50
 _SHOWN: Final = 20
+_read: Final = json_reader()
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _conformed(
     if not letter.data:
         raise ValueError("it was too large to be kept")
     if letter.reason is Reason.BODY:
-        row = json.loads(letter.data, parse_float=Decimal)
+        row = _read(letter.data.decode("utf-8", "surrogatepass"))
         if isinstance(row, dict):
             row = {name: value for name, value in row.items() if name not in retired}
         # A record that came as CSV has its numbers as text.

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from controlplane.errors import Invalid
 from controlplane.records.bodies.conformance import Conformed
-from controlplane.records.bodies.conversion import Rules
 from controlplane.records.bodies.rows import of_json, of_lines
 from controlplane.records.bodies.tables import of_csv, of_table, read_arrow, read_parquet
+from controlplane.wire.records.casts import Rules
 from controlplane.wire.schema import StreamSchema
 
 

@@ -2,10 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final
-
-import pyarrow as pa
 
 from algorithms.strict_json import check_bounds
 from controlplane.errors import BadBody, Fields, Invalid
@@ -16,12 +13,15 @@ from controlplane.records.bodies.conformance import (
     convert_columns,
     unknown_columns,
 )
-from controlplane.records.bodies.conversion import Converted, Rules
-from controlplane.records.bodies.values import convert_values
+from controlplane.records.bodies.json_values import json_reader
+from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.conversion import Converted
+from controlplane.wire.records.values import convert_values
 from controlplane.wire.schema import StreamSchema
 
 NOT_AN_OBJECT: Final = "Must be an object"
 _LIST: Final = "Must be a list of objects"
+_read: Final = json_reader()
 
 
 def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
@@ -31,7 +31,7 @@ def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     """
     try:
         check_bounds(body)
-        value = json.loads(body, **_options(schema))
+        value = _read(body.decode(json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise BadBody(f"The body is no JSON: {error}") from error
     rows = value.get("records") if isinstance(value, dict) else value
@@ -53,13 +53,12 @@ def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     # str.splitlines would divide texts at other characters, too.
     lines = [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
     check_count(len(lines))
-    decode = json.JSONDecoder(**_options(schema)).decode
     rows: list[Any] = []
     faults: dict[int, Fields] = {}
     for index, line in enumerate(lines):
         try:
             check_bounds(line.encode())
-            rows.append(decode(line))
+            rows.append(_read(line))
         except (ValueError, RecursionError) as error:
             rows.append({})
             faults[index] = {"": [f"Is no JSON: {error}"]}
@@ -90,7 +89,7 @@ def of_rows(
         for index, row in enumerate(objects):
             if extra := unknown_columns(row, schema):
                 reasons[index] = extra
-    rules = Rules(textual=textual, finite=True, zone=zone)
+    rules = Rules(textual=textual, zone=zone)
 
     def column(field: Any) -> Converted:
         return convert_values([row.get(field.name) for row in objects], field.type, rules)
@@ -101,21 +100,3 @@ def of_rows(
     for index in unreadable:
         reasons[index] = {"": reasons[index][""]}
     return done
-
-
-def _options(schema: StreamSchema) -> dict[str, Any]:
-    """Return how numbers are read: with all their digits if a column is a decimal."""
-    exact = any(_has_decimal(field.type) for field in schema.arrow)
-    return {"parse_constant": _no_constant} | ({"parse_float": Decimal} if exact else {})
-
-
-def _has_decimal(arrow: Any) -> bool:
-    if pa.types.is_list(arrow):
-        return _has_decimal(arrow.value_type)
-    if pa.types.is_struct(arrow):
-        return any(_has_decimal(field.type) for field in arrow)
-    return bool(pa.types.is_decimal(arrow))
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f'{name} is no JSON; write "{name}" in quotes in a float column')

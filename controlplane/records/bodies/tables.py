@@ -9,7 +9,6 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from controlplane.errors import BadBody, Fields, Invalid
-from controlplane.records.bodies.casts import pc
 from controlplane.records.bodies.conformance import (
     MISSING,
     Conformed,
@@ -18,8 +17,10 @@ from controlplane.records.bodies.conformance import (
     convert_columns,
     unknown_columns,
 )
-from controlplane.records.bodies.conversion import Converted, Rules
-from controlplane.records.bodies.values import convert_array
+from controlplane.records.bodies.json_values import convert_column
+from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.conversion import Converted, python_value
+from controlplane.wire.records.numbers import pc
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
@@ -74,7 +75,7 @@ def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> 
         return Converted(pa.nulls(table.num_rows, field.type), {})
 
     def record_at(index: int) -> Any:
-        return table.slice(index, 1).to_pylist()[0]
+        return {name: python_value(table.column(name)[index]) for name in names}
 
     columns = convert_columns(schema, column)
     return conform_columns(schema, columns, {}, table.num_rows, record_at)
@@ -88,7 +89,7 @@ def _column(table: Any, field: Any, rules: Rules) -> Converted:
     if pa.types.is_dictionary(array.type):
         _check_size(_decoded_size(array))
         array = array.dictionary_decode()
-    return convert_array(array, field.type, rules)
+    return convert_column(array, field.type, rules)
 
 
 def _decoded_size(array: Any) -> int:

@@ -9,9 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from controlplane.records.bodies import Format
-from controlplane.records.bodies.casts import cast_to, is_text
-from controlplane.records.bodies.conversion import FAILURES
 from controlplane.topology.schemas.samples import read_sample
+from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.conversion import TooManyFaults, convert
+from controlplane.wire.records.numbers import is_text
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
 from controlplane.wire.types import BadType, arrow_type, type_name
 
@@ -130,10 +131,9 @@ def _finest(array: Any) -> str:
 
 
 def _casts(array: Any, target: Any, zone: str) -> bool:
-    step = cast_to(array.type, target, zone=zone)
     try:
-        return step is not None and step(array) is not None
-    except FAILURES:
+        return not convert(array, target, Rules(zone=zone)).faults
+    except TooManyFaults:
         return False
 
 
