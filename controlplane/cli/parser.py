@@ -5,7 +5,6 @@ This module imports neither Django nor planners, so `weir --help` is fast.
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from controlplane.cli.command_parser import (
 from controlplane.cli.operations.arguments import add_arguments
 from controlplane.cli.operations.catalog import GROUPS, OPERATIONS
 from controlplane.cli.query_options import add_query_options
+from controlplane.moments import read_moment
 from controlplane.plans.proposal_states import SAID
 
 _FORMATS: Final = ["json", "ndjson", "csv", "arrow", "parquet"]
@@ -364,7 +364,7 @@ def _shedding(group: Any) -> None:
     sub.add_argument("--hours", type=float, default=24.0, metavar="N", help="of the past (24)")
     about = "what the ladder would have dropped in a past time range; changes nothing"
     sub = add_cluster_command(group, "drill", "shedding.drill", about)
-    time = {"type": datetime.fromisoformat, "metavar": "TIME"}
+    time = {"type": read_moment, "metavar": "TIME"}
     sub.add_argument("--from", dest="start", help="UTC, by default a day before the end", **time)
     sub.add_argument("--to", help="UTC, by default now", **time)
 

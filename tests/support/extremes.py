@@ -1,6 +1,7 @@
 """Extreme values of every JSON type, as JSON text and as text of an address."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 # Raw JSON texts that `json.dumps` cannot write, by the marker that a body has in their place.
@@ -46,6 +47,12 @@ OTHERS: Final[tuple[Any, ...]] = (
 VALUES: Final[tuple[Any, ...]] = (
     *INTEGERS, *NUMBERS, *TIMES, *NAMES, *OTHERS, *RAW, "\x00", "a\x00b", "\ud800", "\udfff\ud800"
 )  # fmt: skip
+# The extreme values of a type or format of JSON schemas.
+BY_TYPE: Final[Mapping[str, Sequence[Any]]] = {
+    "integer": INTEGERS, "number": (*INTEGERS, *NUMBERS), "date-time": TIMES, "string": NAMES,
+    "array": [value for value in OTHERS if isinstance(value, list)],
+    "object": [value for value in OTHERS if isinstance(value, dict)],
+}  # fmt: skip
 # Every extreme value of a path or query string, percent-encoded where it is not ASCII.
 TEXTS: Final = (
     *map(str, INTEGERS), "1e308", "nan", "inf", "-0", "+1", "1_000", "0x10", "9" * 5_000, *TIMES,

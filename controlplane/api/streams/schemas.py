@@ -155,7 +155,7 @@ class ReplayIn(ChoiceIn):
 
 
 class DeleteIn(ChoiceIn):
-    """The dead letters to delete, and the reason; all: those of the cluster, without a selection."""
+    """The dead letters to delete, and the reason; all: those of the cluster, not a selection."""
 
     all: bool = False
     reason: str = Field("", max_length=300)

@@ -6,7 +6,7 @@ its or another type, or several are, or the body is none that an operation expec
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -48,10 +48,12 @@ class _Operation:
     path: str
     parameters: tuple[Mapping[str, Any], ...]
     bodies: tuple[Any, ...]
+    body_schema: Mapping[str, Any]
 
     @property
-    def has_body(self) -> bool:
-        return bool(self.bodies)
+    def schemas(self) -> dict[str, Mapping[str, Any]]:
+        """Return the schemas of the parameters by name."""
+        return {str(row["name"]): row["schema"] for row in self.parameters}
 
     def names(self, where: str) -> list[str]:
         return [str(row["name"]) for row in self.parameters if row["in"] == where]
@@ -70,7 +72,7 @@ def operations() -> list[_Operation]:
     return [
         _Operation(
             f"{method.upper()} {path}", method, path, tuple(operation["parameters"]),
-            tuple(bodies_of(operation)),
+            tuple(bodies_of(operation)), _content(operation).get("schema", {}),
         )
         for path, methods in document()["paths"].items()
         for method, operation in methods.items()
@@ -79,8 +81,8 @@ def operations() -> list[_Operation]:
 
 def bodies_of(operation: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the example bodies of an operation, with every declared field in one of them."""
-    content = operation.get("requestBody", {}).get("content", {}).get(JSON)
-    if content is None:
+    content = _content(operation)
+    if not content:
         return
     examples = [deepcopy(row["value"]) for row in content.get("examples", {}).values()]
     fields = properties(content["schema"])
@@ -88,6 +90,29 @@ def bodies_of(operation: Mapping[str, Any]) -> Iterator[Any]:
         missing = {name: None for name in fields if not any(name in row for row in examples)}
         examples[0] |= missing
     yield from examples
+
+
+def _content(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = operation.get("requestBody", {}).get("content", {}).get(JSON, {})
+    return content
+
+
+def schema_at(schema: Mapping[str, Any], path: tuple[Any, ...]) -> Mapping[str, Any]:
+    """Return the schema of the value at a path of a body, {} for an undeclared one."""
+    for key in path:
+        options = [schema, *schema.get("anyOf", ())]
+        inner = next((row["items"] for row in options if "items" in row), {})
+        schema = inner if isinstance(key, int) else properties(schema).get(key, {})
+    return schema
+
+
+def _fitting(schema: Mapping[str, Any], chance: random.Random) -> Sequence[Any]:
+    """Return the extreme values of a schema's type, often; () for those of any type."""
+    if chance.random() < 0.4:  # noqa: PLR2004 - the others
+        return ()
+    options = [schema, *schema.get("anyOf", ())]
+    named = [extremes.BY_TYPE.get(row.get("format", row.get("type", "")), ()) for row in options]
+    return [value for values in named for value in values]
 
 
 def properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -136,7 +161,7 @@ def _maker(operation: _Operation, cluster: Cluster, chance: random.Random) -> It
     slots = [("path", name) for name in operation.names("path")]
     slots += [("query", name) for name in operation.names("query")]
     slots += [("header", "Idempotency-Key")] if operation.method == "post" else []
-    slots += [("body", None)] * (3 + 2 * len(operation.bodies)) if operation.has_body else []
+    slots += [("body", None)] * (3 + 2 * len(operation.bodies)) if operation.bodies else []
     slots += [("raw", None), ("raw", None)] if operation.method != "get" else []
     slots = slots or [("query", "unknown")]
     while True:
@@ -171,10 +196,12 @@ def _made(
             text = quote(chance.choice(extremes.TEXTS)[:2_000], safe="")
             parts[str(name)] = chance.choice((text, text, text, chance.choice(extremes.BAD_BYTES)))
         elif kind == "query":
-            query[str(name)] = chance.choice(extremes.TEXTS)[:4_000]
+            fitting = [str(value) for value in _fitting(operation.schemas.get(str(name), {}), chance)]
+            query[str(name)] = chance.choice(fitting or extremes.TEXTS)[:4_000]
         elif kind == "body":
             place = chance.choice(list(places(body)))
-            body = replaced(body, place, chance.choice(extremes.VALUES))
+            fitting = _fitting(schema_at(operation.body_schema, place), chance)
+            body = replaced(body, place, chance.choice(fitting or extremes.VALUES))
             about.append(".".join(map(str, place)))
         elif kind == "raw":
             raw = chance.choice(extremes.BODIES)
