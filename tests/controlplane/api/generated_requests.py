@@ -97,6 +97,14 @@ def _content(operation: Mapping[str, Any]) -> Mapping[str, Any]:
     return content
 
 
+def schema_of(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of the JSON body of an operation, {} without one."""
+    schema: Mapping[str, Any] = _content(operation).get("schema", {})
+    options = [schema, *schema.get("anyOf", ())]
+    named = [row["$ref"].rpartition("/")[2] for row in options if "$ref" in row]
+    return document()["components"]["schemas"][named[0]] if named else schema
+
+
 def schema_at(schema: Mapping[str, Any], path: tuple[Any, ...]) -> Mapping[str, Any]:
     """Return the schema of the value at a path of a body, {} for an undeclared one."""
     for key in path:
