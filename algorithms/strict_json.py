@@ -1,4 +1,5 @@
-"""Strict JSON within bounds: size, depth, values; no key twice, no NaN, no number beyond a double.
+"""Strict JSON within bounds: size, depth, values; no key twice, no NaN, no number beyond a double,
+and no text with NUL or half of a surrogate pair, which neither databases nor UTF-8 store.
 
 The bounds are checked on the text, before a value is created: deeply nested text costs a parser its
 stack, and a short text of brackets a hundred times its memory.
@@ -8,6 +9,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -23,6 +25,9 @@ _OTHER_BYTES: Final = bytes(set(range(256)) - set(b"[]{},"))
 _STEPS: Final = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
+# What may be NUL or half of a surrogate pair.
+_ESCAPED: Final = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_PLAIN: Final = re.compile(r"[^\W\d][\w-]*")
 # The largest double has 309 digits before the point.
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{309}|[eE]\+?[0-9]{3}")
 
@@ -37,21 +42,30 @@ class Bounds:
 
 
 BOUNDS: Final = Bounds()
+Steps = tuple[int | str, ...]
 # Problems of planners and documents of clusters in files: 100,000 queries with their streams.
 FILE_BOUNDS: Final = Bounds(size=256 * 2**20, values=40_000_000)
 
 
 class BadJson(ValueError):
-    """Text that is not JSON within the bounds; `code`: size, depth, values, number, name or syntax.
+    """Text that is not JSON within the bounds, by `code`.
 
-    `line`, `column`: the place of a syntax error, 0 where unknown.
+    `code`: size, depth, values, number, name, character or syntax. `line`, `column`: the place of a
+    syntax error, 0 for another fault; `place`: that of another fault, as a.b[0], "" where unknown.
     """
 
     def __init__(self, code: str, message: str, line: int = 0, column: int = 0) -> None:
         self.code = code
         self.line = line
         self.column = column
+        self.place = ""
         super().__init__(message)
+
+    def at(self, path: Steps) -> "BadJson":
+        """Return the same fault with its place in the value."""
+        error = BadJson(self.code, f"{self} (at {place_of(path) or 'the top'})")
+        error.place = place_of(path)
+        return error
 
 
 def read_json(path: str) -> Any:
@@ -87,8 +101,9 @@ def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
     # A hook per number is slow, so only suspicious text has it.
     number = _finite if _LONG_NUMBER.search(raw) else None
     try:
-        return json.loads(
-            raw.decode("utf-8-sig"),
+        text = raw.decode("utf-8-sig")
+        value = json.loads(
+            text,
             object_pairs_hook=_object,
             parse_constant=_refuse_constant,
             parse_float=number,
@@ -99,6 +114,74 @@ def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
     except json.JSONDecodeError as error:
         why = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         raise BadJson("syntax", why, error.lineno, error.colno) from None
+    except BadJson as error:
+        raise _located(error, text) from None
+    if _ESCAPED.search(raw):
+        _check_characters(value)
+    return value
+
+
+def require_storable(raw: bytes) -> None:
+    """Raise `BadJson` for NaN, NUL or half of a surrogate pair in JSON that is read elsewhere."""
+    if not _ESCAPED.search(raw) and b"NaN" not in raw and b"Infinity" not in raw:
+        return
+    check_bounds(raw)
+    try:
+        value = json.loads(raw.decode("utf-8-sig"), parse_float=str, parse_int=str)
+    except ValueError:
+        return
+    _check_characters(value)
+
+
+def _check_characters(value: Any) -> None:
+    for path, fault in unstorable(value):
+        raise BadJson(fault.code, str(fault)).at(path)
+
+
+def _located(error: BadJson, text: str) -> BadJson:
+    """Return a fault that a hook of the parser has found, with its place."""
+    try:
+        value = json.loads(text, object_pairs_hook=_Pairs, parse_int=float)
+    except ValueError:
+        return error
+    places = (path for path, fault in unstorable(value) if fault.code == error.code)
+    path = next(places, None)
+    return error if path is None else error.at(path)
+
+
+class _Pairs(tuple[tuple[str, Any], ...]):
+    """The names and values of an object, also those that occur twice."""
+
+
+def unstorable(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, BadJson]]:
+    """Yield the places in a value of what JSON or databases do not take, the innermost first."""
+    if isinstance(value, dict | _Pairs):
+        pairs = tuple(value.items()) if isinstance(value, dict) else value
+        for name, item in pairs:
+            yield from unstorable(name, (*path, name))
+            yield from unstorable(item, (*path, name))
+        if len(dict(pairs)) != len(pairs):
+            yield (*path, _twice(pairs)), BadJson("name", "names a field twice")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from unstorable(item, (*path, index))
+    elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
+        yield path, BadJson("character", "has a character that is none (NUL, or half of one)")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield path, BadJson("number", "has no finite number")
+
+
+def place_of(path: Steps) -> str:
+    """Return a place in a value as people write it: queries[3].streams[0]."""
+    place = ""
+    for step in path:
+        if isinstance(step, int):
+            place += f"[{step}]"
+        elif _PLAIN.fullmatch(step):
+            place += f".{step}" if place else step
+        else:
+            place += f"[{json.dumps(step, ensure_ascii=False)}]"
+    return place
 
 
 def check_bounds(raw: bytes, bounds: Bounds = BOUNDS) -> None:
@@ -119,10 +202,13 @@ def check_bounds(raw: bytes, bounds: Bounds = BOUNDS) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in values if names.count(name) > 1)
-        raise BadJson("name", f"names {twice!r} twice in one object")
+        raise BadJson("name", f"names {_twice(pairs)!r} twice in one object")
     return values
+
+
+def _twice(pairs: Sequence[tuple[str, Any]]) -> str:
+    names = [name for name, _ in pairs]
+    return next(name for name in names if names.count(name) > 1)
 
 
 def _refuse_constant(word: str) -> NoReturn:

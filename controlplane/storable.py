@@ -1,74 +1,48 @@
 """Detection of values that databases cannot store: invalid characters, infinite numbers.
 
 PostgreSQL stores neither NUL nor half of a surrogate pair as text, and neither of them nor NaN as
-JSON; SQLite takes some of it. Refused at the door, both behave the same.
+JSON; SQLite takes some of it. Refused at the door, both behave the same. Readers of JSON refuse it
+themselves (`algorithms.strict_json`).
 """
 
-import json
-import math
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, RawPostDataException
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 
-from algorithms.strict_json import check_bounds
+from algorithms.strict_json import unstorable
 
-Path = tuple[int | str, ...]
-MESSAGE: Final = "The request holds a character that is none (NUL, or half of one), or no number"
-# Where JSON may write such a thing; only then is it worth reading twice.
-_SIGNS: Final = (b"\\u0000", b"\\ud", b"\\uD", b"NaN", b"Infinity")
+__all__ = ["refuse_unstorable", "unstorable"]
 
-
-def unstorable(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield the places in a JSON value of what cannot be stored, and what is wrong there."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from unstorable(name, (*path, name))
-            yield from unstorable(item, (*path, name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from unstorable(item, (*path, index))
-    elif isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
-        yield path, "Has a character that is none (NUL, or half of one)"
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield path, "Must be a finite number"
+_FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def refuse_unstorable(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Return the middleware that refuses requests with anything that cannot be stored (400)."""
+    """Return the middleware that refuses addresses and forms with NUL (400)."""
 
     def respond(request: HttpRequest) -> HttpResponse:
-        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return HttpResponseBadRequest(MESSAGE)
-        if request.method not in ("GET", "HEAD", "OPTIONS") and _body_is_unstorable(request):
-            return HttpResponseBadRequest(MESSAGE)
+        place = _place_of_nul(request)
+        if place:
+            text = f"NUL is no character: {place} has one"
+            return HttpResponseBadRequest(text, reason=text)
         return get_response(request)
 
     return respond
 
 
-def _body_is_unstorable(request: HttpRequest) -> bool:
-    kind = request.content_type or ""
-    form = kind == "application/x-www-form-urlencoded"
-    if not form and not kind.endswith("json"):
-        return False
+def _place_of_nul(request: HttpRequest) -> str:
+    if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+        return "the address (%00)"
+    # Operations of the API read no forms.
+    if request.content_type not in _FORMS or request.path.startswith("/api/"):
+        return ""
     try:
-        body = request.body
-    except (RawPostDataException, RequestDataTooBig, OSError):
+        sent = request.POST.lists()
+    except (RequestDataTooBig, OSError):
         # The view meets the same, and has its own words for it.
-        return False
-    if form:
-        return b"%00" in body or b"\0" in body
-    return any(sign in body for sign in _SIGNS) and _json_is_unstorable(body)
-
-
-def _json_is_unstorable(body: bytes) -> bool:
-    try:
-        check_bounds(body)
-        return next(unstorable(json.loads(body)), None) is not None
-    except (ValueError, RecursionError):
-        # Its reader reports the error.
-        return False
+        return ""
+    return next((f"the field {name[:100]!r}" for name, values in sent
+                 if any("\0" in text for text in (name, *values))), "")  # fmt: skip

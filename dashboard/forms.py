@@ -3,11 +3,12 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
+from controlplane.moments import read_moment
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 
@@ -76,8 +77,7 @@ def moment(text: str, faults: Fields) -> datetime | None:
     if not text.strip():
         return None
     try:
-        moment = datetime.fromisoformat(text.strip())
+        return read_moment(text)
     except ValueError:
-        faults["ends_at"] = ["Must be a date and a time"]
+        faults["ends_at"] = ["Must be a date and a time, in the years 1 to 9999 in UTC"]
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from controlplane.moments import read_moment
+
 # Ranges of the picker; `?range=` takes any other number of these units, too.
 RANGES: Final = {
     "5m": timedelta(minutes=5),
@@ -134,11 +136,13 @@ def _length(name: str) -> timedelta | None:
 def _moment(text: str) -> datetime | None:
     try:
         if text.isdecimal():
-            return datetime.fromtimestamp(int(text) / 1000, UTC)
-        moment = datetime.fromisoformat(text)
+            moment = datetime.fromtimestamp(int(text) / 1000, UTC)
+        else:
+            moment = read_moment(text)
     except (ValueError, OverflowError, OSError):
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # Of other times nothing is stored, and ranges beside them may be outside of the calendar.
+    return moment if 1970 <= moment.year < 9999 else None  # noqa: PLR2004 - years
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -25,7 +25,11 @@ from controlplane.api.common.openapi import DocumentedAPI
 from controlplane.api.common.problems import translate_errors
 from controlplane.api.common.reference import ApiReference
 from controlplane.api.common.security import AUTHENTICATION, readable_with_token
-from controlplane.api.common.strictness import known_parameters_only, require_strict_bodies
+from controlplane.api.common.strictness import (
+    accept_absent_bodies,
+    known_parameters_only,
+    require_strict_bodies,
+)
 from controlplane.api.integrations import attached, webhooks
 from controlplane.api.queries import bulk, drafts, edges, feed, keys
 from controlplane.api.queries import routes as queries
@@ -79,3 +83,4 @@ api.add_router("/key-groupings", edges.groupings)
 api.add_router("/lab", lab.router)
 api.add_router("/attached", attached.router)
 require_strict_bodies(api)
+accept_absent_bodies(api)

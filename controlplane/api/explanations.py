@@ -1,7 +1,6 @@
 """The endpoint of explanations: what exceeds a limit, since when, why, and what would end it."""
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
@@ -22,6 +21,7 @@ from controlplane.explain.values import (
     Remedy,
     Series,
 )
+from controlplane.moments import Moment
 
 router = Router(tags=["clusters"])
 
@@ -144,7 +144,7 @@ class ExplanationOut(
 
 @router.get("/{slug}/explanations/{subject}", response=ExplanationOut)
 def get_explanation(
-    request: HttpRequest, slug: str, subject: str, time: datetime | None = None
+    request: HttpRequest, slug: str, subject: str, time: Moment | None = None
 ) -> Any:
     """Explain a subject: what exceeds a limit, since when, the likely cause, and fitting plans.
 

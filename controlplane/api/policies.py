@@ -12,6 +12,7 @@ from controlplane.api.common.lists import list_parameters, listed, requested_pag
 from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
+from controlplane.moments import Moment
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import blackout_until, cron_text
 from controlplane.policies.description import summary
@@ -56,8 +57,8 @@ class BlackoutIn(ReasonIn):
 
     cron: str = Field("", max_length=100)
     minutes: StrictInt = 0
-    starts_at: datetime | None = None
-    ends_at: datetime | None = None
+    starts_at: Moment | None = None
+    ends_at: Moment | None = None
 
 
 class BlackoutOut(
@@ -86,7 +87,7 @@ class ExclusionIn(ReasonIn):
 
     kind: str
     subject: str = Field(max_length=100)
-    expires_at: datetime
+    expires_at: Moment
 
 
 class ExclusionOut(columns_of(Exclusion, "id kind subject reason owner created_at expires_at")):  # type: ignore[misc]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from pydantic import AliasChoices, Field
 
+from controlplane.moments import IN_CALENDAR
 from controlplane.query_spec import DECLARED, Declaration, QueryField
 
 # The bounds of a declaration, and their names in JSON schema for numbers.
@@ -62,7 +63,7 @@ def json_type(kind: Any, moment: Any = datetime) -> Any:
     arguments = tuple(json_type(argument, moment) for argument in get_args(kind))
     origin = get_origin(kind)
     if kind is datetime:
-        return Annotated[moment, Field(strict=False)]
+        return Annotated[moment, IN_CALENDAR, Field(strict=False)]
     if origin is None:
         return kind
     if origin is Sequence:

@@ -1,6 +1,5 @@
 """Streams of a cluster: lists with filters, and one stream by id or name."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,8 +10,9 @@ from redis.exceptions import RedisError
 
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.drop_rules import drop_rules_by_stream
+from controlplane.catalog.names import is_id
 from controlplane.connections import redis_client
-from controlplane.errors import NotFound
+from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Drop, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.filter_text import (
@@ -30,6 +30,7 @@ from controlplane.pagination.listing import (
     whole_filter,
 )
 from controlplane.pagination.lookup import row_by
+from controlplane.pagination.pages import MAX_DIGITS
 from controlplane.telemetry.time_series import latest_values
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
@@ -200,14 +201,21 @@ def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
 
 
 def stream_by_key(cluster: Cluster, key: str) -> Stream:
-    """Return a stream of the cluster by its id, or else by its name; raises `NotFound`."""
-    streams = Stream.objects.filter(cluster=cluster).select_related("cluster")
+    """Return a stream of the cluster by its id, if the key has digits only, or by its name.
+
+    Raises `NotFound`, and `Conflict` (ambiguous) for the id of a stream that is another's name.
+    """
+    named = Q(name=key)
     # Ids of more digits than the column holds would be an error of the database.
-    by_id = streams.filter(pk=int(key)).first() if re.fullmatch("[0-9]{1,18}", key) else None
-    stream = by_id or streams.filter(name=key).first()
-    if stream is None:
+    if is_id(key) and len(key) <= MAX_DIGITS:
+        named |= Q(pk=int(key))
+    streams = list(Stream.objects.filter(named, cluster=cluster).select_related("cluster"))
+    if not streams:
         raise NotFound("stream", key)
-    return stream
+    if len(streams) > 1:
+        text = f"{key} is the id of a stream and the name of another: use another key of either"
+        raise Conflict("ambiguous", text, {"streams": {row.pk: row.name for row in streams}})
+    return streams[0]
 
 
 def _drop_rules() -> Any:

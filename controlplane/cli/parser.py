@@ -5,7 +5,6 @@ This module imports neither Django nor planners, so `weir --help` is fast.
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from controlplane.cli.command_parser import (
 from controlplane.cli.operations.arguments import add_arguments
 from controlplane.cli.operations.catalog import GROUPS, OPERATIONS
 from controlplane.cli.query_options import add_query_options
+from controlplane.moments import read_moment
 from controlplane.plans.proposal_states import SAID
 
 _FORMATS: Final = ["json", "ndjson", "csv", "arrow", "parquet"]
@@ -182,17 +182,15 @@ def _dead_letters(group: Any) -> None:
     sub = add_cluster_command(
         group, "delete", "dead_letters.delete_dead_letters", about, reason=True
     )
+    sub.add_argument("--all", action="store_true", help="all of the cluster")
     _chosen(sub, by_id=True)
 
 
 def _chosen(sub: Any, *, by_id: bool = False) -> None:
     if by_id:
-        sub.add_argument(
-            "ids", nargs="*", metavar="id", help="(default: all that the filters hold)"
-        )
-    sub.add_argument("--stream", default="", metavar="NAME")
-    sub.add_argument("--why", default="", choices=["", *_REASONS], metavar="REASON",
-                     help=", ".join(_REASONS))  # fmt: skip
+        sub.add_argument("ids", nargs="*", metavar="id", help="(default: as the options select)")
+    sub.add_argument("--stream", metavar="NAME")
+    sub.add_argument("--why", choices=_REASONS, metavar="REASON", help=", ".join(_REASONS))
 
 
 def _queries(group: Any) -> None:
@@ -366,7 +364,7 @@ def _shedding(group: Any) -> None:
     sub.add_argument("--hours", type=float, default=24.0, metavar="N", help="of the past (24)")
     about = "what the ladder would have dropped in a past time range; changes nothing"
     sub = add_cluster_command(group, "drill", "shedding.drill", about)
-    time = {"type": datetime.fromisoformat, "metavar": "TIME"}
+    time = {"type": read_moment, "metavar": "TIME"}
     sub.add_argument("--from", dest="start", help="UTC, by default a day before the end", **time)
     sub.add_argument("--to", help="UTC, by default now", **time)
 

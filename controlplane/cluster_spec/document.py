@@ -18,6 +18,7 @@ from pydantic import (
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.query_models import query_fields, text_fields
 from controlplane.errors import WeirError
+from controlplane.moments import IN_CALENDAR
 from controlplane.policies.settings import optional_fields
 from controlplane.wire.routing.ladder import MAX_COSTS, MAX_RUNGS, MAX_WINDOWS
 from controlplane.wire.schema import (
@@ -45,7 +46,7 @@ MAX_RATE: Final = 1e9
 MAX_CAPACITY: Final = 1e7
 _SMALL: Final = 32_767
 _DAY_S: Final = 86_400
-Moment = Annotated[AwareDatetime, Field(strict=False)]
+Moment = Annotated[AwareDatetime, IN_CALENDAR, Field(strict=False)]
 
 
 class Part(BaseModel):

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from algorithms.strict_json import place_of
 from controlplane.cluster_spec.document import BadDescription
-from controlplane.cluster_spec.text import place_of
 from controlplane.cluster_spec.validation import Path
 from controlplane.errors import Invalid
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from algorithms.strict_json import BadJson, Bounds, read_bounded
+from algorithms.strict_json import BadJson, Bounds, place_of, read_bounded
 from controlplane.cluster_spec.document import (
     BadDescription,
     ClusterDescription,
@@ -18,12 +18,10 @@ from controlplane.cluster_spec.document import (
 from controlplane.cluster_spec.validation import faults_of
 from controlplane.storable import unstorable
 
-Path = tuple[int | str, ...]
 _Kind = TypeVar("_Kind", bound=BaseModel)
 MAX_BYTES: Final = 64 * 2**20
 _BOUNDS: Final = Bounds(size=MAX_BYTES, values=10_000_000)
 MOST_REPORTED: Final = 20
-_PLAIN: Final = re.compile(r"[^\W\d][\w-]*")
 _TOO_DEEP: Final = f"Is nested too deeply: at most {_BOUNDS.depth} levels"
 _TAGS: Final = ("node", "task_ranges")
 
@@ -118,26 +116,13 @@ def as_json(description: ClusterDescription) -> str:
     return json.dumps(description.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def place_of(path: Path) -> str:
-    """Return a place in the document as people write it: queries[3].streams[0]."""
-    place = ""
-    for step in path:
-        if isinstance(step, int):
-            place += f"[{step}]"
-        elif _PLAIN.fullmatch(step):
-            place += f".{step}" if place else step
-        else:
-            place += f"[{json.dumps(step, ensure_ascii=False)}]"
-    return place
-
-
 def _valid(kind: type[_Kind], text: str) -> _Kind:
     data = _data(text)
     if not isinstance(data, dict):
         named = ", ".join(list(kind.model_fields)[:3])
         raise BadDescription({"": [f"Must be a mapping with {named} and so on"]})
     if faults := dict(unstorable(data)):
-        raise BadDescription({place_of(path): [why] for path, why in faults.items()})
+        raise BadDescription({place_of(path): [f"It {why}"] for path, why in faults.items()})
     try:
         return kind.model_validate(data)
     except ValidationError as invalid:
@@ -190,7 +175,7 @@ def _json(text: str) -> Any:
         if broken.code == "syntax" and text.lstrip()[1:2] not in ('"', "}", ""):
             # A mapping in YAML's short form.
             return _yaml(text)
-        where = f"line {broken.line}, column {broken.column}" if broken.line else ""
+        where = f"line {broken.line}, column {broken.column}" if broken.line else broken.place
         raise BadDescription({where: [f"The document {broken}"]}) from None
 
 

@@ -5,12 +5,15 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
+from controlplane.moments import IN_CALENDAR
+
 # What a column of the database holds.
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Rate = Annotated[FiniteFloat, Field(ge=0)]
 # PostgreSQL stores no NUL character, neither as text nor in JSON.
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Key = Annotated[Text, Field(max_length=100)]
+Time = Annotated[AwareDatetime, IN_CALENDAR]
 
 
 class _Part(BaseModel):
@@ -63,7 +66,7 @@ class ProgressIn(_Part):
     duration_ms: Count = 0
     phases: dict[Key, Count] = Field(default_factory=dict, max_length=50)
     state: StateIn | None = None
-    watermark: AwareDatetime | None = None
+    watermark: Time | None = None
     sources: list[SourceIn] = Field(default_factory=list, max_length=50)
     # Not a default value: generators of clients read none of an object.
     sink: SinkIn = Field(default_factory=lambda: SinkIn(description="", rows=None))
@@ -76,7 +79,7 @@ class EventIn(_Part):
     id: UUID
     run: UUID
     name: Text = Field("", max_length=200)
-    at: AwareDatetime
+    at: Time
     progress: ProgressIn | None = None
     error: Text = Field("", max_length=2000)
     error_class: Text = Field("", max_length=200)

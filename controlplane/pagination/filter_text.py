@@ -9,7 +9,7 @@ excludes, quotes keep blanks. A time is a moment (ISO 8601, UTC) or an age: `2h`
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from math import isfinite
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.errors import Invalid
+from controlplane.moments import read_moment, shifted
 
 MAX_LENGTH: Final = 500
 MAX_TERMS: Final = 20
@@ -223,12 +224,12 @@ def _number(_field: FilterField, text: str) -> float:
 
 def _moment(_field: FilterField, text: str) -> datetime:
     if age := _AGE.fullmatch(text):
-        return timezone.now() - int(age[1]) * _UNITS[age[2]]
+        return shifted(timezone.now(), -int(age[1]) * _UNITS[age[2]])
     try:
-        moment = datetime.fromisoformat(text)
+        return read_moment(text)
     except ValueError:
-        raise ValueError(f"{text} is neither a time such as 2026-11-24 nor an age") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        fault = f"{text} is neither a time such as 2026-11-24, from the year 1 to 9999, nor an age"
+        raise ValueError(fault) from None
 
 
 _READERS: Final[Mapping[FieldKind, Callable[[FilterField, str], Any]]] = MappingProxyType(

@@ -43,9 +43,9 @@ _read: Final = json_reader()
 
 @dataclass(frozen=True)
 class Choice:
-    """A selection of dead letters: by id, or without ids by the filters."""
+    """A selection of dead letters: by id, or by the filters if `ids` is None."""
 
-    ids: Sequence[str] = ()
+    ids: Sequence[str] | None = None
     filters: DeadLetterFilters = field(default_factory=DeadLetterFilters)
 
 
@@ -128,7 +128,7 @@ def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> 
     while ids := list(islice(chosen, MAX_IDS)):
         removed += dead_letters.remove(redis_client(), cluster.slug, ids)
     if removed:
-        subject, before = f"{removed} dead letters", {"ids": list(choice.ids)[:_SHOWN]}
+        subject, before = f"{removed} dead letters", {"ids": list(choice.ids or ())[:_SHOWN]}
         audit.record(
             actor, "dead_letters.delete", subject, cluster=cluster, reason=reason, before=before
         )
@@ -136,11 +136,11 @@ def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> 
 
 
 def _chosen(cluster: Cluster, choice: Choice, after: int = 0) -> Iterator[DeadLetter]:
+    if choice.ids is None:
+        return chosen_letters(cluster, choice.filters, after)
     if len(choice.ids) > MAX_IDS:
         raise Invalid({"ids": [f"Give at most {MAX_IDS:,}, not {len(choice.ids):,}"]})
-    if choice.ids:
-        return iter(letters_of(cluster, list(choice.ids)))
-    return chosen_letters(cluster, choice.filters, after)
+    return iter(letters_of(cluster, list(choice.ids)))
 
 
 @dataclass

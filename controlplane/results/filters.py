@@ -10,9 +10,8 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Final
 
-from django.utils.dateparse import parse_datetime
-
 from controlplane.errors import Invalid
+from controlplane.moments import read_moment
 from controlplane.pagination.pages import whole
 from controlplane.wire.language.tree import Column, Kind
 from controlplane.wire.query import SIDES, STREAM, Computation
@@ -131,7 +130,7 @@ def _moment(
         return default
     try:
         ms = int(text) if text.lstrip("-").isdecimal() else _ms(text)
-    except (ValueError, OverflowError):
+    except ValueError:
         ms = None
     if ms is None or abs(ms) > _MAX_MS:
         faults[name] = ["must be a time as 2026-01-31T12:00:00Z, or ms since 1970"]
@@ -139,12 +138,9 @@ def _moment(
     return ms
 
 
-def _ms(text: str) -> int | None:
+def _ms(text: str) -> int:
     # The plus of a zone is a blank in a URL that was not encoded.
-    moment = parse_datetime(text.replace(" ", "+") if "T" in text else text)
-    if moment is None:
-        return None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return round(read_moment(text.replace(" ", "+") if "T" in text else text).timestamp() * 1000)
 
 
 def key_values(text: str, computation: Computation, streams: Mapping[int, str]) -> list[Any] | None:
@@ -201,10 +197,7 @@ def _whole(value: Any) -> int:
 
 
 def _time(value: Any) -> datetime:
-    ms = _ms(str(value))
-    if ms is None:
-        raise ValueError
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    return datetime.fromtimestamp(_ms(str(value)) / 1000, UTC)
 
 
 _CONVERTERS: Final[Mapping[Kind, Any]] = {

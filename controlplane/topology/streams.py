@@ -150,7 +150,7 @@ def _check(specs: Sequence[StreamSpec]) -> None:
 
 def _faults(spec: StreamSpec) -> Fields:
     faults: Fields = {}
-    if messages := names.faults(spec.name):
+    if messages := names.faults_of_stream(spec.name):
         faults["name"] = messages
     if len(spec.title) > 200:  # noqa: PLR2004 - the column's length
         faults["title"] = ["At most 200 characters"]

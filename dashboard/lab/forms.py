@@ -67,6 +67,7 @@ def form_of(
             for name in experiment.choices
         ],
         "errors": errors,
+        "value_faults": errors.get("values", ()),
         "others": _elsewhere(experiment, errors),
     }
 

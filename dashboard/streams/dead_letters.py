@@ -100,11 +100,12 @@ def _outcome(done: Replayed) -> str:
 
 
 def _choice(request: PageRequest, cluster: Cluster) -> Choice:
-    ids = tuple(request.POST.getlist("id"))
-    if not ids and request.POST.get("all") != "1":
+    if request.POST.get("all") == "1":
+        return Choice(None, DeadLetterFilters.of(cluster, request.POST))
+    ids = request.POST.getlist("id")
+    if not ids:
         raise Invalid({"id": ["Choose one or more"]})
-    filters = DeadLetterFilters.of(cluster, {} if ids else request.POST)
-    return Choice(ids, filters)
+    return Choice(ids)
 
 
 def _back(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:

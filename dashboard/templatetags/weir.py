@@ -1,7 +1,7 @@
 """Template filters and tags: numbers with units, ages, levels, links."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -35,6 +35,15 @@ for formatter in (
     numbers.seconds, numbers.signed, numbers.points, numbers.change_in_points,
 ):  # fmt: skip
     _filter(formatter)
+
+
+@register.filter
+def pairs(mapping: object) -> list[tuple[Any, Any]]:
+    """Return the names and values of a mapping, none of anything else.
+
+    In a template `mapping.items` is the value of a name `items`, if there is one.
+    """
+    return list(mapping.items()) if isinstance(mapping, Mapping) else []
 
 
 @register.filter

@@ -16,6 +16,7 @@ from controlplane.clusters import changes
 from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_by_index, node_table
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, RoutingVersion
+from controlplane.moments import Moment, shifted
 from controlplane.pagination.cursors import Place
 from controlplane.telemetry.time_series import RESOLUTIONS, latest_values, require_readable
 from controlplane.telemetry.time_series import samples as read_samples
@@ -166,8 +167,8 @@ def change_node(request: HttpRequest, slug: str, index: int, body: NodeIn) -> An
 def list_samples(
     request: HttpRequest,
     slug: str,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: Moment | None = None,
+    end: Moment | None = None,
     resolution: int | None = None,
 ) -> Any:
     """Return measured samples, oldest first; by default the last fifteen minutes."""
@@ -175,7 +176,7 @@ def list_samples(
     if resolution is not None and resolution not in RESOLUTIONS:
         raise Invalid({"resolution": ["Must be 1, 10 or 60 seconds"]})
     until = _aware("end", end) or timezone.now()
-    since = _aware("start", start) or until - DEFAULT_SPAN
+    since = _aware("start", start) or shifted(until, -DEFAULT_SPAN)
     if since >= until:
         raise Invalid({"start": ["Must be before end"]})
     require_readable(since, until, resolution)

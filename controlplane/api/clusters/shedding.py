@@ -1,7 +1,7 @@
 """Endpoints of load shedding: the ladder of a cluster, arming, history, drills."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from django.http import HttpRequest
 from ninja import Query, Router
@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, StrictInt
 from controlplane.api.common.schemas import ReasonIn, RequestBody, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import SheddingInterval
+from controlplane.moments import IN_CALENDAR, shifted
 from controlplane.planning.shedding.node_costs import NodeCost
 from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
@@ -129,8 +130,8 @@ class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[
 
     rung: int
     position: float
-    started_at: AwareDatetime
-    ended_at: AwareDatetime
+    started_at: datetime
+    ended_at: datetime
     read: int
     dropped: int
     kept: float | None
@@ -169,16 +170,19 @@ class DisarmIn(ReasonIn):
     minutes: StrictInt = 0
 
 
+_Time = Annotated[AwareDatetime, IN_CALENDAR]
+
+
 class RangeIn(RequestBody):
     """A time range, by default the last day."""
 
-    start: AwareDatetime | None = None
-    stop: AwareDatetime | None = None
+    start: _Time | None = None
+    stop: _Time | None = None
 
     def times(self) -> tuple[datetime, datetime]:
         """Return both ends."""
         stop = self.stop or datetime.now(UTC)
-        return self.start or stop - _DAY, stop
+        return self.start or shifted(stop, -_DAY), stop
 
 
 _RANGE: Any = Query(...)  # type: ignore[type-arg]

@@ -18,5 +18,5 @@ class BoundedParser(Parser):
 
 def fault_of(error: BaseException) -> BadJson | None:
     """Return why a body was not parsed, None if the error has another cause."""
-    cause = error.__cause__
+    cause = error if isinstance(error, BadJson) else error.__cause__
     return cause if isinstance(cause, BadJson) else None

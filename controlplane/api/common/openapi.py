@@ -169,7 +169,11 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
 def _show_body(operation: dict[str, Any]) -> None:
     content = operation.get("requestBody", {}).get("content", {})
     body = content.get("application/json")
-    if body is None or "examples" in body or "example" in body:
+    if body is None:
+        return
+    # An optional body: the only schema of allOf, which generators of clients read worse.
+    body["schema"] = body["schema"].get("allOf", [body["schema"]])[0]
+    if "examples" in body or "example" in body:
         return
     name = _schema_name(body["schema"])
     if name in BODIES:

@@ -22,6 +22,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import OutOfMemoryError, RedisError
 
+from algorithms.strict_json import BadJson
 from controlplane.api.common.json_bodies import fault_of
 from controlplane.api.common.schemas import PlaceOut, response_of
 from controlplane.catalog.query_text import places
@@ -129,6 +130,7 @@ def translate_errors(api: NinjaAPI) -> None:
         AuthenticationError: lambda request, _: anonymous(request),
         # Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON.
         HttpError: _refused,
+        BadJson: _refused,
         RequestDataTooBig: lambda request, _: problem(
             request, 413, "Too large", "The body is too large: send less at once"
         ),
@@ -138,12 +140,14 @@ def translate_errors(api: NinjaAPI) -> None:
         api.add_exception_handler(kind, handler)
 
 
-def _refused(request: HttpRequest, refused: HttpError) -> HttpResponse:
+def _refused(request: HttpRequest, refused: HttpError | BadJson) -> HttpResponse:
     if fault := fault_of(refused):
         data = {"fault": fault.code, "line": fault.line, "column": fault.column}
-        text = f"The body {fault}"
-        return problem(request, 400, "The request is malformed", text, code="bad_json", data=data)
-    return problem(request, refused.status_code, "Refused", str(refused), code="refused")
+        title, text = "The request is malformed", f"The body {fault}"
+        fields = {fault.place: [str(fault)]} if fault.place else {}
+        return problem(request, 400, title, text, code="bad_json", fields=fields, data=data)
+    status = getattr(refused, "status_code", 400)
+    return problem(request, status, "Refused", str(refused), code="refused")
 
 
 def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:

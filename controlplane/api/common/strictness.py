@@ -1,7 +1,8 @@
 """What every operation refuses: unknown query parameters, and unknown fields of a body.
 
-`known_parameters_only` decorates all operations. `require_strict_bodies` is called once, when the
-API is complete: a body that would ignore an unknown field is an error of the program.
+`known_parameters_only` decorates all operations. `require_strict_bodies` and `accept_absent_bodies`
+are called once, when the API is complete: a body that would ignore an unknown field is an error of
+the program, and a request without a body is one with an empty object.
 """
 
 import inspect
@@ -74,6 +75,22 @@ def require_strict_bodies(api: NinjaAPI) -> None:
                 if part is not model and part.model_config.get("extra") != "forbid":
                     text = f"{part.__name__} of {path} accepts unknown fields: use RequestBody"
                     raise ImproperlyConfigured(text)
+
+
+def accept_absent_bodies(api: NinjaAPI) -> None:
+    """Let requests omit a body that has no required field."""
+    for _, operation in operations_of(api):
+        for model in operation.models:
+            if model.__ninja_param_source__ == "body":
+                for field in model.model_fields.values():
+                    if field.is_required() and _is_optional(field.annotation):
+                        field.default_factory, field.validate_default = dict, True
+                model.model_rebuild(force=True)
+
+
+def _is_optional(kind: Any) -> bool:
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return is_model and not any(field.is_required() for field in kind.model_fields.values())
 
 
 def _parts(kind: Any, seen: set[Any]) -> Iterator[type[BaseModel]]:

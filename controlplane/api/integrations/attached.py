@@ -4,7 +4,7 @@ Rates are in rows/s, durations in ms, times ISO 8601.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
@@ -30,6 +30,7 @@ from controlplane.integrations.attached_list import (
 )
 from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedJob, AttachedQuery
+from controlplane.moments import Moment, shifted
 
 
 class AcceptedOut(Schema):
@@ -155,7 +156,7 @@ def get_query(request: HttpRequest, pk: int) -> Any:
 
 @router.get("/queries/{int:pk}/progress", response=list[AttachedProgressOut])
 def list_progress(
-    request: HttpRequest, pk: int, start: datetime | None = None, end: datetime | None = None
+    request: HttpRequest, pk: int, start: Moment | None = None, end: Moment | None = None
 ) -> Any:
     """Return the progress of a run, oldest first; by default of the last fifteen minutes.
 
@@ -163,7 +164,7 @@ def list_progress(
     """
     require_viewer(caller(request))
     until = end or timezone.now()
-    return progress_of(run_by_id(pk).query, start or until - DEFAULT_SPAN, until)
+    return progress_of(run_by_id(pk).query, start or shifted(until, -DEFAULT_SPAN), until)
 
 
 def _size(request: HttpRequest) -> int:

@@ -23,7 +23,7 @@ _RESTORE = with_examples({"Two queries": {"names": ["trips", "fares"]}})
 class EndMatchingIn(ReasonIn):
     """The filter text of the queries that end, and the number of queries that was confirmed."""
 
-    filter: str = Field(max_length=MAX_LENGTH)
+    filter: str = Field(max_length=MAX_LENGTH, pattern=r"\S")
     confirmed: int = Field(ge=1, le=10**9)
 
 

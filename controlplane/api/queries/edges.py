@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Query, Router
 
 from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
@@ -45,20 +45,24 @@ def set_drop_rule(request: HttpRequest, slug: str, key: str, body: DropIn) -> An
     """Create or change a drop rule of a stream (by id or name)."""
     actor, stream = caller(request), stream_by_key(cluster_of(request), key)
     spec = DropSpec(body.share, body.window_s, body.slide_s, body.batch)
-    return DropOut.of(drop_rules.set_drop(actor, stream, spec, body.query, body.reason))
+    return DropOut.of(drop_rules.set_drop(actor, stream, spec, body.query or "", body.reason))
 
 
 @router.delete(DROPS, response=list[DropOut])
 def remove_drop_rule(
-    request: HttpRequest, slug: str, key: str, query: str = "", reason: str = ""
+    request: HttpRequest,
+    slug: str,
+    key: str,
+    query: str | None = Query(None, min_length=1),  # type: ignore[type-arg]
+    reason: str = "",
 ) -> Any:
-    """Delete a drop rule; return the remaining drop rules of the stream.
+    """Delete a drop rule, without a query that of the input; return the remaining ones.
 
     A drop of whole windows ends with one that is to come: it stays, with a last step of share 0,
     until its last window is over.
     """
     actor, stream = caller(request), stream_by_key(cluster_of(request), key)
-    drop_rules.lift(actor, stream, query, reason[:2000])
+    drop_rules.lift(actor, stream, query or "", reason[:2000])
     return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 

@@ -77,7 +77,7 @@ class DropIn(ReasonIn):
     """
 
     share: StrictFloat
-    query: str = ""
+    query: str | None = Field(None, min_length=1)
     window_s: StrictFloat | None = None
     slide_s: StrictFloat | None = None
     batch: StrictInt = 1

@@ -18,6 +18,7 @@ from controlplane.api.streams.schemas import (
     DeleteIn,
     ReplayIn,
 )
+from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.pagination.pages import WHOLE_SCHEMA
 from controlplane.records import dead_letters
@@ -94,13 +95,18 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)
 def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
-    """Delete dead letters; the total count does not change."""
+    """Delete the selected dead letters, or with `all` those of the cluster.
+
+    The total count does not change.
+    """
     actor, cluster = caller(request), cluster_of(request)
     require_operator(actor, cluster)
+    if body.all == any((body.ids, body.stream, body.reason_code)):
+        raise Invalid({"ids": ["Give ids, a stream or a reason_code, or else all: true"]})
     choice = _choice(cluster, body)
     return {"deleted": dead_letters.delete(actor, cluster, choice, body.reason)}
 
 
 def _choice(cluster: Cluster, body: ChoiceIn) -> Choice:
-    named = {"stream": body.stream, "reason": body.reason_code}
-    return Choice(tuple(body.ids), DeadLetterFilters.of(cluster, named))
+    named = {"stream": body.stream or "", "reason": body.reason_code or ""}
+    return Choice(body.ids, DeadLetterFilters.of(cluster, named))

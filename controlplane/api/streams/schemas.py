@@ -135,15 +135,17 @@ class DeadLetterPageOut(BaseModel):
 
 
 class ChoiceIn(RequestBody):
-    """A selection of dead letters: by id, by stream and reason, or all of the cluster."""
+    """A selection of dead letters: by id, or by stream and reason; an empty one is refused."""
 
-    ids: list[str] = Field(default_factory=list, max_length=1000)
-    stream: str = Field("", max_length=100)
-    reason_code: str = Field("", max_length=20, description="body, future, no_time, schema, …")
+    ids: list[str] | None = Field(None, min_length=1, max_length=1000)
+    stream: str | None = Field(None, min_length=1, max_length=100)
+    reason_code: str | None = Field(
+        None, min_length=1, max_length=20, description="body, future, no_time, schema, …"
+    )
 
 
 class ReplayIn(ChoiceIn):
-    """The dead letters to append again.
+    """The dead letters to append again, all of the cluster without a selection.
 
     zone: the IANA time zone of times that name none. after: `next` of the previous response.
     """
@@ -153,8 +155,9 @@ class ReplayIn(ChoiceIn):
 
 
 class DeleteIn(ChoiceIn):
-    """The dead letters to delete, and the reason."""
+    """The dead letters to delete, and the reason; all: those of the cluster, not a selection."""
 
+    all: bool = False
     reason: str = Field("", max_length=300)
 
 

@@ -80,8 +80,8 @@ class Api(ABC):
 
 
 def query_string(values: Mapping[str, Any]) -> str:
-    """Return the query string of values, without those that are None or empty."""
-    present = {name: _written(value) for name, value in values.items() if value not in (None, "")}
+    """Return the query string of values, without those that are None."""
+    present = {name: _written(value) for name, value in values.items() if value is not None}
     return f"?{urlencode(present)}" if present else ""
 
 

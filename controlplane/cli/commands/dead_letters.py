@@ -52,7 +52,8 @@ def replay_dead_letters(given: Namespace) -> int:
 def delete_dead_letters(given: Namespace) -> None:
     """Delete dead letters."""
     path = f"{_path(given)}/delete"
-    removed = api_of(given).post(path, **_choice(given), reason=given.reason)["deleted"]
+    chosen = {**_choice(given), "all": given.all, "reason": given.reason}
+    removed = api_of(given).post(path, **chosen)["deleted"]
     print_answer(given, {"deleted": removed}, f"{removed:,} given up")
 
 
@@ -61,4 +62,4 @@ def _path(given: Namespace) -> str:
 
 
 def _choice(given: Namespace) -> dict[str, Any]:
-    return {"ids": given.ids, "stream": given.stream, "reason_code": given.why}
+    return {"ids": given.ids or None, "stream": given.stream, "reason_code": given.why}

@@ -14,6 +14,7 @@ from controlplane.cli.output import (
     print_rows,
     print_sentence,
 )
+from controlplane.moments import shifted
 
 _RUNG_COLUMNS: Final = {
     "rung": ("number", "number"), "from factor": ("factor", "number"), "drops": ("drops", "text"),
@@ -130,18 +131,14 @@ def _kept_text(row: Row) -> str:
 
 def drill(given: Namespace) -> None:
     """Print what the ladder would have dropped in a past time range."""
-    stop = _utc(given.to) if given.to else datetime.now(UTC)
-    start = _utc(given.start) if given.start else stop - timedelta(days=1)
+    stop = given.to or datetime.now(UTC)
+    start = given.start or shifted(stop, -timedelta(days=1))
     times = {"start": start.isoformat(), "stop": stop.isoformat()}
     result = api_of(given).get(f"{_path(given)}/drill", **times)
     if given.json:
         print_json(result)
         return
     print_facts(_drill_facts(result))
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 def _drill_facts(result: Row) -> dict[str, Any]:
