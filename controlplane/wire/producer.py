@@ -33,6 +33,7 @@ from controlplane.wire.log.values import (
     IdempotencyToken,
     Limits,
     LogBacklog,
+    position_key,
 )
 from controlplane.wire.records import record_codec
 from controlplane.wire.records.record_codec import to_record_batch
@@ -199,8 +200,10 @@ def with_lateness(
         return position
     result = AppendPosition(position)
     result.watermarks = position.watermarks
+    # Redis alone knows watermarks; its positions are times.
+    appended_ms, _ = position_key(position)
     times = {
-        stream: record_codec.lateness_of(*pair, position.watermarks[stream])
+        stream: record_codec.lateness_of(*pair, appended_ms, position.watermarks[stream])
         for stream, pair in records.items()
     }
     result.late = {stream: late for stream, (late, _) in times.items()}

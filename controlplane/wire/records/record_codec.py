@@ -95,8 +95,7 @@ def newest_event_ms(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) ->
     """
     if not schema.event_time:
         return None
-    times = times_ms(batch.column(schema.event_time))
-    times = times[times <= now_ms + round(schema.max_future_s * 1000)]
+    times = _plausible_times(batch, schema, now_ms)
     newest, delay = int(times.max(initial=NO_TIME)), round(schema.watermark_delay_s * 1000)
     if len(times) and newest - int(times.min()) > delay:
         places = (len(times) - 1) // 4, 3 * (len(times) - 1) // 4
@@ -106,7 +105,7 @@ def newest_event_ms(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) ->
 
 
 def lateness_of(
-    batch: pa.RecordBatch, schema: StreamSchema, watermarks: tuple[int, int]
+    batch: pa.RecordBatch, schema: StreamSchema, now_ms: int, watermarks: tuple[int, int]
 ) -> tuple[int, int | None]:
     """Return the late records of an appended block, and its newest event time if it is ahead.
 
@@ -114,10 +113,17 @@ def lateness_of(
     """
     if not schema.event_time:
         return 0, None
-    times, delay = times_ms(batch.column(schema.event_time)), round(schema.watermark_delay_s * 1000)
+    times = _plausible_times(batch, schema, now_ms)
     before, after = watermarks
-    newest = int(times.max())
+    newest, delay = int(times.max(initial=NO_TIME)), round(schema.watermark_delay_s * 1000)
     return int((times < before - delay).sum()), newest if newest > after + delay else None
+
+
+def _plausible_times(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) -> NDArray[np.int64]:
+    """Return the event times (ms) that are no further ahead of `now_ms` than the schema allows."""
+    times = times_ms(batch.column(schema.event_time))
+    limit = now_ms + round(schema.max_future_s * 1000)
+    return times if times.max() <= limit else times[times <= limit]
 
 
 def times_ms(column: Any) -> NDArray[np.int64]:

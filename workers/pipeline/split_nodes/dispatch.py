@@ -144,7 +144,8 @@ class InputEdges:
     """The input edges of streams: what they keep, and what was dropped and was unreadable.
 
     `dropped`, `ladder_dropped`: records by stream that a rule of the edge, or else the ladder,
-    dropped. `counter`: counts by event time of streams that drop rules may drop records of.
+    dropped. `late`: late records by stream. `counter`: counts by event time of streams that drop
+    rules may drop records of.
     """
 
     table: CompiledTable
@@ -152,6 +153,7 @@ class InputEdges:
     dropped: dict[int, int] = field(default_factory=dict)
     ladder_dropped: dict[int, int] = field(default_factory=dict)
     dead: DeadLetterBuffer = field(default_factory=DeadLetterBuffer)
+    late: dict[int, int] = field(default_factory=dict)
     counter: DropCounter = field(default_factory=DropCounter)
 
     def report(self, delivery: Delivery) -> dict[str, Any]:
@@ -160,6 +162,7 @@ class InputEdges:
             "dropped": dict[Any, int](self.dropped) | delivery.dropped,
             "ladder_dropped": dict[Any, int](self.ladder_dropped) | delivery.ladder_dropped,
             "dead": self.dead.counts,
+            "late": self.late,
             "drop_counts": self.counter.rows(),
         }
         return {name: counts for name, counts in parts.items() if counts}
@@ -182,6 +185,8 @@ class InputEdges:
             none = projection.of((), self.dead)
             return StreamRecords(none.records, {}, np.zeros(len(read), np.int64), none.event_time)
         result = projection.of(read, self.dead)
+        if result.late:
+            _add(self.late, stream, result.late)
         needs_hash = readers is not None and readers.needs_sample_hash
         needs_hash = needs_hash or self.drops.needs_sample_hash(stream)
         extras: Extras = {}
