@@ -12,6 +12,13 @@ class Appended(NamedTuple):
     records: int = 1
 
 
+def newest_of(times_ms: Iterable[int], delay_ms: int) -> int:
+    """Return the newest of some times within Tukey's fence and the delay."""
+    times = sorted(times_ms)
+    first, third = times[(len(times) - 1) // 4], times[3 * (len(times) - 1) // 4]
+    return max(time for time in times if time - third - delay_ms <= 1.5 * (third - first))
+
+
 def watermarks(
     appends: Iterable[Appended], delay_ms: int, max_future_ms: int = 3_600_000
 ) -> list[int | None]:

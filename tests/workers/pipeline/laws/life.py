@@ -40,7 +40,7 @@ from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, ranges_of,
 from controlplane.wire.schema import StreamSchema, common_kinds
 from tests.support.groupings import random_grouping
 from tests.support.pipeline import Pipeline
-from tests.support.watermarks import Appended, watermarks
+from tests.support.watermarks import Appended, newest_of, watermarks
 from tests.workers.pipeline.laws.drawn import (
     IDLE_S,
     random_join,
@@ -207,7 +207,7 @@ class Life:
             late = [one for one in records if not one.is_on_time(self._delay_ms(stream))]
             assert position.late is not None
             assert position.late[stream] == len(late)
-            newest_ms = max(one.ts_ms for one in records)
+            newest_ms = newest_of((one.ts_ms for one in records), self._delay_ms(stream))
             self.appends[stream].append(Appended(_order(position)[0], newest_ms, len(records)))
             for one in records:
                 one.position = _order(position)
