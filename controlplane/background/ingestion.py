@@ -20,6 +20,7 @@ from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.results import edge_periods
 from controlplane.shedding import history as shedding_history
+from controlplane.telemetry import late_records
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping
@@ -120,6 +121,7 @@ def store(cluster: Cluster, rows: Sequence[Row], measured: Measured, positions: 
         drop_rule_housekeeping.count(cluster.pk, rows, samples)
         shedding_history.record(cluster, rows, samples)
         edge_periods.record(cluster, rows)
+        late_records.count(cluster, rows)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         acknowledgement.acknowledge(cluster, rows, samples)
         failed_queries.end_failed(cluster, rows)

@@ -40,7 +40,7 @@ QUERY_COLUMNS: Final[Sequence[ExportColumn]] = (
     ExportColumn("streams", lambda row: " ".join(row.streams)),
     ExportColumn("source_records_per_s", lambda row: row.query.source_rate),
     *_of("query", "records_per_s latency_ms processor_percent state_bytes shared_with measured_at"),
-    *_of("query", "window_s task_count submitted_by submitted_at ended_at"),
+    *_of("query", "late_records window_s task_count submitted_by submitted_at ended_at"),
 )
 STREAM_COLUMNS: Final[Sequence[ExportColumn]] = (
     *_of("stream", "id name title"),
@@ -53,6 +53,7 @@ STREAM_COLUMNS: Final[Sequence[ExportColumn]] = (
     ExportColumn("live_queries", lambda row: row.queries),
     ExportColumn("drop_rules", lambda row: len(row.drops)),
     ExportColumn("dead_letters", lambda row: None if row.dead is None else row.dead_records),
+    ExportColumn("late_records", lambda row: row.stream.late_records),
 )
 PROPOSAL_COLUMNS: Final[Sequence[ExportColumn]] = (
     *_attributes("id state planner algorithm"),

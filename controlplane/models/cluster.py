@@ -170,7 +170,8 @@ class Stream(models.Model):
     `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty before a first fit;
     `fitted_at`: the last fit. `mean_rate`: over the last hour; `record_bytes`: of a record in
     the log, by its newest block; both at `measured_at`, null before. `reader_count`: of live
-    queries that read it, changed with them (controlplane.catalog.reader_counts).
+    queries that read it, changed with them (controlplane.catalog.reader_counts). `late_records`:
+    all records that came later than its watermark delay allows; `late_at`: the last of them.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="streams")
@@ -189,6 +190,8 @@ class Stream(models.Model):
     record_bytes = models.FloatField(default=0.0)
     measured_at = models.DateTimeField(null=True, blank=True)
     reader_count = models.IntegerField(default=0)
+    late_records = models.BigIntegerField(default=0)
+    late_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -74,7 +74,8 @@ class Query(models.Model):
     `processor_percent`: the estimated processor time (catalog.processor_time); `shared_with`: the
     number of other queries with the same computation on one of its nodes: means
     of the last minute at `measured_at`, null before. `source_rate`: records/s of its streams, at
-    most half a minute ago while it is live. `bulk_action`: the action that ended it.
+    most half a minute ago while it is live. `late_records`: all records that were too late for it;
+    `late_at`: the last of them. `bulk_action`: the action that ended it.
     `submitted_by`: a user name as text. `fault`: the reason why the data plane could not compute
     the query, stage of the engine, index of the node, sample of the input (a list of rows); empty
     for none.
@@ -120,6 +121,8 @@ class Query(models.Model):
     processor_percent = models.FloatField(default=0.0)
     measured_at = models.DateTimeField(null=True, blank=True)
     source_rate = models.FloatField(default=0.0)
+    late_records = models.BigIntegerField(default=0)
+    late_at = models.DateTimeField(null=True, blank=True)
     bulk_action = models.ForeignKey(
         BulkAction, on_delete=models.SET_NULL, null=True, blank=True, related_name="queries"
     )
@@ -156,6 +159,11 @@ class Query(models.Model):
                 name="query_by_age",
             ),
             models.Index(fields=["cluster", "name", "id"], name="query_by_name"),
+            models.Index(
+                fields=["cluster"],
+                condition=models.Q(late_records__gt=0),
+                name="query_late",
+            ),
             models.Index(fields=["state", "ended_at"], name="query_by_end"),
             # With the state: most lists are of live queries.
             models.Index(

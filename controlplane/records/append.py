@@ -1,6 +1,7 @@
 """Appends to a stream by HTTP requests: one append per request."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
@@ -11,6 +12,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Away, Busy, Conflict, Invalid
 from controlplane.models import Stream
+from controlplane.telemetry.samples import moment_of
 from controlplane.wire.errors import (
     AppendTooLarge,
     BadBlock,
@@ -35,11 +37,14 @@ class Appended:
     """The log position of appended records ("" if there are none), and their number.
 
     `dead_letters`: how many records of the request did not fit and were kept as dead letters.
+    `late`, `ahead`: as in `AppendedOut`.
     """
 
     position: str
     records: int
     dead_letters: int = 0
+    late: int | None = 0
+    ahead: datetime | None = None
 
 
 def schema_of_stream(stream: Stream) -> StreamSchema:
@@ -79,7 +84,10 @@ def append(
     except (AppendTooLarge, BadBlock) as refused:
         raise Invalid({"records": [str(refused)]}) from refused
     assert position is not None
-    return Appended(position, batch.num_rows)
+    late = None if position.late is None else position.late[stream.pk]
+    ahead_ms = position.ahead.get(stream.pk)
+    ahead = None if ahead_ms is None else moment_of(ahead_ms)
+    return Appended(str(position), batch.num_rows, late=late, ahead=ahead)
 
 
 def token_of(producer: str | None, sequence: int | None) -> IdempotencyToken | None:

@@ -1,5 +1,6 @@
 """Requests with records: valid records are appended, others rejected or stored as dead letters."""
 
+from dataclasses import replace
 from enum import StrEnum
 
 from redis.exceptions import RedisError
@@ -40,12 +41,12 @@ def append_body(
     if on_bad is OnBad.REJECT:
         conformed.require_all()
     dead_letters.check_fault_count(conformed)
-    position = ""
+    appended = Appended("", 0)
     if conformed.batch.num_rows:
-        position = append.append(actor, stream, conformed.batch, token).position
+        appended = append.append(actor, stream, conformed.batch, token)
     try:
         dead_letters.store_faulty(stream, conformed, token)
     except RedisError as error:
         text = f"The dead letters were not kept: {error}. Send the request again, with its sequence"
         raise Away("dead_letters_away", text, AWAY_S) from error
-    return Appended(position, conformed.batch.num_rows, len(conformed.faults))
+    return replace(appended, dead_letters=len(conformed.faults))

@@ -2,13 +2,15 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import Count, Sum
 
-from controlplane.models import Cluster, Decision, Delivery, Proposal, Query
+from controlplane.models import Cluster, Decision, Delivery, Proposal, Query, Stream
 from controlplane.telemetry.time_series import latest_values
 
+# Queries that have ended may have the same name.
+_LATE: Final = Sum("late_records")
 # Labels with their count.
 Counts = list[tuple[tuple[str, ...], float]]
 
@@ -25,7 +27,8 @@ class ClusterGauges:
 class Gauges:
     """Clusters, and counts by labels, the cluster's slug first: of queries and proposals by state.
 
-    decisions are by loop and code; deliveries, of all webhooks, by state.
+    decisions are by loop and code; deliveries, of all webhooks, by state. late_streams,
+    late_queries: late records by name, where there were some.
     """
 
     clusters: list[ClusterGauges]
@@ -33,6 +36,8 @@ class Gauges:
     proposals: Counts
     decisions: Counts
     deliveries: Counts
+    late_streams: Counts
+    late_queries: Counts
 
 
 def gauges(seen: Collection[int] | None = None) -> Gauges:
@@ -41,6 +46,7 @@ def gauges(seen: Collection[int] | None = None) -> Gauges:
     clusters = list(selected if seen is None else selected.filter(pk__in=seen))
     ids = [cluster.pk for cluster in clusters]
     queries = Query.objects.filter(cluster__in=ids)
+    late = {"cluster__in": ids, "late_records__gt": 0}
     proposals = Proposal.objects.filter(cluster__in=ids)
     decisions = Decision.objects.filter(cluster__in=ids)
     slugs = {cluster.pk: cluster.slug for cluster in clusters}
@@ -50,6 +56,8 @@ def gauges(seen: Collection[int] | None = None) -> Gauges:
         _counts(slugs, proposals, "state", total=Count("pk")),
         _counts(slugs, decisions, "loop", "code", total=Sum("count")),
         _deliveries() if seen is None else [],
+        _counts(slugs, Stream.objects.filter(**late), "name", total=_LATE),
+        _counts(slugs, Query.objects.filter(**late), "name", total=_LATE),
     )
 
 

@@ -25,8 +25,14 @@ import pyarrow as pa
 
 from controlplane.wire.errors import BufferFull, LogFull, LogUnavailable, Undelivered, WireError
 from controlplane.wire.log import open_log, schema_client
-from controlplane.wire.log.values import DEFAULT_LIMITS, Block, IdempotencyToken, Limits
-from controlplane.wire.producer import SchemaRegistry, conform, to_block
+from controlplane.wire.log.values import (
+    DEFAULT_LIMITS,
+    AppendPosition,
+    Block,
+    IdempotencyToken,
+    Limits,
+)
+from controlplane.wire.producer import SchemaRegistry, conform, to_block, with_lateness
 from controlplane.wire.records import record_codec
 from controlplane.wire.schema import StreamSchema
 
@@ -43,7 +49,7 @@ class _Pending:
     batch: pa.RecordBatch
     schema: StreamSchema
     sent_at: float
-    future: "Future[str]" = field(default_factory=Future)
+    future: "Future[AppendPosition]" = field(default_factory=Future)
 
 
 class BatchingProducer(AbstractContextManager["BatchingProducer"]):
@@ -95,7 +101,7 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         self._thread = Thread(target=self._run, name=f"weir-producer-{cluster}", daemon=True)
         self._thread.start()
 
-    def send(self, stream: int, records: Any) -> "Future[str]":
+    def send(self, stream: int, records: Any) -> "Future[AppendPosition]":
         """Send records to a stream; the future returns their position, or raises the error.
 
         `records`: dictionaries, a data frame, an Arrow table or record batch. Raises `BadBlock` if
@@ -149,8 +155,9 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         while group := self._next_group():
             outcome = self._deliver(group)
             for sent in group:
-                if isinstance(outcome, str):
-                    sent.future.set_result(outcome)
+                if isinstance(outcome, AppendPosition):
+                    records = {sent.stream: (sent.batch, sent.schema)}
+                    sent.future.set_result(with_lateness(outcome, records))
                 else:
                     sent.future.set_exception(outcome)
             with self._changed:
@@ -191,7 +198,7 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         self._waiting_bytes -= sum(sent.batch.nbytes for sent in group)
         return group
 
-    def _deliver(self, group: Sequence[_Pending]) -> "str | Exception":
+    def _deliver(self, group: Sequence[_Pending]) -> "AppendPosition | Exception":
         """Return the position of the group in the log, or the error."""
         try:
             encoded = _encoded(group)
@@ -201,7 +208,7 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         except Exception as error:  # noqa: BLE001 - the future raises it
             return error
 
-    def _append(self, encoded: dict[int, Block], token: IdempotencyToken) -> str:
+    def _append(self, encoded: dict[int, Block], token: IdempotencyToken) -> AppendPosition:
         deadline = time.monotonic() + self._delivery_s
         pause, last = _FIRST_PAUSE_S, WireError("it was not appended yet")
         while not self._aborted.is_set():

@@ -28,10 +28,12 @@ from controlplane.wire.log import open_log, schema_client
 from controlplane.wire.log.values import (
     DEFAULT_BYTES,
     DEFAULT_LIMIT,
+    AppendPosition,
     Block,
     IdempotencyToken,
     Limits,
     LogBacklog,
+    position_key,
 )
 from controlplane.wire.records import record_codec
 from controlplane.wire.records.record_codec import to_record_batch
@@ -118,8 +120,10 @@ class Producer(AbstractContextManager["Producer"]):
         records: Mapping[int, Any],
         token: IdempotencyToken | None = None,
         schemas: Mapping[int, StreamSchema] | None = None,
-    ) -> str | None:
+    ) -> AppendPosition | None:
         """Append records of one or more streams, all at one position, and return the position.
+
+        The position is a text; its `late` and `ahead` have what the log knew of lateness.
 
         An empty mapping appends nothing and returns None. With a `token` that was used before,
         nothing is appended and the first position returned; without one, each call is a separate
@@ -132,13 +136,14 @@ class Producer(AbstractContextManager["Producer"]):
         """
         if not records:
             return None
-        encoded = {
-            stream: to_block(*self.conform(stream, given, (schemas or {}).get(stream)))
+        conformed = {
+            stream: self.conform(stream, given, (schemas or {}).get(stream))
             for stream, given in records.items()
         }
+        encoded = {stream: to_block(*pair) for stream, pair in conformed.items()}
         token = token or IdempotencyToken(self._id, next(self._sequences))
         try:
-            return self._log.append(encoded, token, self.limits)
+            return with_lateness(self._log.append(encoded, token, self.limits), conformed)
         except LogUnavailable as error:
             error.token = token
             raise
@@ -183,4 +188,24 @@ def to_block(batch: pa.RecordBatch, schema: StreamSchema) -> Block:
     """Return a record batch of a schema as a block of its stream."""
     newest_ms = record_codec.newest_event_ms(batch, schema, time.time_ns() // 1_000_000)
     data = record_codec.encode_block(batch, schema.event_time)
-    return Block(batch.num_rows, data, newest_ms, round(schema.max_future_s * 1000))
+    limits_s = schema.max_future_s, schema.watermark_delay_s
+    return Block(batch.num_rows, data, newest_ms, *(round(limit * 1000) for limit in limits_s))
+
+
+def with_lateness(
+    position: AppendPosition, records: Mapping[int, tuple[pa.RecordBatch, StreamSchema]]
+) -> AppendPosition:
+    """Return the position with the `late` and `ahead` of these records of its append."""
+    if position.watermarks is None:
+        return position
+    result = AppendPosition(position)
+    result.watermarks = position.watermarks
+    # Redis alone knows watermarks; its positions are times.
+    appended_ms, _ = position_key(position)
+    times = {
+        stream: record_codec.lateness_of(*pair, appended_ms, position.watermarks[stream])
+        for stream, pair in records.items()
+    }
+    result.late = {stream: late for stream, (late, _) in times.items()}
+    result.ahead = {stream: ms for stream, (_, ms) in times.items() if ms is not None}
+    return result

@@ -218,7 +218,8 @@ class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields()))
     rows of the input; empty for none. records_per_s, latency_ms (p95 of its slowest node),
     processor_percent (the estimated processor time, in % of one processor), state_bytes and
     shared_with (the number of queries with the same computation on one of its nodes) are those at
-    measured_at, 0 before the first measurement.
+    measured_at, 0 before the first measurement. late_records: all records that were too late for
+    it; late_at: the last of them.
     """
 
     id: int
@@ -238,6 +239,8 @@ class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields()))
     state_bytes: int
     shared_with: int
     measured_at: datetime | None
+    late_records: int
+    late_at: datetime | None
     submitted_by: str
     submitted_at: datetime
     placed_at: datetime | None

@@ -1,5 +1,6 @@
 """Endpoints that append records over HTTP, and set a cluster's log."""
 
+from datetime import datetime
 from typing import Any, Final
 
 from django.http import HttpRequest
@@ -43,11 +44,16 @@ class AppendedOut(Schema):
     """The log position of the appended records ("" for none), and their number.
 
     dead_letters: how many others did not fit the stream's schema and are kept as dead letters.
+    late: how many of the records are already late by the watermark delay of the stream; null if the
+    log does not know it, as Kafka. ahead: the newest event time if it is further ahead of the
+    watermark than the watermark delay: it does not advance the watermark yet.
     """
 
     position: str
     records: int
     dead_letters: int
+    late: int | None
+    ahead: datetime | None
 
 
 class LogIn(ReasonIn):

@@ -205,7 +205,7 @@ class StreamsIn(RequestBody):
 class StreamOut(
     columns_of(  # type: ignore[misc]
         Stream,
-        "id name title declared_rate rate split",
+        "id name title declared_rate rate split late_records late_at",
         base=BaseModel,
         meta=dict[str, Any],
         characteristics=dict[str, Any],
@@ -214,7 +214,8 @@ class StreamOut(
     """A stream; id is its id on the wire, rates in records/s, drops are those of all its edges.
 
     event_time names a column, "" for the time of arrival. dead_letters: records that ever became
-    dead letters, by reason; null while that is not known.
+    dead letters, by reason; null while that is not known. late_records: all records that came later
+    than the watermark delay allows; late_at: the last of them.
     """
 
     columns: list[ColumnBody]

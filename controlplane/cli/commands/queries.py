@@ -120,8 +120,8 @@ def _plain(value: Any) -> Any:
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     own = ("name", "state", "detail", "fault", "node", "streams", "window_s", "text")
     submitted = tuple(DECLARED.columns)
-    rest = ("task_ranges", "key_grouping", "aggregators", "submitted_by", "submitted_at",
-            "ended_at")  # fmt: skip
+    rest = ("task_ranges", "key_grouping", "aggregators", "late_records", "submitted_by",
+            "submitted_at", "ended_at")  # fmt: skip
     values = {name: row[name] for name in (*own, *submitted, *rest)}
     empty = {name: None for name in ("detail", "fault", "key_grouping", "aggregators")
              if not values[name]}  # fmt: skip

@@ -116,6 +116,7 @@ def show_stream(given: Namespace) -> None:
         "declared rate": stream["declared_rate"], "rate": stream["rate"],
         "split": stream["split"], "queries": stream["queries"],
         "dead letters": sum((stream["dead_letters"] or {}).values()),
+        "late records": stream["late_records"],
     }  # fmt: skip
     if given.json:
         print_json(facts | {"schema": schema.to_json() if schema else None})

@@ -4,7 +4,7 @@ Every append, to any number of streams, has one *position*, and positions only g
 position is a consistent cut of the whole log: a reader that stops there has read exactly the
 earlier appends of every stream.
 
-Each entry also has the newest earlier event time of its stream, its *watermark*, which determines
+Each entry also has the *watermark* of its stream before it (`values.Watermark`), which determines
 the late records, so lateness does not depend on the reader.
 """
 

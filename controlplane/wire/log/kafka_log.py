@@ -23,12 +23,14 @@ from controlplane.wire.errors import (
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
 from controlplane.wire.log.kafka_message import HEADER, Append, encode, offset_at, position_behind
-from controlplane.wire.log.kafka_prefix import PrefixStore
+from controlplane.wire.log.kafka_prefix import Prefix, PrefixStore
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, PARTITION, TIMEOUT_S, KafkaReader
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
+    NO_TIME,
     START,
     UNBOUNDED,
+    AppendPosition,
     Block,
     Entry,
     IdempotencyToken,
@@ -37,6 +39,7 @@ from controlplane.wire.log.values import (
     LogHead,
     LogPosition,
     StreamBacklog,
+    Watermark,
     bytes_of,
     digest_of,
 )
@@ -58,7 +61,7 @@ class KafkaLog:
         self.cluster = cluster
         self._address = address
         self._site = site
-        self._appended: OrderedDict[IdempotencyToken, tuple[str, str]] = OrderedDict()
+        self._appended: OrderedDict[IdempotencyToken, tuple[AppendPosition, str]] = OrderedDict()
         self._lock = Lock()
         self._last_error = ""
         try:
@@ -74,7 +77,7 @@ class KafkaLog:
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
-    ) -> str:
+    ) -> AppendPosition:
         """Append one message with all blocks and return its position; see `Log.append`.
 
         A token that another process has used is found by the reader, which passes it over; that
@@ -91,7 +94,7 @@ class KafkaLog:
         self._backlog.check(size, limits)
         offset = self._produced(*encode(blocks, token))
         self._backlog.add(offset, sum(block.records for block in blocks.values()), size)
-        position = position_behind(offset)
+        position = AppendPosition(position_behind(offset))
         if token is not None:
             self._remember(token, position, digest)
         return position
@@ -101,13 +104,13 @@ class KafkaLog:
         return self._backlog.waiting()
 
     def head(self, streams: Sequence[int]) -> LogHead:
-        """Return the newest position that the driver has indexed, with the newest event times."""
+        """Return the newest position that the driver has indexed, with the watermarks there."""
         try:
             position, prefix = self._kept().newest()
         except redis.RedisError as error:
             raise LogUnavailable(str(error)) from error
-        newest = {stream: prefix.newest[stream] for stream in streams if stream in prefix.newest}
-        return LogHead(position, newest)
+        times = {stream: prefix.newest.get(stream, Watermark()).ms for stream in streams}
+        return LogHead(position, {stream: ms for stream, ms in times.items() if ms != NO_TIME})
 
     def committed_position(self) -> LogPosition:
         """Return the last committed cut, by the site's Redis, else by the consumer group."""
@@ -149,9 +152,9 @@ class KafkaLog:
         entries: dict[int, list[Entry]] = {}
         first = offset_at(start) or self._reader.ends()[0]
         for append in self._reader.appends(first, offset_at(end)):
-            watermarks_ms = prefix.take(append)
-            if watermarks_ms is not None:
-                _collect(entries, append, watermarks_ms, wanted)
+            times_ms = prefix.take(append)
+            if times_ms is not None:
+                _collect(entries, append, times_ms, wanted)
         return entries
 
     def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[Entry]]:
@@ -160,15 +163,12 @@ class KafkaLog:
         Their watermarks are those of the entries that are read: earlier ones are not known here.
         """
         first, end = self._reader.ends()
-        wanted, newest_ms = set(streams), dict[int, int]()
+        wanted, prefix = set(streams), Prefix()
         entries: dict[int, list[Entry]] = {}
         for append in self._reader.appends(max(first, end - _LOOKED_AT * count), end):
-            known: dict[int, int | None] = {}
-            for piece in append.pieces:
-                known[piece.stream] = newest_ms.get(piece.stream)
-                newest = append.newest_of(piece)
-                newest_ms[piece.stream] = max(newest, newest_ms.get(piece.stream, newest))
-            _collect(entries, append, known, wanted)
+            times_ms = prefix.take(append)
+            if times_ms is not None:
+                _collect(entries, append, times_ms, wanted)
         return {stream: rows[-count:] for stream, rows in entries.items()}
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
@@ -277,7 +277,7 @@ class KafkaLog:
         answer = f"; {self._last_error}" if self._last_error else ""
         return LogUnavailable(f"{error.str()} (topic {self._address.topic}){answer}")
 
-    def _remember(self, token: IdempotencyToken, position: str, digest: str) -> None:
+    def _remember(self, token: IdempotencyToken, position: AppendPosition, digest: str) -> None:
         with self._lock:
             self._appended[token] = position, digest
             if len(self._appended) > _REMEMBERED:
@@ -287,7 +287,7 @@ class KafkaLog:
 def _collect(
     entries: dict[int, list[Entry]],
     append: Append,
-    watermarks_ms: Mapping[int, int | None],
+    times_ms: Mapping[int, tuple[int | None, int]],
     wanted: set[int],
 ) -> None:
     offset = 0
@@ -295,9 +295,7 @@ def _collect(
         block = append.data[offset : offset + piece.length]
         offset += piece.length
         if piece.stream in wanted:
-            entries.setdefault(piece.stream, []).append(
-                Entry(
-                    append.position, piece.records, block, append.newest_of(piece),
-                    watermarks_ms[piece.stream], append.appended_ms,
-                )
-            )  # fmt: skip
+            mark_ms, newest_ms = times_ms[piece.stream]
+            place = append.position, piece.records, block
+            entry = Entry(*place, newest_ms, mark_ms, append.appended_ms)
+            entries.setdefault(piece.stream, []).append(entry)

@@ -12,10 +12,10 @@ from confluent_kafka import Message
 
 from controlplane.wire.errors import BadMessage
 from controlplane.wire.log.values import (
+    DEFAULT_DELAY_MS,
     DEFAULT_MAX_FUTURE_MS,
     Block,
     IdempotencyToken,
-    plausible_newest_ms,
 )
 
 HEADER: Final = "weir"
@@ -24,8 +24,7 @@ HEADER: Final = "weir"
 class Piece(NamedTuple):
     """One block of an append: its stream, record count, newest event time (ms) and length.
 
-    `newest_ms`: None if records have the time of the append; `max_future_ms`: how far ahead of
-    that it may be to be believed.
+    `newest_ms`, `max_future_ms`, `delay_ms`: as in `values.Block`.
     """
 
     stream: int
@@ -33,6 +32,12 @@ class Piece(NamedTuple):
     newest_ms: int | None
     length: int
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
+    delay_ms: int = DEFAULT_DELAY_MS
+
+    @property
+    def block(self) -> Block:
+        """Return the block without its bytes."""
+        return Block(self.records, b"", self.newest_ms, self.max_future_ms, self.delay_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,6 @@ class Append:
         """Return the position of the log after the message."""
         return position_behind(self.offset)
 
-    def newest_of(self, piece: Piece) -> int:
-        """Return the newest event time (ms) of one of its blocks; `NO_TIME` for none."""
-        return plausible_newest_ms(piece.newest_ms, self.appended_ms, piece.max_future_ms)
-
     @property
     def records(self) -> int:
         """How many records it has."""
@@ -65,10 +66,10 @@ def _piece(
     records: int,
     newest_ms: int | None,
     length: int,
-    max_future_ms: int = DEFAULT_MAX_FUTURE_MS,
+    *limits_ms: int,
 ) -> Piece:
     newest = None if newest_ms is None else int(newest_ms)
-    return Piece(int(stream), int(records), newest, int(length), int(max_future_ms))
+    return Piece(int(stream), int(records), newest, int(length), *map(int, limits_ms))
 
 
 def position_behind(offset: int) -> str:
@@ -84,7 +85,7 @@ def offset_at(position: str) -> int:
 def encode(blocks: Mapping[int, Block], token: IdempotencyToken | None) -> tuple[bytes, bytes]:
     """Return the head and the value of the message of an append."""
     pieces = [
-        [stream, b.records, b.newest_ms, len(b.data), b.max_future_ms]
+        [stream, b.records, b.newest_ms, len(b.data), b.max_future_ms, b.delay_ms]
         for stream, b in blocks.items()
     ]
     head: dict[str, Any] = {"blocks": pieces}

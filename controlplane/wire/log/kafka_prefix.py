@@ -15,7 +15,14 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
-from controlplane.wire.log.values import NO_TIME, START, WINDOW, IdempotencyToken, position_key
+from controlplane.wire.log.values import (
+    NO_TIME,
+    START,
+    WINDOW,
+    IdempotencyToken,
+    Watermark,
+    position_key,
+)
 
 # Producers with remembered tokens: those that appended last.
 _PRODUCERS: Final = 1000
@@ -24,7 +31,7 @@ _MASK: Final = 2**WINDOW - 1
 
 @dataclass
 class Prefix:
-    """Records, bytes, newest event time (ms) by stream, and what producers have appended.
+    """Records, bytes, watermark by stream, and what producers have appended.
 
     `seen`: by producer its highest sequence, and a mask of the sequences from there downwards, in
     the order of the last appends.
@@ -32,22 +39,22 @@ class Prefix:
 
     total: int = 0
     size: int = 0
-    newest: dict[int, int] = field(default_factory=dict)
+    newest: dict[int, Watermark] = field(default_factory=dict)
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def take(self, append: Append) -> Mapping[int, int | None] | None:
-        """Apply an append; return the watermark of each stream, None for a repetition."""
+    def take(self, append: Append) -> Mapping[int, tuple[int | None, int]] | None:
+        """Apply an append; return `mark_ms` and `newest_ms` by stream, None for a repetition."""
         if append.token is not None and not self._is_new(append.token):
             return None
-        watermarks_ms: dict[int, int | None] = {}
+        times_ms: dict[int, tuple[int | None, int]] = {}
         for piece in append.pieces:
-            watermark = watermarks_ms[piece.stream] = self.newest.get(piece.stream)
-            newest_ms = append.newest_of(piece)
-            if newest_ms > (NO_TIME if watermark is None else watermark):
-                self.newest[piece.stream] = newest_ms
+            before = self.newest.get(piece.stream, Watermark())
+            after, newest_ms = before.after(piece.block, append.appended_ms)
+            times_ms[piece.stream] = (None if before.ms == NO_TIME else before.ms), newest_ms
+            self.newest[piece.stream] = after
         self.total += append.records
         self.size += len(append.data)
-        return watermarks_ms
+        return times_ms
 
     def _is_new(self, token: IdempotencyToken) -> bool:
         high, mask = self.seen.pop(token.producer, (token.sequence - 1, 0))
@@ -63,14 +70,17 @@ class Prefix:
     def encode(self) -> str:
         """Return the prefix as text, with the producers that appended last."""
         seen = [[name, *known] for name, known in list(self.seen.items())[-_PRODUCERS:]]
-        row = [self.total, self.size, list(self.newest.items()), seen]
+        newest = [[stream, *watermark] for stream, watermark in self.newest.items()]
+        row = [self.total, self.size, newest, seen]
         return json.dumps(row, separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: bytes) -> "Prefix":
         """Return what `encode` wrote."""
         total, size, newest, seen = json.loads(text)
-        return cls(total, size, dict(newest), {name: (high, mask) for name, high, mask in seen})
+        # An earlier release wrote the watermarks alone.
+        watermarks = {stream: Watermark(*times) for stream, *times in newest}
+        return cls(total, size, watermarks, {name: (high, mask) for name, high, mask in seen})
 
 
 class PrefixStore:

@@ -6,7 +6,7 @@ records and bytes, which bound a micro-batch without reading the streams, and re
 before memory is exhausted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import redis
@@ -25,8 +25,10 @@ from controlplane.wire.errors import (
 from controlplane.wire.log.redis_scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
+    NO_TIME,
     START,
     UNBOUNDED,
+    AppendPosition,
     Block,
     Entry,
     IdempotencyToken,
@@ -91,7 +93,7 @@ class RedisLog:
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
-    ) -> str:
+    ) -> AppendPosition:
         """Append one block per stream, all at one position, and return it; see `Log.append`."""
         size = bytes_of(blocks)
         if size > limits.bytes:
@@ -100,15 +102,18 @@ class RedisLog:
         names = [self._index, self._committed, self._newest, producer, self._counts]
         sequence, digest = (token.sequence, digest_of(blocks)) if token else ("", "")
         arguments: list[Any] = [limits.records, limits.bytes, sequence, size, digest]
-        for stream, (records, data, newest_ms, max_future_ms) in blocks.items():
+        for stream, (records, data, newest_ms, *limits_ms) in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
             newest = "" if newest_ms is None else newest_ms
-            arguments += [stream, records, data, newest, max_future_ms]
+            arguments += [stream, records, data, newest, *limits_ms]
         try:
             answer = cast("list[Any]", self._append(keys=names, args=arguments))
         except redis.RedisError as error:
             raise self._refusal(error) from error
-        return _position(answer, token, limits)
+        outcome, value, *times = answer
+        result = AppendPosition(_position(outcome, value, token, limits))
+        result.watermarks = _watermarks(blocks, times) if times else None
+        return result
 
     def waiting(self) -> LogBacklog:
         """Return the unread backlog. Raises `LogUnavailable`."""
@@ -130,7 +135,7 @@ class RedisLog:
         return LogBacklog(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
 
     def head(self, streams: Sequence[int]) -> LogHead:
-        """Return the head of the log, with the newest event times of these streams."""
+        """Return the head of the log, with the watermarks of these streams."""
         # The times first: an append in between has no older watermark.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
@@ -253,8 +258,7 @@ class RedisLog:
         return LogUnavailable(str(error))
 
 
-def _position(answer: "list[Any]", token: IdempotencyToken | None, limits: Limits) -> str:
-    outcome, value = answer
+def _position(outcome: bytes, value: Any, token: IdempotencyToken | None, limits: Limits) -> str:
     if outcome == b"records":
         raise LogFull(int(value), limits.records, "records")
     if outcome == b"bytes":
@@ -266,6 +270,13 @@ def _position(answer: "list[Any]", token: IdempotencyToken | None, limits: Limit
         assert token is not None
         raise IdempotencyTokenReused(token.producer, token.sequence)
     return cast("bytes", value).decode()
+
+
+def _watermarks(blocks: Iterable[int], answer: "list[bytes]") -> dict[int, tuple[int, int]]:
+    """Return the watermarks of streams before and after an append."""
+    times = [int(value) if value else NO_TIME for value in answer]
+    pairs = zip(blocks, times[::2], times[1::2], strict=True)
+    return {stream: (before, max(before, reached)) for stream, before, reached in pairs}
 
 
 def _position_of(row: Any) -> LogPosition:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controlplane.wire.log.values import NO_TIME, WINDOW
+from controlplane.wire.log.values import CONFIRMING_RECORDS, NO_TIME, WINDOW
 
 # What stays of a stream after its records are processed: so many blocks at most, and no further
 # block once there are so many records.
@@ -13,8 +13,13 @@ _REMEMBER_S: Final = 24 * 3600
 
 # KEYS: index, committed, newest, producer, counts, streams...; ARGV: limit of records, limit of
 # bytes, sequence ('' for none), bytes, digest of the content; then (stream, records, block, newest
-# event time ('' for that of the append), how far ahead it may be) per stream. Answers
-# (ok, position), (records | bytes, how much waits), (stale, the highest sequence) or (reused, '').
+# event time ('' for that of the append), how far ahead it may be, and without a confirmation) per
+# stream. Answers (ok, position, then the watermark before and the time that the block advances it
+# to per stream, '' for none), (records | bytes, how much waits), (stale, the highest sequence) or
+# (reused, '').
+#
+# `advance` is `Watermark.after`. The hash of the watermarks has a stream's time ahead and since
+# when it waits, as `ahead:since`, in a field of its own.
 #
 # The last position's milliseconds are reused when the clock steps back: positions only grow.
 # A producer's hash has its highest sequence, and the last ones with their positions in a ring:
@@ -31,7 +36,14 @@ if sequence then
     local known, position, digest = string.match(seen[1], '^(%d+):([%d-]+):?(%x*)$')
     if known == ARGV[3] then
       if digest ~= '' and digest ~= ARGV[5] then return {{'reused', ''}} end
-      return {{'ok', position}}
+      local answer = {{'ok', position}}
+      for i = 6, #KEYS do
+        local entry = redis.call('XRANGE', KEYS[i], position, position)[1]
+        if not entry then return {{'ok', position}} end
+        answer[#answer + 1] = entry[2][8]
+        answer[#answer + 1] = entry[2][6]
+      end
+      return answer
     end
   end
 end
@@ -51,20 +63,55 @@ local ms = now[1] * 1000 + math.floor(now[2] / 1000)
 local seq = 0
 if ms <= tonumber(last_ms) then ms = tonumber(last_ms); seq = tonumber(last_seq) + 1 end
 local id = string.format('%.0f-%d', ms, seq)
-local records = 0
-for i = 6, #KEYS do
-  local at = 6 + (i - 6) * 5
-  local newest = ARGV[at + 3]
-  if newest == '' then newest = string.format('%.0f', ms) end
-  if tonumber(newest) > ms + ARGV[at + 4] then newest = '{NO_TIME}' end
-  local mark = redis.call('HGET', KEYS[3], ARGV[at])
-  local count = redis.call('HINCRBY', KEYS[5], ARGV[at], ARGV[at + 1])
-  redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', newest,
-    'm', mark or '', 'c', count)
-  if tonumber(newest) > tonumber(mark or '{NO_TIME}') then
-    redis.call('HSET', KEYS[3], ARGV[at], newest)
+local none = {NO_TIME}
+local function advance(mark, ahead, since, newest, records, furthest, delay)
+  local own = newest == ''
+  newest = tonumber(newest) or ms
+  if newest > ms + furthest then return mark, ahead, since, none end
+  local reached, clock = none, ms + delay
+  if ahead == none or newest < ahead - delay then
+    ahead, since = none, ms
+  elseif ahead <= clock or ms - since >= delay then
+    reached, mark, ahead = ahead, math.max(mark, ahead), none
   end
-  records = records + tonumber(ARGV[at + 1])
+  local near = mark + delay
+  local alone = mark > none and records < {CONFIRMING_RECORDS} and near < newest
+  local limit = clock
+  if mark > clock then limit = near end
+  if not own and (alone or newest > limit) then
+    return mark, math.max(ahead, newest), since, reached
+  end
+  mark = math.max(mark, newest)
+  if ahead <= mark then ahead = none end
+  return mark, ahead, since, math.max(reached, newest)
+end
+local records, answer = 0, {{'ok', id}}
+for i = 6, #KEYS do
+  local at = 6 + (i - 6) * 6
+  local stream, own = ARGV[at], tonumber(ARGV[at + 1])
+  local waits = stream .. ':ahead'
+  local state = redis.call('HMGET', KEYS[3], stream, waits)
+  local old, ahead, since = tonumber(state[1] or none), none, 0
+  if state[2] then
+    ahead, since = string.match(state[2], '^(-?%d+):(%d+)$')
+    ahead, since = tonumber(ahead), tonumber(since)
+  end
+  local mark, reached
+  mark, ahead, since, reached = advance(old, ahead, since, ARGV[at + 3], own,
+    tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]))
+  reached = string.format('%.0f', reached)
+  local count = redis.call('HINCRBY', KEYS[5], stream, own)
+  redis.call('XADD', KEYS[i], id, 'n', own, 'b', ARGV[at + 2], 'x', reached,
+    'm', state[1] or '', 'c', count)
+  if mark > old then redis.call('HSET', KEYS[3], stream, string.format('%.0f', mark)) end
+  if ahead > none then
+    redis.call('HSET', KEYS[3], waits, string.format('%.0f:%.0f', ahead, since))
+  elseif state[2] then
+    redis.call('HDEL', KEYS[3], waits)
+  end
+  records = records + own
+  answer[#answer + 1] = state[1] or ''
+  answer[#answer + 1] = reached
 end
 redis.call('XADD', KEYS[1], id, 'n', records, 'total', string.format('%.0f', total + records),
   'bytes', string.format('%.0f', bytes + ARGV[4]))
@@ -74,7 +121,7 @@ if sequence then
   redis.call('HSET', KEYS[4], place, ARGV[3] .. ':' .. id .. ':' .. ARGV[5], 'high', highest)
   redis.call('EXPIRE', KEYS[4], {_REMEMBER_S})
 end
-return {{'ok', id}}
+return answer
 """
 
 # KEYS: index, committed, newest; ARGV: position, what the key of a stream begins with.

@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from controlplane.wire.errors import InvalidIdempotencyToken
 
 START: Final = "0-0"
 DEFAULT_MAX_FUTURE_MS: Final = 3_600_000
+DEFAULT_DELAY_MS: Final = 120_000
+# So many records of one append confirm each other's event times.
+CONFIRMING_RECORDS: Final = 3
 # The event time of no record, before all others.
 NO_TIME: Final = -(2**62)
 # About 64 bytes a record: half a gigabyte of log before appends are rejected.
@@ -36,22 +40,24 @@ class Block(NamedTuple):
     """One append to a stream: record count, bytes, and the newest event time (ms).
 
     `newest_ms`: None if the records have the time of the append. A time further ahead of the
-    log's clock than `max_future_ms` is implausible and advances no watermark.
+    log's clock than `max_future_ms` is implausible and advances no watermark. `delay_ms`: so far
+    ahead a time advances the watermark without a confirmation (`Watermark.after`).
     """
 
     records: int
     data: bytes
     newest_ms: int | None
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
+    delay_ms: int = DEFAULT_DELAY_MS
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One block of one stream: its position, its record count and its bytes.
 
-    `newest_ms`: the newest event time in it (`NO_TIME`: none that counts); `mark_ms`: in the
-    stream before it, None for none; `appended_ms`: when it was appended, by the clock of
-    the log (milliseconds since the epoch).
+    `newest_ms`: the event time up to which it advances the watermark of its stream (`NO_TIME`:
+    none); `mark_ms`: the watermark before it, None for none; `appended_ms`: when it was appended,
+    by the clock of the log (milliseconds since the epoch).
     """
 
     position: str
@@ -82,9 +88,63 @@ class IdempotencyToken:
             raise InvalidIdempotencyToken("sequence", f"a sequence is 0 to {MAX_SEQUENCE}")
 
 
+class Watermark(NamedTuple):
+    """The watermark of a stream (ms), and a time ahead of it that nothing has confirmed yet.
+
+    `NO_TIME` for none. `since_ms`: since when no append contradicts the time ahead, by the clock
+    of the log.
+    """
+
+    ms: int = NO_TIME
+    ahead_ms: int = NO_TIME
+    since_ms: int = 0
+
+    def after(self, block: Block, appended_ms: int) -> "tuple[Watermark, int]":
+        """Return the watermark after a block, and the `newest_ms` of its entry.
+
+        A time that is ahead of the watermark, or of the clock of the log, by more than the delay
+        waits. The next append confirms it, unless its newest time is older by more than the delay.
+        A time ahead of the clock waits until such appends cover the delay. Three records of one
+        append need no confirmation up to the clock (docs/decisions/0072-times-ahead-wait.md). The
+        script of the log in Redis computes the same.
+        """
+        newest = plausible_newest_ms(block.newest_ms, appended_ms, block.max_future_ms)
+        if newest == NO_TIME:
+            return self, NO_TIME
+        ms, ahead, since = self.ms, self.ahead_ms, self.since_ms
+        reached, clock = NO_TIME, appended_ms + block.delay_ms
+        if ahead == NO_TIME or newest < ahead - block.delay_ms:
+            ahead, since = NO_TIME, appended_ms
+        elif ahead <= clock or appended_ms - since >= block.delay_ms:
+            reached, ms, ahead = ahead, max(ms, ahead), NO_TIME
+        near = ms + block.delay_ms
+        is_alone = ms > NO_TIME and block.records < CONFIRMING_RECORDS and near < newest
+        # The clock does not limit a stream whose watermark was confirmed ahead of it.
+        is_future = newest > (near if ms > clock else clock)
+        if block.newest_ms is not None and (is_alone or is_future):
+            return Watermark(ms, max(ahead, newest), since), reached
+        ms = max(ms, newest)
+        return Watermark(ms, ahead if ahead > ms else NO_TIME, since), max(reached, newest)
+
+
+class AppendPosition(str):
+    """The position of an append, with what the log knew about the lateness of its records.
+
+    `watermarks`: by stream the watermark before the append and after it (ms), `NO_TIME` for none.
+    None if the log does not know them: Kafka determines them when the append is read, and Redis
+    forgets those of a repeated append. `late`: the records by stream that are older than the
+    watermark by more than the stream's delay, None as before; `ahead`: by stream the newest event
+    time (ms) if it is ahead of the watermark by more than the delay.
+    """
+
+    watermarks: Mapping[int, tuple[int, int]] | None = None
+    late: Mapping[int, int] | None = None
+    ahead: Mapping[int, int] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """The head of a log: its last position, and the newest event time (ms) by stream.
+    """The head of a log: its last position, and the watermark (ms) by stream.
 
     Later appends have watermarks that are no older than these.
     """
@@ -157,7 +217,7 @@ class Log(Protocol):
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
-    ) -> str:
+    ) -> AppendPosition:
         """Append one block per stream, all at one position, and return it.
 
         All blocks are in the log or none is. With a token that was used before, nothing is
@@ -170,7 +230,7 @@ class Log(Protocol):
         """Return the unread backlog. Raises `LogUnavailable`."""
 
     def head(self, streams: Sequence[int]) -> LogHead:
-        """Return the head of the log, with the newest event times of these streams.
+        """Return the head of the log, with the watermarks of these streams.
 
         In Kafka, the newest position that the pipeline has indexed. Raises `LogUnavailable`.
         """

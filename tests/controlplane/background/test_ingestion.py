@@ -187,3 +187,19 @@ def test_ended_queries_are_forgotten_after_the_retention(operator: Actor, sf: Cl
     assert retention.prune_queries(now + timedelta(hours=5)) == 0
     assert retention.prune_queries(now + timedelta(hours=7)) == 1
     assert list(Query.objects.values_list("name", flat=True)) == ["alive"]
+
+
+def test_late_records_are_added_to_their_streams_and_queries(operator: Actor, sf: Cluster) -> None:
+    """Of this cluster; a batch of an earlier release has none."""
+    (query,) = placed(operator, sf, {"a": ["s0"]})
+    stream, other = sf.streams.get(name="s0"), sf.streams.get(name="s1")
+    late = {"late_streams": {str(stream.pk): 3}, "late_queries": {str(query.pk): 2, "999999": 4}}
+    elsewhere = Cluster.objects.create(slug="elsewhere", name="Elsewhere", slots=1)
+    ingestion.record(sf, [telemetry(1, NOON_MS, **late), telemetry(2, NOON_MS + 1_000, **late)])
+    ingestion.record(sf, [telemetry(3, NOON_MS + 2_000)])
+    ingestion.record(elsewhere, [telemetry(1, NOON_MS, **late)])
+    for row, total in ((stream, 6), (query, 4)):
+        row.refresh_from_db()
+        assert (row.late_records, row.late_at) == (total, NOON + timedelta(seconds=1))
+    other.refresh_from_db()
+    assert (other.late_records, other.late_at) == (0, None)

@@ -1,7 +1,10 @@
 """The page of a query: why it is on its nodes, what it shares, its state in one sentence."""
 
+from datetime import timedelta
+
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, RoutingVersion, Task
@@ -41,3 +44,15 @@ def test_queries_with_the_same_computation_on_a_node_share_it(
     names = [row.name for row in report.shared]
     assert names == (["twin-2"] if len(hosts) == 1 else [])
     assert report.shared_count == len(names)
+
+
+def test_late_records_are_shown_where_there_are_some(operating: Client, sf: Cluster) -> None:
+    query = sf.queries.get(name="a")
+    for name in ("query", "query-live"):
+        url = reverse(name, args=["sf", query.pk])
+        sf.queries.update(late_records=0, late_at=None)
+        assert "late record" not in operating.get(url).content.decode()
+        sf.queries.update(late_records=1, late_at=timezone.now() - timedelta(minutes=5))
+        page = operating.get(url).content.decode()
+        assert "1 late record<" in page
+        assert "5 min ago" in page

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from controlplane import arrivals
@@ -171,3 +172,16 @@ def test_the_newest_window_of_a_query_by_place_is_drawn(
     write_windows(query, 3, rows)
     drawn = operating.get(path).context["tiles"].rows
     assert sorted(tile.value for row in drawn for tile in row) == [5.0, 7.0]
+
+
+def test_late_records_are_shown_where_there_are_some(
+    operating: Client, sf: Cluster, stream: Stream, now: datetime
+) -> None:
+    for name in ("stream", "stream-live"):
+        url = reverse(name, args=["sf", stream.pk])
+        sf.streams.update(late_records=0, late_at=None)
+        assert "late record" not in operating.get(url).content.decode()
+        sf.streams.update(late_records=3_500, late_at=now - timedelta(minutes=5))
+        page = operating.get(url).content.decode()
+        assert "3,500 late records" in page
+        assert "5 min ago" in page

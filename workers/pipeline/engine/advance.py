@@ -137,7 +137,10 @@ def _remove_late_rows(
         kept = []
         for rows in added[name]:
             late = is_closed(rows, tasks.closing, closed)
-            changes.late += int(np.asarray(rows["s0"])[late].sum())
+            columns = (np.asarray(rows[name])[late].tolist() for name in ("query", "s0"))
+            for query, records in zip(*columns, strict=True):
+                changes.late += records
+                changes.late_by_query[query] += records
             kept.append(rows.filter(pa.array(~late)) if late.any() else rows)
         added[name] = kept
 

@@ -1,6 +1,7 @@
 """Partial aggregation: the records of a batch as rows of panes for the tasks of a node."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -60,7 +61,8 @@ _SEARCH_SECONDS: Final = 1.0
 class BatchChanges:
     """The changes of a batch on a node: windows by state schema, and measures.
 
-    `blocks`: windows that were complete immediately, each once for several queries. `dropped`,
+    `blocks`: windows that were complete immediately, each once for several queries. `late`: late
+    records, once for queries with the same computation; `late_by_query`: of each query. `dropped`,
     `ladder_dropped`: records by edge (stream, query), by its rule or the ladder; `drop_counts`: the
     same by event time; `tasks`: rows of
     query, task, records imported and bytes of state, of the tasks that were looked at; `state_us`:
@@ -72,6 +74,7 @@ class BatchChanges:
     blocks: list[Block] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
     late: int = 0
+    late_by_query: Counter[int] = field(default_factory=Counter)
     state_bytes: int = 0
     dropped: dict[Edge, int] = field(default_factory=dict)
     ladder_dropped: dict[Edge, int] = field(default_factory=dict)
@@ -86,6 +89,7 @@ class BatchChanges:
         self.blocks += other.blocks
         self.ended |= other.ended
         self.late += other.late
+        self.late_by_query.update(other.late_by_query)
         self.state_bytes = other.state_bytes
         _add(self.dropped, other.dropped)
         _add(self.ladder_dropped, other.ladder_dropped)
@@ -267,17 +271,18 @@ def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
     counts = run_isolated(COUNT, queries, lambda some: _counted(group.of_queries(some), taken),
                       changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
-    changes.late += counts[0][0] if counts else 0
-    for _, by_rules, by_ladder, by_time in counts:
+    changes.late += next(iter(counts[0].late.values()), 0) if counts else 0
+    for late, by_rules, by_ladder, by_time in counts:
+        changes.late_by_query.update(late)
         _add(changes.dropped, by_rules)
         _add(changes.ladder_dropped, by_ladder)
         changes.drop_counts.take(by_time)
 
 
 class _Counts(NamedTuple):
-    """Late records, and by edge those that rules and the ladder dropped; those by event time."""
+    """Late records by query, and by edge those that rules and the ladder dropped; by event time."""
 
-    late: int
+    late: dict[int, int]
     by_rules: dict[Edge, int]
     by_ladder: dict[Edge, int]
     by_time: DropCounter
@@ -286,7 +291,7 @@ class _Counts(NamedTuple):
 def _counted(group: Group, taken: _Taken) -> _Counts:
     """Return the counts of a group."""
     records, panes, intake = taken.records, taken.panes, group.intake
-    late = 0 if panes.late is None else late_records(group, records, panes.late)
+    late = {} if panes.late is None else late_records(group, records, panes.late)
     by_time = DropCounter()
     if panes.dropped is None:
         return _Counts(late, {}, {}, by_time)
@@ -319,16 +324,21 @@ def dropped_records(
     return result
 
 
-def late_records(group: Group, records: Records, late: Mask) -> int:
-    """Return how many of the late records have their task of the group's first query here.
+def late_records(group: Group, records: Records, late: Mask) -> dict[int, int]:
+    """Return how many of the late records have their task of a query here, by query.
 
-    `late`: bool[n]. Queries that share a computation have the same late records.
+    `late`: bool[n]. Queries that share a computation have the same late records of a stream.
     """
-    first, result = group.subscriptions[0], 0
-    for stream in first.streams:
+    result: Counter[int] = Counter()
+    for stream in group.streams:
         rows = np.flatnonzero(late & (records.stream == stream))
-        if len(rows):
-            result += int(_is_here(group, first, records, stream)[rows].sum())
+        for subscription in group.subscriptions if len(rows) else ():
+            if stream not in subscription.streams:
+                continue
+            count = len(rows)
+            if subscription.routed_tasks > 1:
+                count = int(_is_here(group, subscription, records, stream)[rows].sum())
+            result[subscription.query] += count
     return result
 
 

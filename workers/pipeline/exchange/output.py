@@ -68,6 +68,7 @@ class NodeReport:
     stream, query and records of its query edges, which rules or else the ladder dropped;
     `drop_counts`: the same by event time (rows of `wire.drop_counts.DropCount`). `faults`: query,
     incarnation, reason, stage and sample (JSON) of failed queries, in this batch or before.
+    `late_queries`: query and its late records.
     `emitted`: bytes of windows and states. `executor` is where it ran; `elapsed_ms`: since the
     batch before. `merged_rows`: the partial results that it merged as an aggregator node, which
     took `merge_ms` of `busy_ms`.
@@ -101,6 +102,7 @@ class NodeReport:
     dropped: list[list[int]] = field(default_factory=list)
     ladder_dropped: list[list[int]] = field(default_factory=list)
     drop_counts: list[list[int]] = field(default_factory=list)
+    late_queries: list[list[int]] = field(default_factory=list)
     emitted: int = 0
     faults: list[tuple[int, int, str, str, str]] = field(default_factory=list)
     merged_rows: int = 0

@@ -300,6 +300,7 @@ class NodeBatch:
             tasks=len(self.tasks.members),
             state_bytes=changed.state_bytes,
             late=changed.late,
+            late_queries=[[*pair] for pair in changed.late_by_query.items() if pair[1]],
             event_ms=max(newest_of(worked).values(), default=None),
             arrivals=arrivals_of(worked),
             sources=[element.source for element in self.input.envelopes if element.source],

@@ -1,5 +1,6 @@
 """The telemetry row of a micro-batch, aggregated from the reports of its nodes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -45,6 +46,9 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         **_shedding(nodes, sources),
+        # Records that are late by the watermark delay of their stream, and those of each query.
+        "late_streams": _by_stream(sources, "late"),
+        "late_queries": _late_queries(nodes),
         # Records that became dead letters, by stream and reason.
         "dead": _by_stream(sources, "dead"),
         # Queries whose key grouping had no state, because the bound of the offset was reached.
@@ -108,6 +112,14 @@ def _totals(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> d
 def _by_stream(sources: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     """Return a measure of the split nodes by stream; each stream has one split node."""
     return {stream: value for source in sources for stream, value in source.get(name, {}).items()}
+
+
+def _late_queries(nodes: Sequence[NodeReport]) -> dict[str, int]:
+    """Return the late records of each query over its nodes."""
+    result: Counter[str] = Counter()
+    for report in nodes:
+        result.update({str(query): records for query, records in report.late_queries})
+    return dict(result)
 
 
 def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:

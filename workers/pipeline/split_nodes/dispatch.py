@@ -163,7 +163,7 @@ class InputEdges:
     """The input edges of streams: what they keep, and what was dropped and was unreadable.
 
     `dropped`, `ladder_dropped`: records by stream that a rule of the edge, or else the ladder,
-    dropped. `counter`: counts the same records by event time.
+    dropped. `late`: late records by stream. `counter`: counts the same records by event time.
     """
 
     table: CompiledTable
@@ -171,6 +171,7 @@ class InputEdges:
     dropped: dict[int, int] = field(default_factory=dict)
     ladder_dropped: dict[int, int] = field(default_factory=dict)
     dead: DeadLetterBuffer = field(default_factory=DeadLetterBuffer)
+    late: dict[int, int] = field(default_factory=dict)
     counter: DropCounter = field(default_factory=DropCounter)
 
     def report(self, delivery: Delivery) -> dict[str, Any]:
@@ -179,6 +180,7 @@ class InputEdges:
             "dropped": dict[Any, int](self.dropped) | delivery.dropped,
             "ladder_dropped": dict[Any, int](self.ladder_dropped) | delivery.ladder_dropped,
             "dead": self.dead.counts,
+            "late": self.late,
             "drop_counts": self.counter.rows(),
         }
         return {name: counts for name, counts in parts.items() if counts}
@@ -199,6 +201,8 @@ class InputEdges:
             none = projection.of((), self.dead)
             return StreamRecords(none.records, {}, np.zeros(len(read), np.int64), none.event_time)
         result = projection.of(read, self.dead)
+        if result.late:
+            _add(self.late, stream, result.late)
         needs_hash = readers is not None and readers.needs_sample_hash
         needs_hash = needs_hash or self.drops.needs_sample_hash(stream)
         extras: Extras = {}

@@ -17,7 +17,7 @@ from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.language.functions import common
-from controlplane.wire.log.values import Entry
+from controlplane.wire.log.values import NO_TIME, Entry
 from controlplane.wire.records.record_codec import (
     BlockSchema,
     DecodedBlock,
@@ -41,13 +41,15 @@ class Projected(NamedTuple):
 
     `records`: one batch, its first column the event time in ms; `lengths`: how many are of each
     entry; `good`: which can be evaluated (None: all). `event_time`: under which name queries read
-    the event time, empty if none does.
+    the event time, empty if none does. `late`: the number of records that are late by the watermark
+    delay of the stream.
     """
 
     records: Any
     lengths: Int64s
     good: Mask | None
     event_time: str
+    late: int
 
 
 @dataclass
@@ -98,7 +100,20 @@ class Projection:
             good = ~(future | missing)
             self._add_dead_letters(entries, blocks, lengths, missing, dead, Reason.NO_TIME)
             self._add_dead_letters(entries, blocks, lengths, future & ~missing, dead, Reason.FUTURE)
-        return Projected(batch, lengths, good, self._read_time)
+        late = self._late(entries, lengths, ts_ms, good)
+        return Projected(batch, lengths, good, self._read_time, late)
+
+    def _late(
+        self, entries: Sequence[Entry], lengths: Int64s, ts_ms: Int64s, good: Mask | None
+    ) -> int:
+        """Return the number of late records."""
+        delay = round(self.schema.watermark_delay_s * 1000)
+        times = (NO_TIME if entry.mark_ms is None else entry.mark_ms - delay for entry in entries)
+        limits = np.array([*times], np.int64)
+        if not len(ts_ms) or ts_ms.min() >= limits.max():
+            return 0
+        late = ts_ms < np.repeat(limits, lengths)
+        return int((late if good is None else late & good).sum())
 
     @property
     def _read_time(self) -> str:

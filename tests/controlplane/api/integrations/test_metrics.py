@@ -46,6 +46,18 @@ def measured(operator: Actor, sf: Cluster) -> Cluster:
     return sf
 
 
+def test_late_records_have_counters_by_stream_and_query(measured: Cluster, viewer: Actor) -> None:
+    """Where there are some: most of ten thousand queries have none."""
+    measured.streams.filter(name="s1").update(late_records=7)
+    measured.queries.filter(name="b").update(late_records=5)
+    found = read(scripted(viewer))
+    late = {place: value for place, value in found.items() if "late_records_total" in place[0]}
+    assert late == {
+        ("weir_stream_late_records_total", (("cluster", "sf"), ("stream", "s1"))): 7.0,
+        ("weir_query_late_records_total", (("cluster", "sf"), ("query", "b"))): 5.0,
+    }
+
+
 def test_nobody_known_is_told_nothing(measured: Cluster, client: Client) -> None:
     answer = client.get("/metrics")
     assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")

@@ -1,7 +1,9 @@
 """The door for records: what it takes, and what it says to what it does not take."""
 
 import json
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -86,9 +88,32 @@ def test_rows_of_json_are_appended_together(script: Client, log: Log) -> None:
     answer = post(script, {"records": [GOOD, other, without]})
     assert answer.status_code == 201
     position = entries(log)[0].position
-    assert answer.json() == {"position": position, "records": 3, "dead_letters": 0}
+    assert answer.json() == {
+        "position": position, "records": 3, "dead_letters": 0, "late": 0, "ahead": None,
+    }  # fmt: skip
     empty = GOOD | {"speed": None}
     assert rows_in(log) == [GOOD, empty | {"ts": 1_211_587_201_500}, empty]
+
+
+def test_the_answer_has_the_late_records_and_a_time_ahead(script: Client, sf: Cluster) -> None:
+    """By the delay of the stream, 120 s; a time beyond the calendar is a dead letter later."""
+    now = round(time.time() * 1000)
+
+    def answer(*times: Any) -> tuple[int, str | None]:
+        given = post(script, {"records": [GOOD | {"ts": ms} for ms in times]})
+        assert given.status_code == 201
+        return given.json()["late"], given.json()["ahead"]
+
+    assert answer(now) == (0, None)
+    assert answer(now - 3_600_000, now - 121_000, now - 100_000, now) == (2, None)
+    late, ahead = answer(now + 1_800_000, now, now, now)
+    assert (late, datetime.fromisoformat(ahead or "")) == (
+        0, datetime.fromtimestamp((now + 1_800_000) / 1000, UTC),
+    )  # fmt: skip
+    assert answer(now) == (0, None)
+    assert answer(now, now, "9999-12-31T23:59:59Z") == (0, None)
+    assert answer("1900-01-01T00:00:00Z") == (1, None)
+    assert sf.streams.get(name="s1").late_records == 0, "counted when the pipeline has read them"
 
 
 def test_a_stream_is_found_by_its_id_too(script: Client, sf: Cluster, log: Log) -> None:
@@ -278,7 +303,7 @@ def test_the_log_is_moved_to_kafka_while_the_cluster_is_stopped(
         assert answer.json()["log_url"] == url.replace("secret", "***")
         assert answer.json()["log_limit_mb"] == 64
         assert post(script, {"records": [GOOD]}).json() == {
-            "position": "1-0", "records": 1, "dead_letters": 0,
+            "position": "1-0", "records": 1, "dead_letters": 0, "late": None, "ahead": None,
         }  # fmt: skip
         opened = open_log(url, "sf", redis_url)
         assert rows_in(opened) == [GOOD]

@@ -31,7 +31,10 @@ def random_schema(rng: random.Random, *, texts: bool, idles: bool) -> StreamSche
         ColumnSpec("happened", f"timestamp({unit})", nullable=False),
     ]
     rng.shuffle(columns)
-    return StreamSchema(tuple(columns), "happened", idle_after_s=IDLE_S if idles else _NEVER_S)
+    return StreamSchema(
+        tuple(columns), "happened", watermark_delay_s=rng.choice((0, 1, 10, 120)),
+        idle_after_s=IDLE_S if idles else _NEVER_S,
+    )  # fmt: skip
 
 
 def random_row(rng: random.Random, schema: StreamSchema) -> dict[str, Any]:

@@ -4,6 +4,7 @@ The clock of the log is moved by hand, so that streams are idle when the life wa
 """
 
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.filters import WindowFilters, WindowState, cursor_read
 from controlplane.results.pages import windows_page
+from controlplane.telemetry import late_records
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
@@ -38,6 +40,7 @@ from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, ranges_of,
 from controlplane.wire.schema import StreamSchema, common_kinds
 from tests.support.groupings import random_grouping
 from tests.support.pipeline import Pipeline
+from tests.support.watermarks import Appended, newest_of, watermarks
 from tests.workers.pipeline.laws.drawn import (
     IDLE_S,
     random_join,
@@ -45,11 +48,12 @@ from tests.workers.pipeline.laws.drawn import (
     random_schema,
     random_text,
 )
-from tests.workers.pipeline.laws.plain import Asked, Place, Record, windows_of
+from tests.workers.pipeline.laws.plain import Asked, Place, Record, late_of, windows_of
 
 NODES, SPLITS, STREAMS, MOST_QUERIES = 3, 2, 4, 6
 # Behind every time that this machine's clock shows during a test, within what a stream allows.
 _AHEAD: Final = timedelta(minutes=10)
+_DAY_MS: Final = 24 * 3_600_000
 
 
 @dataclass
@@ -70,14 +74,15 @@ class Life:
     asked: list[Asked] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     final: dict[tuple[int, Place], Any] = field(default_factory=dict)
-    newest_ms: dict[int, int] = field(default_factory=dict)
+    appends: dict[int, list[Appended]] = field(default_factory=lambda: defaultdict(list))
     task_counts: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.idles = self.rng.random() < 0.5
         self.now = datetime.now(UTC) + _AHEAD
-        self.event_ms = self._now_ms // 1000 * 1000
+        # Times ahead of the log's clock wait for a while.
+        self.event_ms = (self._now_ms - self.rng.choice((0, _DAY_MS))) // 1000 * 1000
         self.pipeline = Pipeline(
             self.client, self.url, self.cluster.slug, NODES, SPLITS, self.rng.choice((20, 10_000))
         )
@@ -190,17 +195,26 @@ class Life:
         self.pass_time(timedelta(milliseconds=rng.randint(1, 3_000)))
         self.event_ms += rng.choice((0, 200, 2_000, 20_000))
         blocks: dict[int, list[dict[str, Any]]] = {}
-        made: list[Record] = []
+        made: dict[int, list[Record]] = {}
         for stream in rng.sample(list(self.schemas), rng.randint(1, 3)):
             rows = [self._row(stream) for _ in range(rng.randint(1, 12))]
             blocks[stream] = rows
-            made += [self._record(stream, row) for row in rows]
+            mark_ms = watermarks(self.appends[stream], self._delay_ms(stream))[-1]
+            made[stream] = [_record(stream, row, mark_ms) for row in rows]
         position = self.producer.append(blocks)
         assert position is not None
-        for one in made:
-            one.position = _order(position)
-            self.newest_ms[one.stream] = max(one.ts_ms, self.newest_ms.get(one.stream, one.ts_ms))
-        self.records += made
+        for stream, records in made.items():
+            late = [one for one in records if not one.is_on_time(self._delay_ms(stream))]
+            assert position.late is not None
+            assert position.late[stream] == len(late)
+            newest_ms = newest_of((one.ts_ms for one in records), self._delay_ms(stream))
+            self.appends[stream].append(Appended(_order(position)[0], newest_ms, len(records)))
+            for one in records:
+                one.position = _order(position)
+            self.records += records
+
+    def _delay_ms(self, stream: int) -> int:
+        return round(self.schemas[stream].watermark_delay_s * 1000)
 
     def _row(self, stream: int) -> dict[str, Any]:
         late = self.rng.choice((0, 0, 300, 2_000, 15_000))
@@ -208,17 +222,13 @@ class Life:
         moment = datetime.fromtimestamp(ts_ms / 1000, UTC)
         return {"happened": moment, **random_row(self.rng, self.schemas[stream])}
 
-    def _record(self, stream: int, row: dict[str, Any]) -> Record:
-        ts_ms = round(row["happened"].timestamp() * 1000)
-        rest = {name: value for name, value in row.items() if name != "happened"}
-        return Record(stream, ts_ms, rest, self.newest_ms.get(stream), (0, 0))
-
     def batch(self) -> None:
         """Process a batch, perhaps twice, as after a crash."""
         row = self.pipeline.batch(repeat=self.rng.choice((1, 1, 1, 2)))
         if not row:
             return
         assert row["faults"] == []
+        late_records.count(self.cluster, [row])
         end = _order(row["end"])
         for one in self.records:
             if one.batch is None and one.position <= end:
@@ -318,6 +328,21 @@ class Life:
             complete = {place: everything.get(place) for place in final}
             assert final == complete, (asked, final, complete)
 
+    def check_late(self) -> None:
+        """Assert that every late record is counted once, by its stream and by each query."""
+        for asked in self.asked if not self.idles else ():
+            assert Query.objects.get(pk=asked.pk).late_records == late_of(asked, self.records), (
+                asked
+            )
+        for stream, total in Stream.objects.values_list("pk", "late_records"):
+            since = [asked.version for asked in self.asked if stream in asked.streams]
+            late = [
+                one for one in self.records if one.stream == stream and one.batch is not None
+                and one.version >= min(since, default=one.version + 1)
+                and not one.is_on_time(self._delay_ms(stream))
+            ]  # fmt: skip
+            assert total == len(late)
+
     def read(self, asked: Asked) -> dict[Place, tuple[dict[str, Any], WindowState]]:
         """Return all windows of a query with their states, page by page; each is there once."""
         query = Query.objects.get(pk=asked.pk)
@@ -334,6 +359,12 @@ class Life:
             if not page.next:
                 return found
             wanted = replace(wanted, after=cursor_read(page.next))
+
+
+def _record(stream: int, row: dict[str, Any], mark_ms: int | None) -> Record:
+    ts_ms = round(row["happened"].timestamp() * 1000)
+    rest = {name: value for name, value in row.items() if name != "happened"}
+    return Record(stream, ts_ms, rest, mark_ms, (0, 0))
 
 
 def _order(position: str) -> tuple[int, int]:

@@ -94,6 +94,20 @@ def windows_of(
     return found
 
 
+def late_of(asked: Asked, records: Iterable[Record]) -> int:
+    """Return the records that were read for a query, are wanted by it, and are too late.
+
+    Whether a join wants one is only known of its pairs.
+    """
+    wants = WHERE["" if asked.text.right else asked.text.where]
+    return sum(
+        one.stream in asked.streams and one.batch is not None and one.version >= asked.version
+        and not one.is_on_time(round(asked.text.lateness_s * 1000))
+        and wants({} if asked.text.right else _row(asked, one))
+        for one in records
+    )  # fmt: skip
+
+
 def _row(asked: Asked, record: Record, side: str = "") -> dict[str, Any]:
     row = {
         f"{side}{name}": widened(value, asked.kinds[f"{side}{name}"])

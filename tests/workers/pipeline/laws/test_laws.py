@@ -44,6 +44,7 @@ def test_windows_are_what_the_records_say_at_any_moment(
     life.finish()
     life.check()
     life.check_completeness()
+    life.check_late()
     life.producer.close()
     # A key grouping that cannot route is exact, too: its records go to task 0.
     assert not [row.message for row in caplog.records if row.name == "weir.pipeline"]
