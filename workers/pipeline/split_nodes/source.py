@@ -34,7 +34,13 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, Planned
-from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
+from workers.pipeline.spark.connections import (
+    client_of,
+    freeze_heap,
+    log_of,
+    tables_of,
+    task_failures,
+)
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
@@ -366,11 +372,12 @@ class LogReader(DataSourceStreamReader):
             **({"skipped": True} if partition.skipped else {}),
             **({} if header.ladder is None else {"ladder": header.ladder[:2]}),
         }
-        probe_first = header.attempt > attempts.FAILURES
+        # The header of this task; nodes have tasks of their own.
+        mine = header.after_task_failures(task_failures())
         router = KeyRouter(table, partition.states, partition.earlier)
         result = dispatch(
-            entries, table, header.nodes, source, router, KeySampler.of(header, table),
-            LadderDrops.of(header.ladder, table.ladder), probe_first=probe_first,
+            entries, table, header.nodes, source, router, KeySampler.of(mine, table),
+            LadderDrops.of(header.ladder, table.ladder), probe_first=mine.attempt > attempts.FAILURES,
         )  # fmt: skip
         # The report of a split node is in its first envelope for this node.
         report = result.envelopes[REPORTING_NODE][0].source

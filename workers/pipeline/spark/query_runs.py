@@ -1,0 +1,51 @@
+"""The runs of a streaming query in one driver: it starts again if a Python process of Spark has died.
+
+Spark itself retries the tasks of a worker that has died. The processes that plan and commit batches
+have no retry: their end ends the query, which then continues from its checkpoint.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger("weir.pipeline")
+
+# Starts in a row without a finished batch; then the driver ends, and the agent starts another one.
+_STARTS: Final = 3
+# The JVM lost a connection to a Python process; an exception in Python has a type of its own.
+_LOST: Final = ("java.io.", "java.net.", "java.nio.")
+
+
+class QueryRuns:
+    """The runs of a query; `query`: the newest one."""
+
+    def __init__(self, start: Callable[[], StreamingQuery]) -> None:
+        self._start = start
+        self.query = start()
+
+    def wait(self, stop: threading.Event) -> Exception | None:
+        """Wait for a stop or the end of the query; return the error that ended it."""
+        starts = 1
+        while True:
+            while self.query.isActive and not stop.wait(0.5):
+                pass
+            if stop.is_set():
+                self.query.stop()
+                return None
+            error = self.query.exception() or RuntimeError("the streaming query ended unexpectedly")
+            starts = 1 if self.query.lastProgress else starts + 1
+            if starts > _STARTS or not has_lost_process(error):
+                return error
+            logger.warning("a Python process of Spark has died, the query starts again: %s", error)
+            self.query = self._start()
+
+
+def has_lost_process(error: Exception) -> bool:
+    """Return whether the first cause of a query's end is a broken connection to a Python process."""
+    root: Any = error
+    while (cause := getattr(root, "_cause", None)) is not None:
+        root = cause
+    return str(getattr(root, "_desc", "")).startswith(_LOST)
