@@ -140,8 +140,10 @@ class LogReader(DataSourceStreamReader):
         version = latest_version(client, self.cluster) or 0
         batch = first_batch(client, self.cluster)
         restored = read_generation(client, self.cluster).restored
+        # A first batch without records reports the routing version, and that the nodes work.
         return Offset(
             batch, log_position.position, log_position.total, version, restored=restored,
+            merge_pending=version > 0,
             delayed=first_delays(client, self.cluster, log_position.position),
         ).to_json()  # fmt: skip
 
