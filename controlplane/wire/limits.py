@@ -2,8 +2,8 @@
 
 A signal interrupts a call after its time limit, which is a fault of its query. Beyond the memory
 limit, allocations raise `MemoryError` instead of ending the process. A thread of faulthandler,
-which needs no interpreter, ends the process of a call that no signal interrupts; which query it was,
-`workers.pipeline.engine.failures.probe` finds.
+which needs no interpreter, ends the process of a call that no signal interrupts;
+`workers.pipeline.engine.failures.probe` finds its query.
 """
 
 import faulthandler

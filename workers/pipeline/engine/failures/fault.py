@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 FAULTS: Final = "faults"
 _LONGEST: Final = 250
-# A call that no signal interrupts ends its process after so many times its limit.
-_ENDS_FACTOR: Final = 2.5
+# A call that no signal interrupts ends its process so long after twice its limit (s), when a probe
+# would have killed it.
+_ENDS_LATER_S: Final = 5.0
 # Samples of so many queries are kept by a node; a page shows one query at a time.
 _KEPT_SAMPLES: Final = 32
 # Samples that a node reports in one batch, in bytes: they travel in each batch's telemetry.
@@ -63,11 +64,11 @@ def user_code(name: str, query: int | None = None) -> Iterator[None]:
     """Convert what a user's function or aggregate raises to a fault of its query.
 
     The calls on one batch of records together have a time limit (`limits.call_seconds`). Code that
-    no signal interrupts ends the process: later than a probe ends such a child, which names it.
+    no signal interrupts ends the process; the next attempt at the task finds the query.
     """
     seconds = call_seconds()
     try:
-        with time_limit(seconds, end_after_s=_ENDS_FACTOR * seconds):
+        with time_limit(seconds, end_after_s=2 * seconds + _ENDS_LATER_S):
             yield
     except (MemoryError, KeyboardInterrupt):
         # Possibly a shortage of the machine: the caller retries with fewer records.
