@@ -79,7 +79,7 @@ def time_limit(seconds: float, end_after_s: float | None = None) -> Iterator[Non
         signal.ITIMER_REAL, min(seconds, outer or seconds), _AGAIN_SECONDS
     )
     if end_after_s is not None:
-        faulthandler.dump_traceback_later(end_after_s, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(end_after_s, exit=True, file=sys.__stderr__ or 2)
     try:
         yield
     finally:

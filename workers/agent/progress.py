@@ -190,7 +190,7 @@ class Progress:
         silent, waited = now - self.sign_at, now - self.batch_at
         if silent <= self.timeouts.start and waited <= self.timeouts.batch:
             return None
-        text = f"no batch has finished after {waited:.0f} s, and nothing has changed for {silent:.0f} s"
+        text = f"no batch has finished after {waited:.0f} s; nothing has changed for {silent:.0f} s"
         return Problem(causes.SLOW_START, fatal=True, text=text)
 
     def _silence(self, cause: str, text: str, silent: float, limit: float) -> Problem | None:

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from controlplane.wire.redaction import without_password
-from workers.pipeline.application import Application, start
+from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
 from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
@@ -65,7 +65,7 @@ def _run(application: Application, engine: SparkSettings, note: str) -> int:
         try:
             spark = session(application.cluster, application.partitions, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
-            runs = QueryRuns(lambda: start(spark, application))
+            runs = QueryRuns(prepare(spark, application).start)
             heartbeat.watch_jvm(lambda: str(runs.query.status["message"]))
             error = runs.wait(stop)
         except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire import attempts, keys
+from controlplane.wire import attempts
 from controlplane.wire.language.registered import function
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of

@@ -376,10 +376,11 @@ class LogReader(DataSourceStreamReader):
         }
         # The header of this task; nodes have tasks of their own.
         mine = header.after_task_failures(task_failures())
+        probe_first = mine.attempt > attempts.FAILURES
         router = KeyRouter(table, partition.states, partition.earlier)
         result = dispatch(
             entries, table, header.nodes, source, router, KeySampler.of(mine, table),
-            LadderDrops.of(header.ladder, table.ladder), probe_first=mine.attempt > attempts.FAILURES,
+            LadderDrops.of(header.ladder, table.ladder), probe_first=probe_first,
         )  # fmt: skip
         # The report of a split node is in its first envelope for this node.
         report = result.envelopes[REPORTING_NODE][0].source

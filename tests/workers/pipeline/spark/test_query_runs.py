@@ -46,10 +46,24 @@ class Active:
         self.isActive = False
 
 
+class Refused:
+    """A query that cannot be started."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 def runs_of(queries: Sequence[Any]) -> tuple[QueryRuns, Iterator[Any]]:
     """Return runs of these queries, and those that were not started."""
     left = iter(queries)
-    return QueryRuns(lambda: next(left)), left
+
+    def start() -> Any:
+        query = next(left)
+        if isinstance(query, Refused):
+            raise query.error
+        return query
+
+    return QueryRuns(start), left
 
 
 @pytest.mark.parametrize("lost", [PIPE, CRASHED])
@@ -63,6 +77,15 @@ def test_a_query_whose_process_died_starts_again(lost: Failure) -> None:
 def test_a_query_that_finishes_no_batch_ends_its_driver() -> None:
     """Another driver may help; three of them are a crash loop."""
     runs, left = runs_of([Ended(PIPE, batches=False)] * 4)
+    assert runs.wait(threading.Event()) is PIPE
+    assert len(list(left)) == 1
+
+
+def test_a_start_that_meets_another_dead_process_is_repeated() -> None:
+    """Spark notices that a daemon has died when it needs it."""
+    runs, _ = runs_of([Ended(PIPE), Refused(PIPE), Ended(REDIS)])
+    assert runs.wait(threading.Event()) is REDIS
+    runs, left = runs_of([Ended(PIPE), Refused(PIPE), Refused(PIPE), Refused(PIPE)])
     assert runs.wait(threading.Event()) is PIPE
     assert len(list(left)) == 1
 
