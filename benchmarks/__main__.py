@@ -49,6 +49,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "pages.figures": "--seconds 5 --queries 300 --streams 40 --sockets 20 --samples 60",
     "planners.shedding_measured": "--seconds 6 --quiet 25",
     "availability.recovery": "--only lab",
+    "availability.worker_deaths": "--only worker",
     "availability.logins": "--clients 2 --pages 3",
 }
 

@@ -1,14 +1,17 @@
 """Limits of users' code in a Python worker: time per call, and memory.
 
 A signal interrupts a call after its time limit, which is a fault of its query. Beyond the memory
-limit, allocations raise `MemoryError` instead of ending the process. Loops in compiled code and
-crashes are detected by `workers.pipeline.engine.failures.probe`.
+limit, allocations raise `MemoryError` instead of ending the process. A thread of faulthandler,
+which needs no interpreter, ends the process of a call that no signal interrupts;
+`workers.pipeline.engine.failures.probe` finds its query.
 """
 
+import faulthandler
 import gc
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -55,10 +58,11 @@ def _number(name: str, default: float) -> float:
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float, end_after_s: float | None = None) -> Iterator[None]:
     """Raise `TimeLimit` in the block after so many seconds, or at the end of an outer limit.
 
-    Signals reach the main thread only; other threads have no limit.
+    Signals reach the main thread only; other threads have no limit. A block that no signal
+    interrupts ends the process after `end_after_s` seconds (None: never).
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -74,10 +78,14 @@ def time_limit(seconds: float) -> Iterator[None]:
     left, again = signal.setitimer(
         signal.ITIMER_REAL, min(seconds, outer or seconds), _AGAIN_SECONDS
     )
+    if end_after_s is not None:
+        faulthandler.dump_traceback_later(end_after_s, exit=True, file=sys.__stderr__ or 2)
     try:
         yield
     finally:
         armed = False
+        if end_after_s is not None:
+            faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if left:

@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import redis
 
 from controlplane.wire import keys
@@ -20,6 +21,27 @@ from controlplane.wire import keys
 # Spark's start on two busy cores, with room; that of `running_weir.py`.
 START_SECONDS = 400.0
 Telemetry = list[dict[str, Any]]
+
+
+# The modules of Spark's Python processes: of tasks, of commits and of plans.
+WORKER = "pyspark.worker"
+COMMITTER = "python_streaming_sink_runner"
+PLANNER = "python_streaming_source_runner"
+
+
+def command_of(process: psutil.Process | None) -> str:
+    """Return the command line of a process, "" if it has ended."""
+    try:
+        return " ".join(process.cmdline()) if process else ""
+    except psutil.Error:
+        return ""
+
+
+def kill_all(processes: list[psutil.Process]) -> None:
+    """End processes with -9 that have not ended."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
 
 
 class Application(ABC):
@@ -56,6 +78,12 @@ class Application(ABC):
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(timeout=10)
+
+    def python_processes(self, module: str) -> list[psutil.Process]:
+        """Return Spark's Python processes that run a module of PySpark, daemons before workers."""
+        assert self.process is not None
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        return [item for item in below if module in command_of(item)]
 
     def telemetry(self) -> Telemetry:
         """Return all telemetry rows so far."""

@@ -39,11 +39,12 @@ class BackOff:
 
 @dataclass(slots=True)
 class _DriverRun:
-    """A driver from start to end; times are monotonic."""
+    """A driver from start to end; times are monotonic. `start`: the report of the start."""
 
     driver: Driver
     started_at: float
     progress: Progress
+    start: str
     healthy_since: float | None = None
     ending_since: float | None = None
 
@@ -148,9 +149,10 @@ class Keeper:
             why = causes.NOT_STARTED if cause == causes.EXIT else cause
             return self._retry_later(self._death(None, why, f"cannot be started: {error}"), now)
         checkpoint = checkpoint_of(wanted, self._site).name
-        self._run = _DriverRun(driver, now, Progress(self._timeouts, now, checkpoint))
         again = f" again, attempt {self._backoff.deaths + 1}" if self._backoff.deaths else ""
-        return Report("starting", f"Spark starts{again}")
+        start = f"Spark starts{again}"
+        self._run = _DriverRun(driver, now, Progress(self._timeouts, now, checkpoint), start)
+        return Report("starting", start, "start")
 
     def _begin_to_end(self, run: _DriverRun, wanted: DriverSpec | None, now: float) -> Report:
         run.driver.request_stop()
@@ -218,8 +220,9 @@ class Keeper:
         self, run: _DriverRun, observed: Observation, problem: Problem | None, now: float
     ) -> Report:
         beat = run.progress.beat
-        if beat is None or (not run.progress.runs and problem is None):
-            return Report("starting", self._last.detail)
+        if beat is None or not run.progress.runs:
+            phase = f": {beat.phase}" if beat and beat.phase else ""
+            return Report("starting", f"{run.start}{phase}", "start")
         if problem is not None:
             run.healthy_since = None
             hung = problem.cause in {causes.NO_PROGRESS, causes.JVM_SILENT}

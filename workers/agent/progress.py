@@ -1,7 +1,9 @@
 """Progress of a driver, measured with a monotonic clock, and the reports that the agent stores.
 
 Heartbeats show that the Python process is alive, responses of the JVM that Spark's process is; only
-finished micro-batches and finished steps of a batch show progress.
+finished micro-batches and finished steps of a batch show progress. Until the first batch, which
+loads Spark and the state of nodes, every change that the driver reports counts as progress: a busy
+machine may take minutes between two of them.
 """
 
 from collections import deque
@@ -40,15 +42,15 @@ class Report:
 class Timeouts:
     """Timeouts in seconds.
 
-    `first_beat`: until the first heartbeat; `start`: until the streaming query runs; `late`: until
-    the state is stuck or degraded; `dead`: without a heartbeat or a response of the JVM;
-    `progress`: with work, but without a finished batch or step; `batch`: of a batch, whatever its
-    steps; `ending`: from SIGTERM to SIGKILL; `unobserved`: the longest time between two
-    observations that counts, as the agent may have been stopped itself.
+    `start`: until the first finished batch, without any change that the driver reports; the next
+    three hold from then on. `late`: until the state is stuck or degraded; `dead`: without a
+    heartbeat or a response of the JVM; `progress`: with work, but without a finished batch or step;
+    `batch`: of a batch, also the first one with the start, whatever its steps; `ending`: from
+    SIGTERM to SIGKILL; `unobserved`: the longest time between two observations that counts, as the
+    agent may have been stopped itself.
     """
 
-    first_beat: float = 180.0
-    start: float = 300.0
+    start: float = 600.0
     late: float = 15.0
     dead: float = 60.0
     progress: float = 60.0
@@ -86,8 +88,8 @@ class _Point(NamedTuple):
 class Progress:
     """The progress of a driver; times are monotonic.
 
-    `checkpoint`: the name of the driver's checkpoint; `finished`: whether this driver has finished
-    a batch.
+    `checkpoint`: the name of the driver's checkpoint; `runs`: whether this driver has finished a
+    batch, or Spark runs and there was no work for one; `finished`: whether it has finished a batch.
     """
 
     timeouts: Timeouts
@@ -97,6 +99,7 @@ class Progress:
     jvm_at: float = field(init=False)
     step_at: float = field(init=False)
     batch_at: float = field(init=False)
+    sign_at: float = field(init=False)
     beat: Heartbeat | None = None
     observed: Observation | None = None
     runs: bool = False
@@ -105,11 +108,11 @@ class Progress:
     _points: deque[_Point] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        self.beat_at = self.jvm_at = self.step_at = self.batch_at = self.started_at
+        self.reset(self.started_at)
 
     def reset(self, now: float) -> None:
         """Restart all timeouts, as the driver could not be observed."""
-        self.beat_at = self.jvm_at = self.step_at = self.batch_at = now
+        self.beat_at = self.jvm_at = self.step_at = self.batch_at = self.sign_at = now
 
     def note(self, observed: Observation, now: float) -> None:
         """Add an observation; `observed.beat`: of this driver or None."""
@@ -122,9 +125,14 @@ class Progress:
             # Without work, no batch is late.
             self.step_at = self.batch_at = now
         elif observed.batch != before.batch:
-            self.runs, self.step_at, self.batch_at = True, now, now
+            self.step_at = self.batch_at = now
         elif observed.steps != before.steps:
             self.step_at = now
+        beats = self.beat is not None and self.beat.state == "running"
+        self.runs |= self.finished or (beats and not observed.has_work)
+        changed = before is not None and _signs(observed) != _signs(before)
+        if changed or (self.runs and not observed.has_work):
+            self.sign_at = now
         self.observed = observed
         self._measure(observed, now)
 
@@ -135,19 +143,28 @@ class Progress:
         if gap > 0:
             self.beat_at, self.jvm_at = self.beat_at + gap, self.jvm_at + gap
             self.step_at, self.batch_at = self.step_at + gap, self.batch_at + gap
+            self.sign_at += gap
             self._points.clear()
 
     def problem(self, now: float) -> Problem | None:
         """Return the worst problem of the driver, None without one."""
-        limit = self.timeouts.dead if self.beat else self.timeouts.first_beat
+        if self._is_first_batch:
+            return self._slow_start(now)
+        limit = self.timeouts.dead
         if result := self._silence(causes.NO_HEARTBEAT, "no heartbeat", now - self.beat_at, limit):
             return result
         if self.beat is not None and self.beat.jvm_ms:
             text = "the JVM has not responded"
             silent = now - self.jvm_at
-            if result := self._silence(causes.JVM_SILENT, text, silent, self.timeouts.dead):
+            if result := self._silence(causes.JVM_SILENT, text, silent, limit):
                 return result
-        return self._stalled(now) if self.runs else self._slow_start(now)
+        return self._stalled(now)
+
+    @property
+    def _is_first_batch(self) -> bool:
+        """Return whether Spark starts, or its first batch, which no other has measured."""
+        idle = self.runs and self.observed is not None and not self.observed.has_work
+        return not self.finished and not idle
 
     def pace(self) -> Pace | None:
         """Return the rates of the backlog, None before they are known."""
@@ -167,18 +184,13 @@ class Progress:
             self.beat_at = now
         if self.beat is None or beat.jvm_ms != self.beat.jvm_ms:
             self.jvm_at = now
-        if beat.state == "running" and not self.runs:
-            # The start has its own timeout.
-            self.runs, self.step_at, self.batch_at = True, now, now
         self.beat = beat
 
     def _slow_start(self, now: float) -> Problem | None:
-        waited = now - max(
-            self.started_at, self.step_at if self.observed and self.observed.has_work else 0.0
-        )
-        if waited <= self.timeouts.start:
+        silent, waited = now - self.sign_at, now - self.batch_at
+        if silent <= self.timeouts.start and waited <= self.timeouts.batch:
             return None
-        text = f"the streaming query does not run after {waited:.0f} s"
+        text = f"no batch has finished after {waited:.0f} s; nothing has changed for {silent:.0f} s"
         return Problem(causes.SLOW_START, fatal=True, text=text)
 
     def _silence(self, cause: str, text: str, silent: float, limit: float) -> Problem | None:
@@ -219,6 +231,12 @@ def behind(progress: Progress) -> Report | None:
         trend = f"drained in about {pace.drained_s:,.0f} s"
     detail = f"{seen.unread:,} records unread, {pace.read:,.0f}/s read, {trend}"
     return Report("catching up", detail, "backlog")
+
+
+def _signs(observed: Observation) -> tuple[object, ...]:
+    """Return what changes while a driver starts: its phase, and the steps of its first batch."""
+    beat = observed.beat
+    return observed.steps, observed.batch, beat and (beat.state, beat.phase, beat.jvm_ms > 0)
 
 
 def _todo(observed: Observation) -> str:

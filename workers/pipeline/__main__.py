@@ -11,15 +11,14 @@ import sys
 import threading
 from pathlib import Path
 
-from pyspark.sql.streaming.query import StreamingQuery
-
 from controlplane.wire.redaction import without_password
-from workers.pipeline.application import Application, start
+from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
 from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
+from workers.pipeline.spark.query_runs import QueryRuns
 from workers.pipeline.spark.session import SparkSettings, session
 from workers.pipeline.surroundings import SettingMissing, Surroundings, surroundings
 
@@ -66,9 +65,9 @@ def _run(application: Application, engine: SparkSettings, note: str) -> int:
         try:
             spark = session(application.cluster, application.partitions, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
-            query = start(spark, application)
-            heartbeat.watch_jvm(lambda: str(query.status["message"]))
-            error = _wait(query, stop)
+            runs = QueryRuns(prepare(spark, application).start)
+            heartbeat.watch_jvm(lambda: str(runs.query.status["message"]))
+            error = runs.wait(stop)
         except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported
             error = problem
         if error is None:
@@ -77,16 +76,6 @@ def _run(application: Application, engine: SparkSettings, note: str) -> int:
         logger.error("the application failed", exc_info=error)
         heartbeat.update(state="failed", error=_last_line(error))
         return 1
-
-
-def _wait(query: StreamingQuery, stop: threading.Event) -> Exception | None:
-    """Wait for a stop signal or the end of the query; return the error that ended the query."""
-    while query.isActive and not stop.wait(0.5):
-        pass
-    if stop.is_set():
-        query.stop()
-        return None
-    return query.exception() or RuntimeError("the streaming query ended unexpectedly")
 
 
 def _last_line(error: Exception) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from workers.pipeline.checkpoints.bootstrap import Bootstrap, read_bootstrap
 from workers.pipeline.exchange.output import OUTPUT_DDL
@@ -39,7 +40,14 @@ class Application:
 
 
 def start(spark: SparkSession, application: Application, *, once: bool = False) -> StreamingQuery:
-    """Start the streaming query; it continues from an existing checkpoint.
+    """Start the streaming query; it continues from an existing checkpoint. As `prepare`."""
+    return prepare(spark, application, once=once).start()
+
+
+def prepare(
+    spark: SparkSession, application: Application, *, once: bool = False
+) -> DataStreamWriter:
+    """Return the streaming query, which can be started again after its end.
 
     `once`: run one batch only, the unfinished one if there is any. Raises `WrongPartitions`.
     """
@@ -65,7 +73,6 @@ def start(spark: SparkSession, application: Application, *, once: bool = False) 
         .option("checkpointLocation", application.checkpoint)
         .outputMode("append")
         .trigger(**trigger)
-        .start()
     )
 
 

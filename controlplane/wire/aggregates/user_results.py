@@ -54,19 +54,27 @@ def user_results(
     """Return the results of a user's aggregate for each window, in order.
 
     A window has the time limit of a call. No window starts more than `page_s` seconds (by default
-    the limit of a call) after the first. The limit of an aggregate that exceeds it or ends its
-    process is halved for the next call of this process, and doubled after a call without error.
+    the limit of a call) after the first. A window whose process ends is called in another one, as
+    the machine may have killed it; it has the error after the second end. The limit of an aggregate
+    that exceeds it or ends its processes is halved for the next call of this process, and doubled
+    after a call without error.
     """
     if not windows:
         return []
     started, limit_s, blamed = time.monotonic(), _limit_of(name), False
     rest_s = page_s = limit_s if page_s is None else page_s
     result: list[Outcome] = []
+    suspect = None
     while len(result) < len(windows) and (not result or rest_s > 0):
-        some, guilty = _call_child(name, windows[len(result) :], limit_s, max(0.0, rest_s))
-        result, blamed = result + some, blamed or guilty
-        if not some:
+        some, guilty, ended = _call_child(name, windows[len(result) :], limit_s, max(0.0, rest_s))
+        result += some
+        if ended and suspect == len(result):
+            result, guilty = [*result, Outcome(error=ended)], True
+        elif ended:
+            suspect = len(result)
+        elif not some:
             break
+        blamed |= guilty
         rest_s = page_s - (time.monotonic() - started)
     _adjust_limit(name, blamed=blamed)
     late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
@@ -90,17 +98,18 @@ def _adjust_limit(name: str, *, blamed: bool) -> None:
 
 def _call_child(
     name: str, windows: Sequence[Sequence[bytes]], limit_s: float, page_s: float
-) -> tuple[list[Outcome], bool]:
-    """Return a child's answers, and whether a window exceeded its time or ended the child.
+) -> tuple[list[Outcome], bool, str]:
+    """Return a child's answers, whether a window exceeded its time, and how the child ended.
 
-    The window that ended the child is the last one of the answer, which is empty without a child.
+    The child ended ("" if it did not) at the window after the answers. Without a child there is
+    none.
     """
     result: list[Outcome] = []
     try:
         child = _take_child()
     except (OSError, EOFError) as error:
         logger.warning("no process for %s: %s", name, error)
-        return result, False
+        return result, False, ""
     guilty, heard = False, time.monotonic()
     try:
         for kind, value in child.answers((_modules(name), name, limit_s, page_s, list(windows))):
@@ -109,10 +118,11 @@ def _call_child(
             heard = time.monotonic()
     except (OSError, EOFError):
         ended, waited_s = child.end(), time.monotonic() - heard
-        text = f"took longer than {limit_s:g} s" if waited_s >= limit_s else ended
-        return [*result, Outcome(error=text)], True
+        if waited_s < limit_s:
+            return result, guilty, ended
+        return [*result, Outcome(error=f"took longer than {limit_s:g} s")], True, ""
     _return_child(child)
-    return result, guilty
+    return result, guilty, ""
 
 
 def _modules(name: str) -> list[str]:

@@ -1,10 +1,8 @@
 """The process that calls users' aggregates for `user_results`: one call after the other.
 
-It ends with its connection. For a call that no signal interrupts, a thread of faulthandler, which
-needs no interpreter, ends the process.
+It ends with its connection, and with a call that no signal interrupts.
 """
 
-import faulthandler
 import importlib
 import pickle
 import sys
@@ -54,16 +52,13 @@ def _import(modules: Sequence[str]) -> None:
 
 def _answer(name: str, states: Sequence[bytes], limit_s: float) -> bytes:
     """Return kind and value of a window, pickled."""
-    faulthandler.dump_traceback_later(limit_s + 1, exit=True)
     try:
-        with time_limit(limit_s):
+        with time_limit(limit_s, end_after_s=limit_s + 1):
             result = pickle.dumps((VALUE, _value(name, states)))
     except TimeLimit as late:
         return pickle.dumps((LATE, str(late)))
     except BaseException as error:  # noqa: BLE001 - of users' code; the process continues
         return pickle.dumps((ERROR, f"raised {type(error).__name__}: {error}"[: LARGEST // 8]))
-    finally:
-        faulthandler.cancel_dump_traceback_later()
     if len(result) > LARGEST:
         return pickle.dumps(
             (ERROR, f"returned {len(result):,} bytes; at most {LARGEST:,} are kept")

@@ -67,7 +67,10 @@ def test_each_tick_beats_and_tells_where_every_cluster_stands(
     """The runner and the pages read both."""
     desk.wanted = {"sf": WAITS, "ny": None}
     agent.tick(1.0)
-    assert desk.written == {"sf": Report("starting", "Spark starts"), "ny": Report("stopped")}
+    assert desk.written == {
+        "sf": Report("starting", "Spark starts", "start"),
+        "ny": Report("stopped"),
+    }
     assert cluster_states(client) == {"sf": "starting", "ny": "stopped"}
     assert last_beat_ms(client, "agent") is not None
 

@@ -1,5 +1,6 @@
 """One cluster's driver is brought to what is wanted: real processes, real Redis, a hand's clock."""
 
+import json
 import os
 import random
 import signal
@@ -88,6 +89,12 @@ class Bench:
         wait_for(reached)
         return found[-1]
 
+    def finish_batch(self, version: int = 0) -> None:
+        """Do what a driver does at the end of its first batch, which the keeper then sees."""
+        row = json.dumps({"batch": 1, "version": version})
+        self.client.xadd("weir:{sf}:telemetry", {"t": row})
+        self.until("running")
+
     def next_beat(self) -> None:
         """Return once the driver beat again."""
         last = self.heartbeat()
@@ -124,7 +131,7 @@ def make_bench(tmp_path: Path, redis_url: str) -> Iterator[MakeBench]:
 def test_a_wanted_driver_is_started_and_seen_running(make_bench: MakeBench) -> None:
     """Running is what its own heartbeat says, not that a process exists."""
     bench = make_bench()
-    assert bench.step() == Report("starting", "Spark starts")
+    assert bench.step() == Report("starting", "Spark starts", "start")
     assert bench.until("running") == Report("running")
     assert bench.started() == [bench.keeper.pid]
 
@@ -228,11 +235,28 @@ def test_the_heartbeat_of_a_dead_driver_is_not_taken_for_the_new_one(
 
 def test_a_driver_that_never_beats_is_killed_in_the_end(make_bench: MakeBench) -> None:
     """A JVM that hangs while starting."""
-    bench = make_bench(first_beat=180.0)
+    bench = make_bench(start=180.0)
     (bench.folder / "mute").touch()
     bench.step()
     assert bench.step(seconds=170).state == "starting"
-    assert "killed" in bench.step(seconds=11).detail
+    killed = bench.step(seconds=11)
+    assert killed.code == "slow-start"
+    assert "nothing has changed for 181 s: killed" in killed.detail
+
+
+def test_a_driver_starts_until_its_first_batch_has_finished(make_bench: MakeBench) -> None:
+    """Its heartbeat reports that Spark runs, long before any routing is applied."""
+    bench = make_bench()
+    bench.client.set("weir:{sf}:route:latest", 1)
+    bench.step()
+    wait_for(lambda: (beat := bench.heartbeat()) is not None and beat.state == "running")
+    bench.step()
+    for _ in range(4):
+        bench.next_beat()
+        report = bench.step(seconds=100)
+        assert (report.state, report.code) == ("starting", "start")
+    bench.finish_batch(version=1)
+    assert bench.started() == [bench.keeper.pid]
 
 
 def test_a_redis_that_is_away_is_no_reason_to_kill(make_bench: MakeBench) -> None:
@@ -309,8 +333,10 @@ def test_records_that_nobody_reads_end_the_driver_with_the_reason_kept(
 ) -> None:
     """It beats on: only the backlog shows that it hangs."""
     bench = make_bench()
-    RedisLog(bench.client, "sf").append({1: Block(7, b"x", 5)})
     bench.until("running")
+    bench.finish_batch()
+    RedisLog(bench.client, "sf").append({1: Block(7, b"x", 5)})
+    bench.step()
     first = bench.started()[0]
     bench.next_beat()
     stuck = bench.step(seconds=20)

@@ -15,9 +15,12 @@ IDLE = Observation(RUNS, batch=7, version=3, routed=3, total=1000)
 class Watch:
     """A driver that beats and whose JVM answers each second, unless the test says otherwise."""
 
-    def __init__(self, seen: Observation = IDLE) -> None:
+    def __init__(self, seen: Observation = IDLE, *, starts: bool = False) -> None:
+        """`starts`: it has not finished a batch yet."""
         self.progress, self.now, self.seen = Progress(Timeouts(), 0.0), 0.0, seen
         self.beats = self.answers = True
+        if not starts:
+            self.run(1, batch=seen.batch - 1).run(1, batch=seen.batch)
 
     def run(self, seconds: int, **changed: object) -> "Watch":
         """Let seconds pass with what is seen changed."""
@@ -87,23 +90,74 @@ def test_a_batch_that_never_ends_is_ended() -> None:
     assert watch.cause() == (causes.SLOW_BATCH, True)
 
 
-def test_a_start_has_five_minutes() -> None:
-    """Spark loads, and the state of the nodes with it."""
-    starting = replace(RUNS, state="starting", jvm_ms=0)
-    watch = Watch(replace(IDLE, beat=starting, unread=9))
+STARTS = replace(RUNS, state="starting", jvm_ms=0)
+
+
+def starting(**changed: object) -> Watch:
+    """Return a driver that has just started, with records to read."""
+    return Watch(replace(IDLE, beat=STARTS, unread=9, **changed), starts=True)  # type: ignore[arg-type]
+
+
+def test_a_start_that_changes_nothing_for_ten_minutes_hangs() -> None:
+    """Its Python process beats on."""
+    watch = starting()
     watch.answers = False
-    assert watch.run(299).cause() is None
-    assert watch.run(5).cause() == (causes.SLOW_START, True)
+    assert watch.run(600).cause() is None
+    assert watch.run(2).cause() == (causes.SLOW_START, True)
 
 
-def test_the_seconds_of_a_start_are_none_without_progress() -> None:
-    """A first batch of four minutes on a busy machine is no reason to kill what then runs."""
-    starting = replace(RUNS, state="starting")
-    watch = Watch(replace(IDLE, beat=starting, unread=9)).run(240)
-    assert watch.run(30, beat=replace(watch.seen.beat or RUNS, state="running")).cause() == (
-        causes.NO_PROGRESS, False,
-    )  # fmt: skip
-    assert watch.run(32).cause() == (causes.NO_PROGRESS, True)
+@pytest.mark.parametrize("silent", [{"beats"}, {"answers"}, {"beats", "answers"}])
+def test_a_starved_start_is_not_judged_by_a_minute(silent: set[str]) -> None:
+    """Nothing is heard of it for five minutes, as many others start on this machine."""
+    watch = starting().run(1, beat=replace(STARTS, jvm_ms=1))
+    for name in silent:
+        setattr(watch, name, False)
+    assert watch.run(300).cause() is None
+    assert not watch.progress.runs
+
+
+def signs() -> list[dict[str, object]]:
+    """Return what a driver shows until its first batch has finished, in its order."""
+    answered = replace(STARTS, jvm_ms=1)
+    phases = [replace(answered, phase=text) for text in ("Initializing", "Processing new data")]
+    beats: list[dict[str, object]] = [{"beat": beat} for beat in (STARTS, answered, *phases)]
+    return [*beats, {"steps": 1}, {"steps": 2}]
+
+
+def test_each_change_of_a_start_is_progress() -> None:
+    """25 minutes until the first batch, and another batch has an hour's time from then on."""
+    watch = starting()
+    for sign in signs():
+        assert watch.run(250, **sign).cause() is None
+        assert not watch.progress.runs
+    watch.run(1, beat=RUNS, batch=8)
+    assert watch.progress.runs
+    assert watch.run(59).cause() == (causes.NO_PROGRESS, False)
+    assert watch.run(2).cause() == (causes.NO_PROGRESS, True)
+
+
+def test_a_start_that_never_finishes_a_batch_is_ended() -> None:
+    """Whatever changes meanwhile."""
+    watch = starting()
+    for number in range(180):
+        assert watch.run(10, steps=number).cause() is None
+    assert watch.run(2).cause() == (causes.SLOW_START, True)
+
+
+def test_a_cluster_whose_routing_is_not_applied_starts() -> None:
+    """Spark reports that it runs: it waits for records, and no node has worked yet."""
+    watch = Watch(replace(IDLE, batch=-1, version=0, routed=1), starts=True).run(120)
+    assert watch.cause() is None
+    assert not watch.progress.runs
+    assert watch.run(1, batch=1, version=1).progress.runs
+
+
+def test_the_first_batch_of_a_driver_without_work_is_a_start_too() -> None:
+    """It was idle for an hour, and its workers start with the first record."""
+    watch = Watch(starts=True).run(3600)
+    assert watch.progress.runs
+    assert watch.run(300, unread=5).cause() is None
+    assert watch.run(302).cause() == (causes.SLOW_START, True)
 
 
 def test_what_nobody_could_hear_is_excused() -> None:
@@ -127,7 +181,7 @@ def test_an_agent_that_was_stopped_ends_no_driver() -> None:
 
 def test_a_backlog_is_told_with_rate_and_end() -> None:
     """10,000 records/s are read, 4,000/s come: 6,000/s less each second."""
-    watch = Watch(replace(IDLE, unread=600_000))
+    watch = Watch(replace(IDLE, unread=600_000), starts=True)
     for number in range(30):
         watch.run(1, batch=8 + number, total=watch.seen.total + 10_000,
                   unread=(watch.seen.unread or 0) - 6_000)  # fmt: skip
@@ -139,7 +193,7 @@ def test_a_backlog_is_told_with_rate_and_end() -> None:
 
 def test_a_backlog_that_grows_has_no_end() -> None:
     """The operator must know that waiting does not help."""
-    watch = Watch(replace(IDLE, unread=600_000))
+    watch = Watch(replace(IDLE, unread=600_000), starts=True)
     for number in range(30):
         watch.run(1, batch=8 + number, total=watch.seen.total + 1_000,
                   unread=(watch.seen.unread or 0) + 500)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A cluster survives a query that ends its worker: the query fails, and all others go on."""
+"""A cluster survives the end of Python processes: queries that cause it fail, all others go on."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire import attempts, keys
+from controlplane.wire import attempts
 from controlplane.wire.language.registered import function
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
@@ -18,13 +18,13 @@ from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.support.driver import Driver
+from tests.support.driver import COMMITTER, PLANNER, WORKER, Driver, kill_all
 from tests.support.schemas import FAR_S, assigned
 from tests.support.whole_results import read_windows
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="ends drivers: make nightly"),
+    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark: make nightly"),
 ]
 ROOT = Path(__file__).parents[3]
 PUMPS = StreamSchema(
@@ -35,6 +35,10 @@ PUMPS = StreamSchema(
 POISON = 41
 GOOD = QueryText({"v": "count(*)"}, window_s=60.0)
 BAD = QueryText({"v": "max(test_ends_worker(litres))"}, window_s=60.0)
+# Split nodes evaluate the key of a query with several tasks.
+BAD_KEY = QueryText({"n": "count(*)"}, window_s=60.0,
+                    columns={"of": "test_ends_worker(litres)"}, key=["of"])  # fmt: skip
+SPLIT = ((0, 0, 2), (1, 2, 4))
 
 
 # The driver's workers import this module, because WEIR_FUNCTIONS names it.
@@ -45,36 +49,49 @@ def ends_worker(values: Any) -> Any:
     return values
 
 
-def test_a_query_that_ends_its_worker_fails_and_the_others_go_on(
+def test_queries_that_end_workers_fail_and_killed_processes_are_replaced(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path
 ) -> None:
-    queries = [AddQuery(query, 0, 1, (1,), json.dumps(text.to_json()))
-               for query, text in ((5, GOOD), (6, BAD))]  # fmt: skip
+    """All with one driver: Spark repeats a task, and the query continues in the same JVM."""
+    texts = {5: (GOOD, ()), 6: (BAD, ()), 7: (BAD_KEY, SPLIT)}
+    queries = [AddQuery(query, 0, 1, (1,), json.dumps(text.to_json()), tasks)
+               for query, (text, tasks) in texts.items()]  # fmt: skip
     publish(redis_client, "f", RoutingDelta(1, (*assigned([1], 1, PUMPS), *queries)))
     environment = {"WEIR_FUNCTIONS": __name__, "PYTHONPATH": str(ROOT)}
     driver = Driver(redis_server, tmp_path, "f", environment, nodes=2, splits=1)
     driver.start()
     try:
+        # A first batch without records.
+        driver.wait_for(bool, "batch")
         with Producer(redis_server, "f") as producer:
+            records = 20
             producer.append({1: readings(POISON - 10, POISON + 10)})
-            assert driver.process is not None
-            assert driver.process.wait(timeout=150) == 1
-            assert driver.telemetry() == []
-            # Two more starts of Spark would show nothing new.
-            redis_client.hset(keys.attempts_key("f"), "count", str(attempts.FAILURES))
-            driver.start()
-            driver.wait_for(lambda rows: bool(faults(rows)), "fault")
-            producer.append({1: readings(0, 30)})
-            driver.wait_for(lambda rows: rows[-1]["delivered"] == 30, "30 more records")
+            driver.wait_for(
+                lambda rows: len({fault["query"] for fault in faults(rows)}) > 1, "fault"
+            )
+            batch = attempts.newest(redis_client, "f")
+            assert batch is not None
+            assert batch.failures == 0
+            for module in (WORKER, COMMITTER, PLANNER, "pyspark"):
+                kill_all(driver.python_processes(module)[int(module == "pyspark") :])
+                producer.append({1: readings(0, 30)})
+                records += 30
+                driver.wait_for(lambda rows: read(rows) == records, f"end of {module}")  # noqa: B023
     finally:
         driver.kill()
-    told = faults(driver.telemetry())
-    assert {fault["query"] for fault in told} == {6}
-    assert told[0]["why"] == "ended the process that evaluates it: exit code 7"
-    assert told[0]["stage"] == "evaluate"
-    assert json.loads(told[0]["sample"])
+    told = {fault["query"]: fault for fault in faults(driver.telemetry())}
+    assert told.keys() == {6, 7}
+    for fault in told.values():
+        assert fault["why"] == "ended the process that evaluates it: exit code 7"
+        assert fault["stage"] == "evaluate"
+        assert json.loads(fault["sample"])
     windows = read_windows(redis_client, "f", 5, computation_of(GOOD, PUMPS.kinds))
-    assert sum(row.values["v"] for row in windows) == 50
+    assert sum(row.values["v"] for row in windows) == records
+
+
+def read(rows: list[dict[str, Any]]) -> int:
+    """Return the records that batches have read."""
+    return sum(row["read"] for row in rows)
 
 
 def readings(first: int, stop: int) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from controlplane.wire.attempts import FAILURES
 from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.records.record_codec import descriptor_of, parse_descriptor
 from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
@@ -244,6 +245,14 @@ class BatchHeader:
     def delay_us(self, node: int) -> int:
         """Return the delay of a node per record in microseconds, or `LOST`; 0 without a fault."""
         return self.faults.get(str(node), 0)
+
+    def after_task_failures(self, failures: int) -> "BatchHeader":
+        """Return the header for a task that has failed so often in this attempt at the batch.
+
+        The next attempt at a task looks for queries that end its process: a whole attempt at a
+        batch costs the start of a driver, that at a task a second.
+        """
+        return replace(self, attempt=self.attempt + FAILURES) if failures else self
 
 
 def to_rows(

@@ -1,6 +1,7 @@
 """The stateful operator: one call per node and batch, all the node's tasks immediately."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import (
@@ -15,7 +16,7 @@ from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
-from workers.pipeline.spark.connections import client_of, freeze_heap, tables_of
+from workers.pipeline.spark.connections import client_of, freeze_heap, tables_of, task_failures
 from workers.pipeline.spark.partition_keys import node_keys
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class NodeProcessor(StatefulProcessor):
         """Evaluate one batch and yield the node's report and its changes."""
         limit_memory()
         batch = node_input(node_keys(self.partitions).node_of(int(key[0])), list(rows))
+        batch = replace(batch, header=batch.header.after_task_failures(task_failures()))
         store = NodeStore(self._values)
         if self.seed is not None:
             self.seed.import_state(store, batch.node, batch.header.batch)

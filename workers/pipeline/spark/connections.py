@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import redis
+from pyspark import TaskContext
 
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Log
@@ -49,6 +50,12 @@ def freeze_heap() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def task_failures() -> int:
+    """Return how often the Spark task of this process has failed before; 0 outside of a task."""
+    context = TaskContext.get()
+    return 0 if context is None else context.attemptNumber()
 
 
 @cache

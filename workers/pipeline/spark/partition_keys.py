@@ -104,6 +104,18 @@ def partition_warning(there: int | None, wanted: int) -> str:
     )
 
 
+def with_retries(master: str, attempts: int) -> str:
+    """Return a local master that runs a failed task up to so many times; others unchanged.
+
+    A master `local[n]` runs each task once, whatever `spark.task.maxFailures` is; `local[n,m]`
+    names its own number.
+    """
+    match = _LOCAL.fullmatch(master)
+    if match is None or "," in master:
+        return master
+    return f"local[{match[1] or 1},{attempts}]"
+
+
 def cores_of(master: str) -> int | None:
     """Return the cores of a local master (`local` has one), None for a master of executors."""
     match = _LOCAL.fullmatch(master)

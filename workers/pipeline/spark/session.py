@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
 from workers.pipeline.spark.launch import launch_jvm
+from workers.pipeline.spark.partition_keys import with_retries
 
 _PREFIX: Final = "weir-sockets-"
 # A socket's path has at most 107 bytes, and Spark adds "/.<uuid>.sock" to the directory's.
@@ -40,6 +41,8 @@ _COMMIT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# Of each task: one attempt may be killed, one may end by a query, which the next one identifies.
+_LOCAL_ATTEMPTS: Final = 4
 # The hot loops are Arrow's: half of the JVM's time would go into optimising code that only carries
 # rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
 _JAVA: Final = (
@@ -167,7 +170,8 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
     folder = own_directory() if engine.is_local else shared_directory()
-    place = {"spark.master": engine.master, "spark.app.name": f"weir-{cluster}"}
+    master = with_retries(engine.master, _LOCAL_ATTEMPTS)
+    place = {"spark.master": master, "spark.app.name": f"weir-{cluster}"}
     chosen = place | settings(partitions, engine, folder)
     launch_jvm(chosen)
     builder = SparkSession.builder

@@ -34,7 +34,13 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, Planned
-from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
+from workers.pipeline.spark.connections import (
+    client_of,
+    freeze_heap,
+    log_of,
+    tables_of,
+    task_failures,
+)
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
@@ -133,8 +139,10 @@ class LogReader(DataSourceStreamReader):
         version = latest_version(client, self.cluster) or 0
         batch = first_batch(client, self.cluster)
         restored = read_generation(client, self.cluster).restored
+        # A first batch without records reports the routing version, and that the nodes work.
         return Offset(
             batch, log_position.position, log_position.total, version, restored=restored,
+            merge_pending=version > 0,
             delayed=first_delays(client, self.cluster, log_position.position),
         ).to_json()  # fmt: skip
 
@@ -365,10 +373,12 @@ class LogReader(DataSourceStreamReader):
             **({"skipped": True} if partition.skipped else {}),
             **({} if header.ladder is None else {"ladder": header.ladder[:2]}),
         }
-        probe_first = header.attempt > attempts.FAILURES
+        # The header of this task; nodes have tasks of their own.
+        mine = header.after_task_failures(task_failures())
+        probe_first = mine.attempt > attempts.FAILURES
         router = KeyRouter(table, partition.states)
         result = dispatch(
-            entries, table, header.nodes, source, router, KeySampler.of(header, table),
+            entries, table, header.nodes, source, router, KeySampler.of(mine, table),
             LadderDrops.of(header.ladder, table.ladder), probe_first=probe_first,
         )  # fmt: skip
         # The report of a split node is in its first envelope for this node.

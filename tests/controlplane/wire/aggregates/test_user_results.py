@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ctypes import pythonapi
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +45,13 @@ def make_noise() -> None:
     os.write(1, b"noise")
 
 
+def die_once(mark: Path) -> None:
+    """Be killed, if this was not called before."""
+    if not mark.exists():
+        mark.write_text("once")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def give_up(error: BaseException) -> None:
     raise error
 
@@ -74,6 +82,8 @@ class OddJobs:
         return left + right
 
     def result(self, state: bytes) -> Any:
+        if state.startswith(b"once "):
+            die_once(Path(os.fsdecode(state[5:])))
         found = JOBS[state]() if state in JOBS else None
         return len(state) if found is None else found
 
@@ -155,6 +165,16 @@ def test_a_child_that_died_while_it_waited_blames_no_window() -> None:
     waiting._process.kill()
     waiting._process.wait()
     assert called(NAME, [[b"a"]]) == [Outcome(1)]
+
+
+def test_a_window_whose_child_the_machine_killed_has_its_value(tmp_path: Path) -> None:
+    """The archive would keep the reason instead of the value for good."""
+    mark = tmp_path / "called"
+    windows = [[b"a"], [b"once " + os.fsencode(mark)], [b"bc"]]
+    first, second, third = called(NAME, windows, 60.0)
+    assert (first, third) == (Outcome(1), Outcome(2))
+    assert second == Outcome(len(windows[1][0]))
+    assert mark.read_text() == "once"
 
 
 def test_calls_at_once_have_a_child_each() -> None:

@@ -1,9 +1,11 @@
 """Limits of users' code: time by a signal, memory by the process's limit."""
 
+import itertools
 import json
 import os
 import re
 import resource
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -85,6 +87,32 @@ def test_a_loop_in_a_users_merge_is_a_fault() -> None:
     found = advance_state(store, tasks, readings(200, seed=2), {}, 1)
     assert {query: fault.stage for query, fault in found.faults.items()} == {2: "merge", 3: "merge"}
     assert found.faults[2].why.startswith("MergesForEver took longer")
+
+
+@function(takes=("float",), gives="float", name="test_leaves")
+def leaves(values: Any) -> Any:
+    sys.exit("no")
+
+
+def test_an_exit_in_a_users_function_is_a_fault() -> None:
+    """A worker ends by `SystemExit`, which is no `Exception`."""
+    found = advance_state(Memory(), tasks_with("sum(test_leaves(grams))"), readings(200), {}, 0)
+    assert {fault.why for fault in found.faults.values()} == {"test_leaves raised SystemExit: no"}
+    assert found.faults.keys() == {2, 3}
+    assert seen_windows(found) == alone()
+
+
+def test_a_call_that_no_signal_interrupts_ends_its_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In compiled code; the next attempt at the task finds the query in a child."""
+    monkeypatch.setattr("workers.pipeline.engine.failures.fault._ENDS_LATER_S", 0.1)
+    child = os.fork()
+    if child == 0:
+        with user_code("f"):
+            sum(itertools.repeat(0))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 def test_limits_are_nested_and_leave_nothing_behind() -> None:

@@ -128,6 +128,12 @@ def test_a_batch_that_ends_its_process_is_evaluated_without_the_culprits(
     assert {fault[0] for fault in later.report.faults} == BAD.keys()
 
 
+def test_a_task_that_has_failed_looks_for_culprits_at_once() -> None:
+    header = BatchHeader(1, 1, None, None, 0, None, has_backlog=False, split=0, nodes=1)
+    assert header.after_task_failures(0) == header
+    assert header.after_task_failures(1).attempt > attempts.FAILURES
+
+
 def test_what_fails_without_a_query_has_no_culprit() -> None:
     assert find_culprits([1, 2], lambda _: 1 / 0) == {}
 

@@ -4,7 +4,12 @@ import os
 
 import pytest
 
-from workers.pipeline.spark.partition_keys import cores_of, partition_warning, partitions_for
+from workers.pipeline.spark.partition_keys import (
+    cores_of,
+    partition_warning,
+    partitions_for,
+    with_retries,
+)
 
 
 @pytest.mark.parametrize(
@@ -15,6 +20,16 @@ from workers.pipeline.spark.partition_keys import cores_of, partition_warning, p
 )  # fmt: skip
 def test_the_cores_of_a_master(master: str, cores: int | None) -> None:
     assert cores_of(master) == cores
+
+
+@pytest.mark.parametrize(
+    ("master", "retries"),
+    [("local[2]", "local[2,4]"), ("local[*]", "local[*,4]"), ("local", "local[1,4]"),
+     ("local[3,2]", "local[3,2]"), ("yarn", "yarn"), ("spark://a:7077", "spark://a:7077"),
+     ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]")],
+)  # fmt: skip
+def test_a_local_master_retries_tasks(master: str, retries: str) -> None:
+    assert with_retries(master, 4) == retries
 
 
 def test_a_setting_goes_before_the_cores_and_elsewhere_nodes_count() -> None:

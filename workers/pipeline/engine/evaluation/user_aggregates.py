@@ -68,8 +68,9 @@ def merge_user_states(rows: Any, work: UserAggregates) -> Any:
 
 
 def _merged(states: Sequence[bytes], query: int, work: Any) -> bytes:
-    result = states[0]
-    with user_code(type(work).__name__, query):
-        for other in states[1:]:
-            result = bytes(work.merge(result, other))
+    result, *others = states
+    if others:
+        with user_code(type(work).__name__, query):
+            for other in others:
+                result = bytes(work.merge(result, other))
     return result

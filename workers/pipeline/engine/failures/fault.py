@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 FAULTS: Final = "faults"
 _LONGEST: Final = 250
+# A call that no signal interrupts ends its process so long after twice its limit (s), when a probe
+# would have killed it.
+_ENDS_LATER_S: Final = 5.0
 # Samples of so many queries are kept by a node; a page shows one query at a time.
 _KEPT_SAMPLES: Final = 32
 # Samples that a node reports in one batch, in bytes: they travel in each batch's telemetry.
@@ -60,19 +63,21 @@ def reason_of(error: BaseException) -> str:
 def user_code(name: str, query: int | None = None) -> Iterator[None]:
     """Convert what a user's function or aggregate raises to a fault of its query.
 
-    The calls on one batch of records together have a time limit (`limits.call_seconds`).
+    The calls on one batch of records together have a time limit (`limits.call_seconds`). Code that
+    no signal interrupts ends the process; the next attempt at the task finds the query.
     """
     seconds = call_seconds()
     try:
-        with time_limit(seconds):
+        with time_limit(seconds, end_after_s=2 * seconds + _ENDS_LATER_S):
             yield
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt):
         # Possibly a shortage of the machine: the caller retries with fewer records.
         raise
     except TimeLimit as error:
         why = f"{name} took longer than {seconds:g} s: make it faster, or raise WEIR_CALL_SECONDS"
         raise QueryFault(why, query) from error
-    except Exception as error:
+    except BaseException as error:
+        # SystemExit, too: `sys.exit()` would end the worker.
         raise QueryFault(f"{name} raised {type(error).__name__}: {error}", query) from error
 
 

@@ -25,7 +25,6 @@ from workers.pipeline.engine.kernels.types import (
 _UNIT: Final = Decimal(1).scaleb(-SCALE)
 _WIDE: Final = pa.decimal256(38, SCALE)
 _NARROWER: Final = pa.decimal256(37, SCALE)
-_LARGEST_FACTOR: Final = pa.scalar(Decimal(10**28), DECIMAL)
 # Exact for every operation on two decimals of 38 digits.
 _EXACT: Final = Context(prec=120)
 _FLOORED: Final = Context(prec=120, rounding=ROUND_FLOOR)
@@ -58,7 +57,7 @@ def multiply(left: Value, right: Value) -> Value:
     """Return the product, rounded half to even. Raises `ArrowInvalid` beyond 38 digits."""
     swapped = pc.less(pc.abs(left), pc.abs(right))
     larger, smaller = pc.if_else(swapped, right, left), pc.if_else(swapped, left, right)
-    if pc.any(pc.greater_equal(pc.abs(smaller), _LARGEST_FACTOR)).as_py():
+    if pc.any(pc.greater_equal(pc.abs(smaller), pa.scalar(Decimal(10**28), DECIMAL))).as_py():
         raise pa.ArrowInvalid("overflow")
     product = pc.multiply(larger.cast(_WIDE), smaller.cast(_NARROWER))
     return pc.round(product, ndigits=SCALE, round_mode="half_to_even").cast(DECIMAL)

@@ -1,0 +1,184 @@
+"""The time without results of other queries after a Python process of Spark has died.
+
+    python -m benchmarks.availability.worker_deaths [--only NAME ...] [--master local[2,1]]
+
+One cluster with a query that counts, and queries whose functions end or hang their process for one
+value. Records are appended five times a second. Prints for each way to die: the longest time
+between two finished batches from then on, the number of drivers that it took, and the faults that
+the cluster reports. At the end the windows of the query that counts must have each record once;
+otherwise the benchmark fails.
+"""
+
+import argparse
+import ctypes
+import itertools
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pyarrow as pa
+import redis
+
+from controlplane.wire.language.registered import function
+from controlplane.wire.producer import Producer
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
+from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.table import RoutingDelta
+from controlplane.wire.schema import ColumnSpec, StreamSchema
+from tests.support.driver import COMMITTER, PLANNER, WORKER, Driver, command_of, kill_all
+from tests.support.redis_server import running_redis
+from tests.support.schemas import FAR_S, assigned
+from tests.support.whole_results import read_windows
+
+_CLUSTER: Final = "deaths"
+_STREAM: Final = 1
+_PUMPS: Final = StreamSchema(
+    (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("litres", "int64")),
+    event_time="at",
+    max_future_s=FAR_S,
+)
+_EXITS, _CRASHES, _HANGS = 1, 2, 3
+_COUNTS: Final = QueryText({"v": "count(*)"}, window_s=60.0)
+_RECORDS: Final = 20
+_EVERY_S: Final = 0.2
+# A cluster has recovered after so long without a pause.
+_SETTLED_S: Final = 12.0
+_PAUSE_S: Final = 6.0
+_LONGEST_S: Final = 400.0
+
+
+def _for_value(value: int, act: Callable[[], object]) -> Callable[[Any], Any]:
+    def work(values: Any) -> Any:
+        if (values == value).any():
+            act()
+        return values
+
+    return work
+
+
+# The workers import this module, because WEIR_FUNCTIONS names it.
+_FUNCTIONS: Final = {
+    "bench_exits": (_EXITS, lambda: os._exit(7)),
+    "bench_crashes": (_CRASHES, lambda: ctypes.string_at(0)),
+    "bench_hangs": (_HANGS, lambda: sum(itertools.repeat(0))),
+}
+for _name, (_value, _act) in _FUNCTIONS.items():
+    function(takes=("int",), gives="int", name=_name)(_for_value(_value, _act))
+
+
+class Deaths:
+    """A driver, its records, and what its Python processes die of."""
+
+    def __init__(self, url: str, folder: Path, master: str) -> None:
+        self._client = redis.Redis.from_url(url)
+        texts = [_COUNTS, *(QueryText({"v": f"max({name}(litres))"}, window_s=60.0)
+                            for name in _FUNCTIONS)]  # fmt: skip
+        queries = [AddQuery(5 + n, 0, n % 2, (_STREAM,), json.dumps(text.to_json()))
+                   for n, text in enumerate(texts)]  # fmt: skip
+        publish(
+            self._client, _CLUSTER, RoutingDelta(1, (*assigned([_STREAM], 1, _PUMPS), *queries))
+        )
+        environment = {
+            "WEIR_FUNCTIONS": __spec__.name if __spec__ else __name__,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            **({"WEIR_SPARK_CONF": f"spark.master={master}"} if master else {}),
+        }
+        self.driver = Driver(url, folder, _CLUSTER, environment, nodes=2, splits=1)
+        self._producer = Producer(url, _CLUSTER)
+        self.appended = 0
+
+    def append(self, litres: int = 0) -> None:
+        """Append records, the last one with this value."""
+        rows = [{"at": 1_000 + n, "litres": litres * (n == _RECORDS - 1)} for n in range(_RECORDS)]
+        self._producer.append({_STREAM: pa.RecordBatch.from_pylist(rows, _PUMPS.arrow)})
+        self.appended += _RECORDS
+
+    def longest_pause(self, act: Callable[[], None]) -> tuple[float, int]:
+        """Return the longest pause (s) between batches after an act, and the drivers started."""
+        act()
+        began = last = time.monotonic()
+        longest, starts, batches = 0.0, 0, len(self.driver.telemetry())
+        while (now := time.monotonic()) - began < _LONGEST_S:
+            assert self.driver.process is not None
+            if self.driver.process.poll() is not None:
+                starts += 1
+                self.driver.start()
+            self.append()
+            rows = len(self.driver.telemetry())
+            longest = max(longest, now - last)
+            if rows > batches:
+                if now - last > _PAUSE_S:
+                    began = now
+                batches, last = rows, now
+            if now - last < _PAUSE_S and now - began > _SETTLED_S:
+                break
+            time.sleep(_EVERY_S)
+        return longest, starts
+
+    def counted(self) -> int:
+        """Return the records in the windows of the query that counts."""
+        windows = read_windows(self._client, _CLUSTER, 5, computation_of(_COUNTS, _PUMPS.kinds))
+        return sum(row.values["v"] for row in windows)
+
+
+def _workers(driver: Driver) -> list[psutil.Process]:
+    """Return the workers of tasks, which daemons with the same command line have forked."""
+    items = driver.python_processes(WORKER)
+    return [item for item in items if command_of(item.parent()) == command_of(item)]
+
+
+def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the names of ways to die, and what causes them."""
+    driver = deaths.driver
+    yield "nothing", lambda: None
+    yield "worker", lambda: kill_all(_workers(driver)[-1:])
+    yield "workers", lambda: kill_all(_workers(driver))
+    yield "daemon", lambda: kill_all(driver.python_processes(WORKER)[:1])
+    yield "committer", lambda: kill_all(driver.python_processes(COMMITTER))
+    yield "planner", lambda: kill_all(driver.python_processes(PLANNER))
+    yield "exit", lambda: deaths.append(_EXITS)
+    yield "crash", lambda: deaths.append(_CRASHES)
+    yield "hang", lambda: deaths.append(_HANGS)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", help="ways to die")
+    parser.add_argument("--master", default="", help="of Spark; local[2,1]: without retries")
+    parser.add_argument("--log", default="", help="a copy of the driver's output")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
+        folder = Path(name)
+        (folder / "redis").mkdir()
+        with running_redis(folder / "redis") as url:
+            deaths = Deaths(url, folder, options.master)
+            deaths.driver.start()
+            try:
+                deaths.append()
+                deaths.driver.wait_for(bool, "batch")
+                for way, act in acts(deaths):
+                    if options.only and way not in options.only:
+                        continue
+                    pause, starts = deaths.longest_pause(act)
+                    told = {fault["query"]: fault["why"] for row in deaths.driver.telemetry()
+                            for fault in row["faults"]}  # fmt: skip
+                    print(f"{way:12} {pause:6.1f} s  {starts} drivers  {told}", flush=True)
+                deaths.driver.wait_for(lambda _: deaths.counted() >= deaths.appended, "all records")
+                assert deaths.counted() == deaths.appended, "a record is counted twice"
+                print(f"done: {deaths.appended:,} records, each counted once")
+            finally:
+                deaths.driver.kill()
+                if options.log:
+                    Path(options.log).write_text(deaths.driver.log.read_text())
+
+
+if __name__ == "__main__":
+    main()
