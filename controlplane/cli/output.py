@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Final
 
@@ -154,10 +154,12 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def _time(moment: datetime | str | None, form: str) -> str:
-    """Return a time as text; one of the API is ISO 8601."""
+def _time(moment: datetime | str | float | None, form: str) -> str:
+    """Return a time as text; one of the API is ISO 8601, or in ms since the epoch."""
     if moment is None:
         return "-"
+    if isinstance(moment, int | float):
+        return f"{datetime.fromtimestamp(moment / 1000, UTC):{form}}"
     return f"{datetime.fromisoformat(moment) if isinstance(moment, str) else moment:{form}}"
 
 

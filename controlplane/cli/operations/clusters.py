@@ -79,7 +79,7 @@ _CLUSTERS: Final = (
     Operation(
         "clusters samples", "GET", "/clusters/{cluster}/samples", "figures of a time range",
         query=(Option("start", "UTC", metavar="TIME"), Option("end", "UTC", metavar="TIME"),
-               Option("resolution", "raw, minute or hour")),
+               Option("resolution", "1, 10 or 60 seconds", type=int, metavar="N")),
         rows="", columns={"at (UTC)": ("t", "moment"), "records/s": ("in", "number"),
                           "p95 ms": ("p95", "number"), "imbalance": ("imbalance", "number")},
     ),
