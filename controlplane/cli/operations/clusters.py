@@ -114,6 +114,12 @@ _CLUSTERS: Final = (
 
 _STREAMS: Final = (
     Operation(
+        "streams delete", "DELETE", "/clusters/{cluster}/streams/{stream}",
+        "delete a stream that no live query reads, with its records",
+        query=(Option("confirm", "the name of the stream once more", required=True), *REASON),
+        sentence="stream {stream} is deleted",
+    ),
+    Operation(
         "streams append", "POST", "/clusters/{cluster}/streams/{stream}/records",
         "append records to a stream",
         query=(Option("producer", "with --sequence: append once", metavar="NAME"),
