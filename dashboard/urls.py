@@ -110,6 +110,7 @@ _streams: list[URLPattern] = [
         name="stream-characteristics",
     ),
     path("streams/<int:pk>/redirect/", admission.redirect_stream, name="stream-redirect"),
+    path("streams/<int:pk>/delete/", streams.delete, name="stream-delete"),
     path("streams/<int:pk>/drops/", streams.list_drop_rules, name="stream-drops"),
     path("streams/<int:pk>/drops/set/", streams.set_drop, name="drop-set"),
     path("streams/<int:pk>/drops/lift/", streams.lift_drop, name="drop-lift"),

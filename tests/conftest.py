@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
 import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support.examples import databases_tried, try_fewer_examples
+from tests.support.examples import databases_tried, load_profile, try_fewer_examples
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
 from tests.support.sharing import Sharing, shares_by_file, starts_weir
@@ -42,9 +41,7 @@ FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 def pytest_configure() -> None:
     """Leave the memory of this process unlimited: tests call in it what limits Spark's workers."""
     os.environ.setdefault("WEIR_WORKER_MEMORY_MB", str(1 << 20))
-    # How long an example takes says more about the machine than about the code.
-    hypothesis.settings.register_profile("weir", deadline=None)
-    hypothesis.settings.load_profile("weir")
+    load_profile()
     _keep_bytecode()
     # Nothing that is imported becomes garbage: looking for it takes a fifth of the collection.
     gc.disable()

@@ -1,10 +1,13 @@
 """The parts of the command line that all groups of commands share."""
 
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from typing import Any, Final, NoReturn
 
 from controlplane.cli.codes import Code, Refused
 
+# The options of all commands that call a Weir, by attribute. They may precede a command or follow
+# it; so these defaults are those of `weir` alone, and a command without the option leaves them.
+COMMON: Final = {"acting_user": "", "url": None, "token_file": "", "ca_file": "", "json": False}
 # Commands that compute in this process, from files alone: they call no Weir, here or elsewhere.
 LOCAL: Final = {
     "documents.print_schema": "the format of descriptions is that of this program",
@@ -24,6 +27,7 @@ class CommandParser(ArgumentParser):
 def add_group(commands: Any, name: str, about: str) -> Any:
     """Add a group of commands and return it."""
     group = commands.add_parser(name, help=about, description=f"{about}.", allow_abbrev=False)
+    add_common(group)
     return group.add_subparsers(metavar="COMMAND", required=True)
 
 
@@ -33,26 +37,26 @@ def add_command(commands: Any, name: str, run: str, about: str) -> Any:
     if run in LOCAL:
         description += f" Computes in this process, without a Weir: {LOCAL[run]}."
     sub = commands.add_parser(name, help=about, description=description, allow_abbrev=False)
-    sub.set_defaults(run=run, acting_user="", url="")
-    sub.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    if run not in LOCAL:
-        sub.add_argument(
-            "--as", dest="acting_user", default="", metavar="USER",
-            help="the user of Weir who acts (default: WEIR_USER, else the login name)",
-        )  # fmt: skip
-        _add_connection(sub)
+    sub.set_defaults(run=run)
+    add_common(sub, is_local=run in LOCAL)
     return sub
 
 
-def _add_connection(sub: Any) -> None:
-    """Add the options of a Weir elsewhere."""
-    group = sub.add_argument_group("a Weir elsewhere")
-    group.add_argument("--url", metavar="URL",
-                       help="its address, as https://weir.example.org (WEIR_URL)")  # fmt: skip
+def add_common(parser: Any, *, is_local: bool = False) -> None:
+    """Add the options `COMMON` to `weir`, a group or a command; of a local command --json alone."""
+    common = {"default": SUPPRESS}
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts", **common)
+    if is_local:
+        return
+    about = "the user of Weir who acts (default: WEIR_USER, else the login name)"
+    parser.add_argument("--as", dest="acting_user", metavar="USER", help=about, **common)
+    group = parser.add_argument_group("a Weir elsewhere")
+    about = "its address, as https://weir.example.org (WEIR_URL); \"\": the Weir of this machine"
+    group.add_argument("--url", metavar="URL", help=about, **common)
     about = "holds the token of its API, mode 600 (WEIR_TOKEN_FILE; or WEIR_TOKEN, the token)"
-    group.add_argument("--token-file", default="", metavar="FILE", help=about)
+    group.add_argument("--token-file", metavar="FILE", help=about, **common)
     about = "certificates of its own authority (WEIR_CA_FILE)"
-    group.add_argument("--ca-file", default="", metavar="FILE", help=about)
+    group.add_argument("--ca-file", metavar="FILE", help=about, **common)
 
 
 def add_cluster_command(

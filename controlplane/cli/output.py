@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Final
 
@@ -154,15 +154,17 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def _time(moment: datetime | str | None, form: str) -> str:
-    """Return a time as text; one of the API is ISO 8601."""
+def _time(moment: datetime | str | float | None, form: str) -> str:
+    """Return a time as text; one of the API is ISO 8601, or in ms since the epoch."""
     if moment is None:
         return "-"
+    if isinstance(moment, int | float):
+        return f"{datetime.fromtimestamp(moment / 1000, UTC):{form}}"
     return f"{datetime.fromisoformat(moment) if isinstance(moment, str) else moment:{form}}"
 
 
 _CELLS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "names": lambda names: names[0] + (f" and {len(names) - 1} more" if names[1:] else ""),
+    "names": lambda names: (names or ["-"])[0] + (f" and {len(names) - 1} more" if names[1:] else ""),
     "moment": lambda moment: _time(moment, "%m-%d %H:%M"),
     "day": lambda moment: _time(moment, "%Y-%m-%d"),
     "pairs": lambda values: " ".join(f"{name}={value}" for name, value in values.items()),

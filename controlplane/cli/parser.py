@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from controlplane import env
-from controlplane.cli.codes import ABOUT
+from controlplane.cli.codes import ABOUT, Code, Refused
 from controlplane.cli.command_parser import (
+    COMMON,
+    LOCAL,
     CommandParser,
     add_cluster_command,
     add_command,
+    add_common,
     add_filter,
     add_group,
 )
@@ -39,6 +42,8 @@ def parser() -> ArgumentParser:
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    top.set_defaults(**COMMON)
+    add_common(top)
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     groups = {name: add_group(commands, name, about) for name, (about, _) in _GROUPS.items()}
     for name, (_, add) in _GROUPS.items():
@@ -57,8 +62,12 @@ def parser() -> ArgumentParser:
 def parsed(arguments: Sequence[str]) -> Namespace:
     """Return a call. Raises `Refused`."""
     given = parser().parse_args(arguments)
+    is_local = given.run in LOCAL
+    if is_local and any(getattr(given, name) for name in COMMON if name != "json"):
+        message = f"this command calls no Weir: {LOCAL[given.run]}"
+        raise Refused(Code.WRONG, message, advice="omit --as, --url, --token-file and --ca-file")
     if given.url is None:
-        given.url = env.text("WEIR_URL")
+        given.url = "" if is_local else env.text("WEIR_URL")
     return given
 
 

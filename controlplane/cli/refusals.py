@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 from algorithms.errors import BadParameters, PlanningError
 from controlplane.cli.codes import Code, Refused
 from controlplane.cluster_spec.document import BadDescription
+from controlplane.env import EnvironmentValueError
 from controlplane.errors import (
     Conflict,
     Forbidden,
@@ -126,4 +127,5 @@ _BY_KIND: Final[tuple[tuple[Any, Callable[[Any], Refused]], ...]] = (
     ((OperationalError, ProgrammingError), _database),
     (RedisError, _redis),
     (OSError, _file),
+    (EnvironmentValueError, partial(_plain, Code.WRONG, "set the variable, or unset it")),
 )

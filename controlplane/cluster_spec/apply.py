@@ -58,6 +58,8 @@ def apply_description(
     slug = description.cluster.slug
     known = Cluster.objects.filter(slug=slug).first()
     require(actor, ADMIN, known)
+    if known is None:
+        _check_log(description.cluster)
     report = ImportReport(slug, new=known is None, applied=apply)
     try:
         with transaction.atomic():
@@ -101,12 +103,21 @@ def _import(
     )
 
 
-def _new_cluster(part: ClusterPart) -> Cluster:
-    require_unused_slug(part.slug)
-    cluster = Cluster(**part.model_dump())
+def _check_log(part: ClusterPart) -> None:
+    """Raise `BadDescription` for a log that a new cluster could not use.
+
+    Before the transaction: others wait for its end.
+    """
     if HIDDEN in part.log_url:
         text = "An export leaves the password out: put it in"
         raise BadDescription({"cluster.log_url": [text]})
+    with errors_at("cluster"):
+        changes.check_log_url(part.log_url, part.slug)
+
+
+def _new_cluster(part: ClusterPart) -> Cluster:
+    require_unused_slug(part.slug)
+    cluster = Cluster(**part.model_dump())
     try:
         cluster.full_clean()
     except ValidationError as invalid:

@@ -38,7 +38,6 @@ class NewCluster:
     starts: bool = True
 
 
-@transaction.atomic
 def create_cluster(
     actor: Actor, part: ClusterPart, node_capacity: float, reason: str = ""
 ) -> Cluster:
@@ -65,11 +64,16 @@ def create_cluster(
     return Cluster.objects.get(slug=part.slug)
 
 
-@transaction.atomic
 def create_configured_cluster(actor: Actor, new: NewCluster, reason: str = "") -> Cluster:
     """Create a cluster with a policy and start it. Raises as `create_cluster`."""
     require(actor, ADMIN)
     part = _checked(new)
+    changes.check_log_url(part.log_url, part.slug)
+    with transaction.atomic():
+        return _create_configured(actor, part, new, reason)
+
+
+def _create_configured(actor: Actor, part: ClusterPart, new: NewCluster, reason: str) -> Cluster:
     try:
         cluster = create_cluster(actor, part, new.node_capacity, reason)
     except Conflict as conflict:

@@ -11,6 +11,8 @@ from controlplane.access.roles import ADMIN, Actor, require, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
+from controlplane.wire.errors import BadLogUrl
+from controlplane.wire.log.check import check_log
 from controlplane.wire.redaction import without_password
 
 MAX_PARTITIONS = 256
@@ -140,7 +142,15 @@ def set_batch_limits(
     return _change(actor, cluster, "batch_limits", limits, reason, f"{cluster.name}: {text}")
 
 
-@transaction.atomic
+def check_log_url(url: str, slug: str) -> None:
+    """Connect to a log that is not the site's Redis. Raises `Invalid` with the reason."""
+    try:
+        if url:
+            check_log(url, slug)
+    except BadLogUrl as bad:
+        raise Invalid({"log_url": [str(bad)]}) from None
+
+
 def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str = "") -> Cluster:
     """Set the log's URL (empty: the site's Redis) and its limit of unread MiB.
 
@@ -149,13 +159,24 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
     `Forbidden` unless the actor is an admin, `Invalid`, `Conflict`.
     """
     require(actor, ADMIN, cluster)
-    cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
-    if url != cluster.log_url and cluster.desired != Cluster.Desired.STOPPED:
+    url = url.strip()
+    if url != cluster.log_url:
+        _require_stopped(cluster)
+        # Before the transaction, which would keep the cluster locked meanwhile.
+        check_log_url(url, cluster.slug)
+    with transaction.atomic():
+        cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
+        if url != cluster.log_url:
+            _require_stopped(cluster)
+        values = {"log_url": url, "log_limit_mb": limit_mb}
+        change_fields(actor, cluster, "cluster.log", values, reason)
+        # Positions are valid for one log only.
+        cluster.drops.update(settles=None)
+    return cluster
+
+
+def _require_stopped(cluster: Cluster) -> None:
+    if cluster.desired != Cluster.Desired.STOPPED:
         raise Conflict(
             "running", f"Stop {cluster.slug} first: its windows start again in another log"
         )
-    values = {"log_url": url.strip(), "log_limit_mb": limit_mb}
-    change_fields(actor, cluster, "cluster.log", values, reason)
-    # Positions are valid for one log only.
-    cluster.drops.update(settles=None)
-    return cluster

@@ -3,9 +3,18 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    model_validator,
+)
 
 from controlplane.moments import IN_CALENDAR
+from controlplane.wire.redaction import without_password
 
 # What a column of the database holds.
 Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -14,6 +23,8 @@ Rate = Annotated[FiniteFloat, Field(ge=0)]
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Key = Annotated[Text, Field(max_length=100)]
 Time = Annotated[AwareDatetime, IN_CALENDAR]
+# A text of the job: an older client sends its secrets, and Weir neither stores nor shows them.
+Shown = Annotated[Text, AfterValidator(without_password)]
 
 
 class _Part(BaseModel):
@@ -26,7 +37,7 @@ class JobIn(_Part):
     """A reporting job: Spark's application id and name."""
 
     application: Text = Field(min_length=1, max_length=200)
-    name: Text = Field(min_length=1, max_length=200)
+    name: Shown = Field(min_length=1, max_length=200)
     spark_version: Text = Field("", max_length=40)
 
 
@@ -42,7 +53,7 @@ class StateIn(_Part):
 class SourceIn(_Part):
     """A source in a batch; metrics are the source's own, such as Kafka's lag."""
 
-    description: Text = Field("", max_length=500)
+    description: Shown = Field("", max_length=500)
     rows: Count = 0
     input_rate: Rate | None = None
     processed_rate: Rate | None = None
@@ -52,7 +63,7 @@ class SourceIn(_Part):
 class SinkIn(_Part):
     """The sink in a batch; rows is null where it does not count."""
 
-    description: Text = Field("", max_length=500)
+    description: Shown = Field("", max_length=500)
     rows: Count | None = None
 
 
@@ -78,10 +89,10 @@ class EventIn(_Part):
     kind: Literal["started", "progress", "idle", "terminated"]
     id: UUID
     run: UUID
-    name: Text = Field("", max_length=200)
+    name: Shown = Field("", max_length=200)
     at: Time
     progress: ProgressIn | None = None
-    error: Text = Field("", max_length=2000)
+    error: Shown = Field("", max_length=2000)
     error_class: Text = Field("", max_length=200)
 
     @model_validator(mode="after")

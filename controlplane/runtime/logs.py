@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from controlplane.wire.error_text import cause_line
+
 MAX_BYTES: Final = 20_000_000
 TAIL_BYTES: Final = 64_000
 _ALARM: Final = re.compile(r"(?:^|[\s\[])(WARN|WARNING|ERROR|CRITICAL|FATAL)(?=[\s\]:]|$)")
-_ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
 
 
 def rotate(log: Path, limit: int = MAX_BYTES) -> None:
@@ -32,10 +33,8 @@ def tail(log: Path, lines: int = 12, start: int = 0) -> list[str]:
 
 
 def last_error(log: Path, start: int = 0) -> str:
-    """Return the last line with an error, else the last line, else ""."""
-    lines = tail(log, 400, start)
-    errors = [line for line in lines if _ERROR.search(line)]
-    return (errors or lines or [""])[-1].strip()
+    """Return the line with the cause of an error, else the last line, else ""."""
+    return cause_line(tail(log, 400, start))
 
 
 @dataclass(slots=True)

@@ -26,11 +26,14 @@ from controlplane.topology.store import Writer, write_rows
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import Action, Kind, TableDraft
 from controlplane.wire.routing.cluster_actions import (
+    AssignStream,
+    RemoveStream,
     SetCapacity,
     SetDropRule,
     SetLadder,
     SetNodeActive,
     SetNodeCount,
+    SetSchema,
     SetSplitCapacity,
     SetSplitCount,
 )
@@ -159,7 +162,10 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
 
 
 def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
-    """Raise `Refused` if the action sets a drop rule of a query that does not read the stream."""
+    """Raise `Refused` if the action is about a stream or an edge that does not exist."""
+    if isinstance(action, AssignStream | SetSchema) and action.stream not in draft.splits:
+        message = f"There is no stream {action.stream}"
+        raise Refused("no_such_stream", message, index, {"stream": action.stream})
     if not isinstance(action, SetDropRule) or action.query == INPUT or action.rule is None:
         return
     route = draft.queries.get(action.query)
@@ -188,6 +194,8 @@ def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
                 queries.add(subject.id)
             elif subject.kind == Kind.STREAM:
                 streams.add(subject.id)
+        if isinstance(action, RemoveStream):
+            edges.add((action.stream, INPUT))
         nodes = nodes or isinstance(action, SetCapacity | SetNodeActive | SetNodeCount)
         if isinstance(action, SetNodeCount):
             removed_from = min(action.nodes, removed_from or action.nodes)

@@ -5,7 +5,7 @@ that this changes follow from the difference. Only `topology.apply` writes throu
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -23,10 +23,12 @@ from controlplane.models import (
     Drop,
     Node,
     Query,
+    QueryStream,
     Redirection,
     Stream,
     Task,
 )
+from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing.actions import NodeState, TableDraft
@@ -69,6 +71,7 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
         _write_nodes(cluster, before.nodes, after.nodes)
     if before.queries != after.queries:
         _QueryRows(cluster, writer).write(before.queries, after.queries)
+    _delete_streams(before.splits.keys() - after.splits.keys(), writer)
     _write_splits(before, after, writer)
     _write_schemas(before, after)
     if before.drop_rules != after.drop_rules:
@@ -243,6 +246,21 @@ def _update(
     for value, all_ids in by_value.items():
         for ids in chunks(all_ids):
             rows.filter(**{key: ids}).update(**columns(value))
+
+
+def _delete_streams(streams: Collection[int], writer: Writer) -> None:
+    """Delete streams, also from what ended queries have read.
+
+    Raises `VersionMoved` if a live query reads one by now.
+    """
+    if not streams:
+        return
+    list(Stream.objects.select_for_update().filter(pk__in=streams))
+    subscriptions = QueryStream.objects.filter(stream__in=streams)
+    if subscriptions.filter(query__state__in=LIVE_STATES).exists():
+        raise VersionMoved(writer.version - 1)
+    subscriptions.delete()
+    Stream.objects.filter(pk__in=streams).delete()
 
 
 def _write_splits(before: TableDraft, after: TableDraft, writer: Writer) -> None:

@@ -1,4 +1,4 @@
-"""Registering streams and giving each a split node."""
+"""Registering streams and giving each a split node; deleting them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,20 @@ from controlplane.catalog import names
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.coordinates import LABEL
-from controlplane.errors import Fields, Invalid
-from controlplane.models import Cluster, Stream
+from controlplane.errors import Conflict, Fields, Invalid, NotFound
+from controlplane.models import Cluster, Exclusion, Stream
+from controlplane.models.query import LIVE_STATES
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.schema_change import set_columns
 from controlplane.topology.schemas.patching import fields_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
+from controlplane.wire.routing.cluster_actions import AssignStream, RemoveStream, SetSchema
 from controlplane.wire.schema import BadSchema, StreamSchema
 
 MAX_SPECS = 5000
+# The names of readers in a refusal.
+_SHOWN: Final = 10
 _NO_SCHEMA: Final = {"schema": ["A new stream needs a schema: its columns with their types"]}
 
 
@@ -78,6 +81,35 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
         )
     by_name = known | {stream.name: stream for stream in new}
     return [by_name[spec.name] for spec in specs]
+
+
+@retry_when_moved
+def delete(actor: Actor, stream: Stream, confirm: str, reason: str = "") -> None:
+    """Delete a stream that no live query reads: its rows, and then its records in Redis.
+
+    `confirm` repeats the name, which another stream can have afterwards. Ended queries keep their
+    results. Raises `Forbidden`, `NotFound`, `Conflict` (not_confirmed, has_readers), `Invalid`.
+    """
+    cluster = stream.cluster
+    require_operator(actor, cluster)
+    cluster.refresh_from_db(fields=["routing_version"])
+    if not Stream.objects.filter(pk=stream.pk).exists():
+        raise NotFound("stream", stream.name)
+    if confirm != stream.name:
+        text = f"The deletion of {stream.name} must repeat its name"
+        raise Conflict("not_confirmed", text, {"name": stream.name})
+    readers = cluster.queries.filter(subscriptions__stream=stream, state__in=LIVE_STATES)
+    if count := readers.count():
+        names = list(readers.order_by("name").values_list("name", flat=True)[:_SHOWN])
+        more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+        text = f"{stream.name} is read by {', '.join(names)}{more}: end these queries first"
+        raise Conflict("has_readers", text, {"queries": names, "query_count": count})
+    cluster.exclusions.filter(kind=Exclusion.Kind.STREAM, subject=stream.name).delete()
+    before = {"title": stream.title, "split": stream.split, "schema": stream.schema}
+    change = Change(
+        f"stream {stream.name} is deleted", "stream.delete", stream.name, reason, before
+    )
+    apply(cluster, [RemoveStream(stream.pk)], change, actor=actor)
 
 
 def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) -> list[Stream]:

@@ -77,7 +77,7 @@ class BadMessage(WireError):
     """A message of a Kafka topic was not written by Weir."""
 
     def __init__(self, offset: int, why: str) -> None:
-        super().__init__(f"message {offset}: {why}")
+        super().__init__(f"message {offset} of the log's topic was not appended by Weir: {why}")
 
 
 class InvalidIdempotencyToken(WireError):

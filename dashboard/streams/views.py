@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpResponse
+from django.shortcuts import redirect
 
 from controlplane.catalog.streams import (
     StreamFilters,
@@ -11,10 +12,10 @@ from controlplane.catalog.streams import (
 )
 from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster
-from controlplane.topology import drop_rules
-from dashboard.guards import PageRequest, cluster_page
+from controlplane.topology import drop_rules, streams
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists.page import list_page, render_list_page
-from dashboard.responses import cluster_change, render_page
+from dashboard.responses import cluster_change, notify, notify_refusals, render_page
 from dashboard.streams.admission import (
     split_nodes_context,
     what_if_form,
@@ -71,3 +72,15 @@ def lift_drop(request: PageRequest, cluster: Cluster, pk: int) -> str:
     left = drop_rules.lift(request.actor, stream, values.get("query", ""), values.get("reason", ""))
     later = " after the windows that it already affects" if left else ""
     return f"Records are kept again{later}."
+
+
+@cluster_action
+def delete(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Delete a stream whose name is typed, and redirect to the list."""
+    stream, values = stream_by_id(cluster, pk).stream, request.POST
+    confirm, reason = values.get("confirm", "").strip(), values.get("reason", "")[:300]
+    with notify_refusals(request):
+        streams.delete(request.actor, stream, confirm, reason)
+        notify(request, f"Stream {stream.name} is deleted with its records.")
+        return redirect("streams", cluster.slug)
+    return redirect("stream", cluster.slug, pk)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from . import events
-from .events import NAME_CHARS, Event, storable
+from .events import NAME_CHARS, Event, public
 from .reporter import Poster, Reporter
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def job_of(spark: SparkSession, name: str | None) -> dict[str, str]:
         application, known_as = str(context.applicationId), str(context.appName)
     except Exception:  # noqa: BLE001 - Spark Connect has no context and raises its own error
         application, known_as = f"session-{uuid.uuid4()}", "Spark Connect session"
-    label = storable(name or known_as or application)[:NAME_CHARS]
+    label = public(name or known_as or application)[:NAME_CHARS]
     return {"application": application, "name": label, "spark_version": spark.version}
 
 

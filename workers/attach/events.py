@@ -14,6 +14,8 @@ import re
 import time
 from typing import Any, Dict, Final  # noqa: UP035 - an alias is read at run time, also by 3.9
 
+from .redaction import HIDDEN, without_password
+
 Event = Dict[str, Any]  # noqa: UP006
 
 STARTED: Final = "started"
@@ -29,7 +31,7 @@ NAME_CHARS: Final = 200
 ERROR_CHARS: Final = 1000
 # The head of a long error has its kind, the tail (of a Python traceback) its reason.
 _ERROR_HEAD: Final = 200
-_PASSWORD = re.compile(r"://[^/@\s]+@")
+_USER: Final = re.compile(r"://[^/@\s]+@")
 # Before the first event Spark's watermark is the epoch.
 _NO_WATERMARK: Final = "1970-01-01T00:00:00.000Z"
 
@@ -82,9 +84,9 @@ def measures(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def reason(error: str) -> str:
-    """Return an error without Java's stack and without passwords, at most 1000 characters."""
+    """Return an error without Java's stack and without secrets, at most 1000 characters."""
     lines = [line for line in error.splitlines() if not line.startswith(("\tat ", "\t... "))]
-    text = _public("\n".join(lines).partition("\n=== Streaming Query ===")[0].strip())
+    text = public("\n".join(lines).partition("\n=== Streaming Query ===")[0].strip())
     if len(text) <= ERROR_CHARS:
         return text
     cut = " […] "
@@ -96,7 +98,7 @@ def _event(kind: str, query: object, run: object, moment: str, name: str | None 
         "kind": kind,
         "id": str(query),
         "run": str(run),
-        "name": storable(name or "")[:NAME_CHARS],
+        "name": public(name or "")[:NAME_CHARS],
         "at": moment,
     }
 
@@ -122,7 +124,7 @@ def _source(source: dict[str, Any]) -> dict[str, Any]:
         storable(str(name))[:60]: value for name, value in result.items() if value is not None
     }
     return {
-        "description": _public(str(source.get("description", "")))[:TEXT_CHARS],
+        "description": public(str(source.get("description", "")))[:TEXT_CHARS],
         "rows": source.get("numInputRows") or 0,
         "input_rate": _number(source.get("inputRowsPerSecond")),
         "processed_rate": _number(source.get("processedRowsPerSecond")),
@@ -132,7 +134,7 @@ def _source(source: dict[str, Any]) -> dict[str, Any]:
 
 def _sink(sink: dict[str, Any]) -> dict[str, Any]:
     rows = sink.get("numOutputRows")
-    description = _public(str(sink.get("description", "")))[:TEXT_CHARS]
+    description = public(str(sink.get("description", "")))[:TEXT_CHARS]
     # Spark reports -1 for sinks that do not count.
     return {"description": description, "rows": rows if rows is not None and rows >= 0 else None}
 
@@ -153,9 +155,9 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _public(text: str) -> str:
-    """Return a text without the user and password of an address in it."""
-    return _PASSWORD.sub("://***@", storable(text))
+def public(text: str) -> str:
+    """Return a text without secrets, and without the users of addresses in it."""
+    return _USER.sub(f"://{HIDDEN}@", without_password(storable(text)))
 
 
 def storable(text: str) -> str:

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from controlplane.wire.redaction import without_password
+from controlplane.wire.error_text import cause_line
 from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
@@ -79,9 +79,8 @@ def _run(application: Application, engine: SparkSettings, note: str) -> int:
 
 
 def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if "Error" in line or "Exception" in line]
-    return without_password((named or lines or [type(error).__name__])[-1])[:500]
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return cause_line(lines or [type(error).__name__])[:500]
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -1,9 +1,9 @@
-"""Endpoints of streams: registration and lists."""
+"""Endpoints of streams: registration, lists and deletion."""
 
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
+from ninja import Query, Router, Status
 
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
@@ -49,3 +49,20 @@ def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
     actor, cluster = caller(request), cluster_of(request)
     saved = streams.register(actor, cluster, [stream_spec(row) for row in body.streams])
     return [StreamOut.of(row) for row in rows_of_streams(saved)]
+
+
+@router.delete("/{slug}/streams/{stream}", response={204: None})
+def delete_stream(
+    request: HttpRequest,
+    slug: str,
+    stream: str,
+    confirm: str = Query(max_length=100),  # type: ignore[type-arg]
+    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
+) -> Any:
+    """Delete a stream with its records. Requires the role operator.
+
+    `confirm` repeats its name. 409 (has_readers) while a query that has not ended reads it.
+    """
+    actor = caller(request)
+    streams.delete(actor, stream_by_key(cluster_of(request), stream), confirm, reason)
+    return Status(204, None)

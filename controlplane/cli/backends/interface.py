@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -56,7 +57,7 @@ class Api(ABC):
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None
     ) -> Any:
         """Return the JSON of a response. Raises `Refused` for an error."""
-        data = b"" if body is None else json.dumps(body).encode()
+        data = b"" if body is None else json.dumps(body, default=_plain).encode()
         return self.answer(method, path, query, data).value
 
     def answer(
@@ -77,6 +78,13 @@ class Api(ABC):
     def post(self, path: str, **body: Any) -> Any:
         """Return the JSON of a POST. Raises `Refused` for an error."""
         return self.request("POST", path, body=body)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of options or of YAML as one that JSON has."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return dict(value) if isinstance(value, Mapping) else list(value)
 
 
 def query_string(values: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ import httpx
 from controlplane import env
 from controlplane.cli.backends.interface import ROOT, Answer, Api, Call
 from controlplane.cli.codes import Code, Refused
+from controlplane.wire.redaction import without_password
 
 _TRIES: Final = 4
 # The longest pause that a Retry-After can request, in seconds.
@@ -59,7 +60,7 @@ class RemoteApi(Api):
 
     def _unreachable(self, error: httpx.TransportError) -> Refused:
         kind = type(error).__name__
-        what = f"the Weir at {self.client.base_url} does not respond"
+        what = f"the Weir at {without_password(str(self.client.base_url))} does not respond"
         if _is_permanent(error):
             advice = "check the certificate; --ca-file names the authority that signed it"
             return Refused(Code.FORBIDDEN, what, [f"{kind}: {error}"], advice)
@@ -87,14 +88,26 @@ def remote_api(given: Namespace) -> RemoteApi:
     if given.acting_user:
         what = "--as names a user of this machine's Weir; elsewhere the token identifies the user"
         raise Refused(Code.WRONG, what, advice="omit --as, or omit --url and unset WEIR_URL")
-    url = httpx.URL(given.url.rstrip("/"))
+    url = _url(given.url.rstrip("/"))
     if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url.host)):
-        what = f"--url {given.url}: the token would be sent without encryption"
+        what = f"--url {without_password(given.url)}: the token would be sent without encryption"
         raise Refused(Code.WRONG, what, advice="use https://; http:// is for this machine only")
     headers = {"Authorization": f"Bearer {_token(given)}", "Accept": "application/json"}
     timeout = httpx.Timeout(env.integer("WEIR_TIMEOUT_S", 60, 1, 3600), connect=_CONNECT_S)
     client = httpx.Client(base_url=url, headers=headers, verify=_tls(given), timeout=timeout)
     return RemoteApi(client)
+
+
+def _url(text: str) -> httpx.URL:
+    try:
+        url = httpx.URL(text)
+        why = "" if url.scheme in ("http", "https") and url.host else "there is no http(s):// or host"
+    except httpx.InvalidURL as error:
+        why = str(error)
+    if why:
+        what = f"--url {without_password(text)} is no address: {why}"
+        raise Refused(Code.WRONG, what, advice="give it as https://weir.example.org, or WEIR_URL")
+    return url
 
 
 def _is_loopback(host: str) -> bool:
@@ -134,4 +147,4 @@ def _token_in(file: Path) -> str:
     if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         what = f"{file}: other users of this machine can read or change it"
         raise Refused(Code.FORBIDDEN, what, advice=f"chmod 600 {file}; then replace the token")
-    return file.read_text(encoding="utf-8").strip()
+    return file.read_text(encoding="utf-8", errors="replace").strip()

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
-from django.core.serializers.json import DjangoJSONEncoder
 
 from controlplane.cli.backends import api_of, is_remote
 from controlplane.cli.backends.interface import path_of
@@ -110,11 +109,7 @@ def _body(spec: QuerySpec) -> Any:
             if item.name != "right"}  # fmt: skip
     values = {item.name: getattr(spec, item.name) for item in DECLARED.fields}
     values["text"] = text | {"right": list(spec.right)}
-    return json.loads(json.dumps(values, cls=DjangoJSONEncoder, default=_plain))
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else list(value)
+    return values
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:

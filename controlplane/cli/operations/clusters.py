@@ -79,7 +79,7 @@ _CLUSTERS: Final = (
     Operation(
         "clusters samples", "GET", "/clusters/{cluster}/samples", "figures of a time range",
         query=(Option("start", "UTC", metavar="TIME"), Option("end", "UTC", metavar="TIME"),
-               Option("resolution", "raw, minute or hour")),
+               Option("resolution", "1, 10 or 60 seconds", type=int, metavar="N")),
         rows="", columns={"at (UTC)": ("t", "moment"), "records/s": ("in", "number"),
                           "p95 ms": ("p95", "number"), "imbalance": ("imbalance", "number")},
     ),
@@ -113,6 +113,12 @@ _CLUSTERS: Final = (
 )  # fmt: skip
 
 _STREAMS: Final = (
+    Operation(
+        "streams delete", "DELETE", "/clusters/{cluster}/streams/{stream}",
+        "delete a stream that no live query reads, with its records",
+        query=(Option("confirm", "the name of the stream once more", required=True), *REASON),
+        sentence="stream {stream} is deleted",
+    ),
     Operation(
         "streams append", "POST", "/clusters/{cluster}/streams/{stream}/records",
         "append records to a stream",

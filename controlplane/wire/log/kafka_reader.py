@@ -25,6 +25,22 @@ _FETCH_MESSAGES: Final = 500
 LOG_SETTINGS: Final = {"log_level": 2, "reconnect.backoff.ms": 500}
 
 
+def settings_of(address: KafkaAddress, group: str) -> dict[str, Any]:
+    """Return the settings of a consumer of a topic."""
+    return {
+        "bootstrap.servers": address.servers,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest" if address.skip_lost else "error",
+        # A request that waits for new records would delay the next one.
+        "fetch.wait.max.ms": 20,
+        "queued.max.messages.kbytes": 16 * 1024,
+        **LOG_SETTINGS,
+        **{name: v for name, v in address.options.items() if name not in _PRODUCERS_OWN},
+    }
+
+
 class KafkaReader:
     """One consumer of one topic. Not to be shared by threads."""
 
@@ -34,20 +50,7 @@ class KafkaReader:
         self._buffered: deque[Message[Any, Any]] = deque()
         self._last: Message[Any, Any] | None = None
         self._next: int | None = None
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": address.servers,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "earliest" if address.skip_lost else "error",
-                # A request that waits for new records would delay the next one.
-                "fetch.wait.max.ms": 20,
-                "queued.max.messages.kbytes": 16 * 1024,
-                **LOG_SETTINGS,
-                **{name: v for name, v in address.options.items() if name not in _PRODUCERS_OWN},
-            }
-        )
+        self._consumer = Consumer(settings_of(address, group))
 
     def ends(self) -> tuple[int, int]:
         """Return the offset of the first message and the end offset, both 0 without a topic.
@@ -58,7 +61,7 @@ class KafkaReader:
         try:
             result = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
         except KafkaException as error:
-            if error.args[0].code() in _NO_TOPIC:
+            if error.args[0].code() in NO_TOPIC:
                 return 0, 0
             raise unavailable(error) from error
         if result is None:
@@ -94,7 +97,7 @@ class KafkaReader:
             (result,) = self._consumer.committed([place], timeout=TIMEOUT_S)
         except KafkaException as error:
             raise unavailable(error) from error
-        if result.error is not None and result.error.code() not in _NO_TOPIC:
+        if result.error is not None and result.error.code() not in NO_TOPIC:
             raise LogUnavailable(str(result.error))
         return None if result.offset == OFFSET_INVALID else (result.offset, result.metadata or "{}")
 
@@ -140,7 +143,7 @@ class KafkaReader:
 
 # The client's own errors begin with an underline.
 _NOT_THERE: Final = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
-_NO_TOPIC: Final = {
+NO_TOPIC: Final = {
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
     KafkaError.UNKNOWN_TOPIC_OR_PART,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
+    RemoveStream,
     SetCapacity,
     SetDropRule,
     SetLadder,
@@ -40,6 +41,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
         "restart_query": RestartQuery,
         "move_tasks": MoveTasks,
         "assign_stream": AssignStream,
+        "remove_stream": RemoveStream,
         "set_schema": SetSchema,
         "set_key_grouping": SetKeyGrouping,
         "set_aggregator": SetAggregator,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import (
     Action,
     Kind,
@@ -32,6 +33,33 @@ class AssignStream(SingleAction):
         if self.stream not in draft.splits:
             return ()
         return (AssignStream(self.stream, draft.splits[self.stream]),)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStream(SingleAction):
+    """Let nobody read `stream` any more; its schema and its drop rules go with it."""
+
+    kind = Kind.STREAM
+    stream: int
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Remove the stream. Raises `InconsistentDelta` if it is unknown, or a query reads it."""
+        readers = [query for query, route in draft.queries.items() if self.stream in route.streams]
+        if self.stream not in draft.splits or readers:
+            why = f"queries {readers} read it" if readers else "it is not in the table"
+            raise InconsistentDelta(f"stream {self.stream} cannot be removed: {why}")
+        del draft.splits[self.stream]
+        draft.schemas.pop(self.stream, None)
+        for edge in [edge for edge in draft.drop_rules if edge[0] == self.stream]:
+            del draft.drop_rules[edge]
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return what adds the stream again, with its schema and its drop rules."""
+        actions: list[Action] = list(AssignStream(self.stream, 0).inverse(draft))
+        if self.stream in draft.schemas:
+            actions.append(SetSchema(self.stream, draft.schemas[self.stream]))
+        rules = (item for item in draft.drop_rules.items() if item[0][0] == self.stream)
+        return (*actions, *(SetDropRule(*edge, rule) for edge, rule in rules))
 
 
 @dataclass(frozen=True, slots=True)

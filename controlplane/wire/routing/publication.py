@@ -11,7 +11,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import RoutingGap, RoutingMissing, RoutingTaken
-from controlplane.wire.routing.cluster_actions import SetSchema
+from controlplane.wire.removed_streams import forget_streams
+from controlplane.wire.routing.cluster_actions import RemoveStream, SetSchema
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from controlplane.wire.schema import StreamSchema
 
@@ -42,6 +43,7 @@ local latest = redis.call('GET', KEYS[1])
 local version = tonumber(ARGV[1])
 redis.call('SET', KEYS[2], ARGV[2])
 redis.call('ZADD', KEYS[3], version, version)
+if not latest or tonumber(latest) <= version then redis.call('DEL', KEYS[4]) end
 for i = 3, #ARGV, 2 do redis.call('HSET', KEYS[4], ARGV[i], ARGV[i + 1]) end
 if not latest or tonumber(latest) < version then redis.call('SET', KEYS[1], version) end
 return version
@@ -54,6 +56,10 @@ def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
     Raises `RoutingGap` if the newest published version is not the one before, `RoutingTaken`
     where this version was published with other contents.
     """
+    # First: the version is published again if this process ends in between.
+    forget_streams(
+        client, cluster, [op.stream for op in delta.actions if isinstance(op, RemoveStream)]
+    )
     outcome, latest = cast(
         "tuple[bytes, bytes]",
         client.eval(

@@ -21,6 +21,7 @@ from controlplane.wire.routing.publication import read_table
 from controlplane.wire.schema import StreamSchema
 from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import SMALL, descriptions, small
+from tests.support.kafka import running_kafka
 from tests.support.schemas import REPORTS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -234,15 +235,27 @@ def test_it_takes_an_admin(approver: Actor) -> None:
 
 def test_no_password_is_written_down(admin: Actor) -> None:
     """And the export of a cluster goes into the same cluster, but not into a new one."""
-    url = "kafka://weir:secret@broker:9092/records"
-    text = SMALL.replace("slug: pump,", f"slug: pump, log_url: '{url}',")
-    apply_description(admin, parse_description(text), apply=True)
+    with running_kafka() as address:
+        url = f"kafka://weir:secret@{address}/records"
+        text = SMALL.replace("slug: pump,", f"slug: pump, log_url: '{url}',")
+        apply_description(admin, parse_description(text), apply=True)
     cluster = Cluster.objects.get()
     assert cluster.log_url == url
     found = description_of(cluster)
-    assert found.cluster.log_url == "kafka://weir:***@broker:9092/records"
+    assert found.cluster.log_url == f"kafka://weir:***@{address}/records"
     assert not apply_description(admin, found, apply=True).changes
     elsewhere = found.cluster.model_copy(update={"slug": "other"})
     with pytest.raises(BadDescription) as refused:
         apply_description(admin, found.model_copy(update={"cluster": elsewhere}), apply=True)
     assert list(refused.value.faults) == ["cluster.log_url"]
+
+
+@pytest.mark.parametrize("apply", [True, False])
+def test_a_log_that_does_not_respond_is_a_fault_at_its_place(admin: Actor, *, apply: bool) -> None:
+    url = "redis://:secret@127.0.0.1:9/0"
+    text = SMALL.replace("slug: pump,", f"slug: pump, log_url: '{url}',")
+    with pytest.raises(BadDescription) as refused:
+        apply_description(admin, parse_description(text), apply=apply)
+    assert list(refused.value.faults) == ["cluster.log_url"]
+    assert "secret" not in str(refused.value.faults)
+    assert not Cluster.objects.exists()

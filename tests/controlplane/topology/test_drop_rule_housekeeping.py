@@ -13,6 +13,7 @@ from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.rows import current_table
 from controlplane.wire.query_text import QueryText
 from tests.support.cluster import actor, placed, replayed_table, telemetry
+from tests.support.kafka import running_kafka
 from tests.support.records import append_at
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -102,7 +103,8 @@ def test_a_place_in_another_log_says_nothing(operator: Actor, sf: Cluster, lifte
     append_at(sf, lifted.stream_id, NOON + 6 * MINUTE + OVER)
     drop_rule_housekeeping.settle(sf)
     assert Drop.objects.get().settles is not None
-    set_log(actor(ADMIN), sf, "kafka://127.0.0.1:9092/elsewhere", 512)
+    with running_kafka() as address:
+        set_log(actor(ADMIN), sf, f"kafka://{address}/elsewhere", 512)
     assert Drop.objects.get().settles is None
 
 

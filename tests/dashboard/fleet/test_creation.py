@@ -8,6 +8,7 @@ from controlplane.models import Cluster
 from controlplane.policies.store import policy_of, update_policy
 from tests.support.alerting import fleet_cluster
 from tests.support.cluster import actor
+from tests.support.kafka import running_kafka
 
 pytestmark = pytest.mark.django_db
 VALUES = {"name": "Web requests, Asia", "slug": "", "slots": "8", "node_capacity": "1,500"}
@@ -33,9 +34,10 @@ def test_an_admin_creates_a_cluster_with_the_policy_of_another(administering: Cl
 
 
 def test_a_cluster_is_created_stopped_with_a_log_of_its_own(administering: Client) -> None:
-    log = "kafka://broker:9092/topic"
-    values = VALUES | {"slug": "asia", "source": "url", "log_url": log}
-    assert administering.post("/create/", values)["Location"] == "/clusters/asia/"
+    with running_kafka() as address:
+        log = f"kafka://{address}/topic"
+        values = VALUES | {"slug": "asia", "source": "url", "log_url": log}
+        assert administering.post("/create/", values)["Location"] == "/clusters/asia/"
     cluster = Cluster.objects.get(slug="asia")
     assert (cluster.desired, cluster.log_url) == ("stopped", log)
 
@@ -50,6 +52,7 @@ def test_a_cluster_is_created_stopped_with_a_log_of_its_own(administering: Clien
         ({"slots": "1001"}, "slots"),
         ({"node_capacity": "much"}, "node_capacity"),
         ({"source": "url", "log_url": "http://x"}, "log_url"),
+        ({"source": "url", "log_url": "redis://127.0.0.1:9/0"}, "log_url"),
         ({"policy_of": "unknown"}, "policy_of"),
     ],
 )

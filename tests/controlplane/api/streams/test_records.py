@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from django.contrib.auth.models import User
 from django.test import Client
 from redis import Redis
@@ -315,6 +316,24 @@ def test_the_log_is_moved_to_kafka_while_the_cluster_is_stopped(
     assert (entry.reason, entry.after["log_limit_mb"]) == ("larger", 64)
 
 
+def test_a_topic_of_others_is_refused_as_a_log_with_the_reason(owner: Client, sf: Cluster) -> None:
+    with running_kafka() as address:
+        topic = f"orders-{uuid4().hex}"
+        producer = Producer({"bootstrap.servers": address, "log_level": 2})
+        producer.produce(topic, value=b'{"order": 1}', partition=0)
+        assert producer.flush(20) == 0
+        url = f"kafka://me:secret@{address}/{topic}"
+        for path, body in ((LOG, {"url": url}), ("/api/v1/clusters", {"slug": "new", "name": "New", "log_url": url})):
+            answer = post(owner, body, path)
+            assert answer.status_code == 422
+            (why,) = answer.json()["fields"]["log_url"]
+            assert f"{topic} is no log of Weir" in why
+            assert "it has no header 'weir'" in why
+            assert "name an empty topic" in why
+            assert "secret" not in answer.content.decode()
+    assert Cluster.objects.get().log_url == ""
+
+
 def test_a_running_cluster_keeps_its_log(owner: Client, sf: Cluster) -> None:
     """Its windows would begin anew; the bound may change."""
     Cluster.objects.update(desired=Cluster.Desired.RUNNING)
@@ -330,6 +349,7 @@ def test_a_running_cluster_keeps_its_log(owner: Client, sf: Cluster) -> None:
         ({"url": "http://x"}, "log_url"),
         ({"url": "kafka://b:9092/t?ssl.key.location=/etc/passwd"}, "log_url"),
         ({"url": "kafka://nowhere/t"}, "log_url"),
+        ({"url": "redis://:pw@127.0.0.1:9/0"}, "log_url"),
         ({"limit_mb": 0}, "limit_mb"),
         ({"url": "x" * 301}, "url"),
     ],

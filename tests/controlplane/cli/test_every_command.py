@@ -1,0 +1,178 @@
+"""Every command with every option: none ends as a fault of Weir, in this process or over HTTP.
+
+The calls are derived from the parser, and so are their values: a choice of an option, or a value
+that its type or its name has in the prepared world. So a new command or option is tried here, too.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from argparse import Action, ArgumentParser
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
+from controlplane.background import ingestion
+from controlplane.cli.codes import Code
+from controlplane.cli.main import main
+from controlplane.cli.command_parser import COMMON
+from controlplane.cli.parser import parser
+from controlplane.models import Cluster
+from tests.controlplane.api.callers import user_of
+from tests.controlplane.cli.conftest import Weir
+from tests.controlplane.cli.test_operations import commands
+from tests.support.api_world import PK, add_rows
+from tests.support.cluster import telemetry
+
+ROOT: Final = Path(__file__).parents[3]
+NOW: Final = timezone.now()
+TIMES: Final = {"start": -1, "from": -1, "starts-at": 24, "ends-at": 48, "expires-at": 48}
+AGGREGATES: Final = {"aggregates": {"n": "count(*)"}}
+FILES: Final = {
+    "records.csv": "x\n1.5\n",
+    "schema.yaml": "columns: [{name: x, type: float}]\n",
+    "query.json": json.dumps({"name": "drawn", "streams": ["s0"], "text": AGGREGATES}),
+    "comparison.json": json.dumps({"asked": [{"planner": "placement"}], "budgets": [{}]}),
+    "queries.yaml": "queries: [{name: timed, streams: [s0], ends_at: 2099-01-01T00:00:00Z,"
+                    " text: {aggregates: {n: count(*)}}}]\n",
+}  # fmt: skip
+# Valid values by the name of an argument or option, in all commands or in one of them.
+VALUES: Final[dict[str, list[str]]] = {name: words.split(" | ") for name, words in {
+    "cluster": "sf", "stream": "s0", "query": "q0", "name": "q0", "names": "q1 | q2", "node": "1",
+    "id": f"{PK}", "delivery": f"{PK}", "incident": f"{PK}", "proposal": f"{PK}",
+    "choice": "restart", "planner": "placement", "experiment": "fig4a", "user": "a-user",
+    "role": "viewer", "seal": "0" * 64, "split": "0", "filter": "name:q", "timeout": "0",
+    "grouping": "partial_key", "to": "https://example.com/hook", "cron": "0 3 * * *",
+    "master": "local[2]", "confirm": "sf", "for": "0", "column": "more:string",
+    "remove": "odd", "schema": "schema.yaml", "file": "records.csv", "sample": "records.csv",
+    "algorithm": "mms", "param": "nu=0.5", "values": "1.5 | 2", "series": "mms", "seeds": "1",
+    "state": "running", "zone": "UTC", "on-bad": "keep", "data": "query.json", "resolution": "10",
+    "aggregate": "n=count(*)", "key-grouping": "partial_key", "window": "60", "slide": "60",
+    "where": "x > 1", "key": "stream", "weight": "2", "share": "0.5", "rung": "1", "list": "queries",
+    "shedding-floor": "0.5", "floor": "0.5", "retention": "86400", "seconds": "86400",
+    "key-grouping-parameter": "choices=2", "limit": "9", "on": "stream | stream", "right": "s1",
+    "limit-mb": "64", "max-batch-mb": "64", "max-records": "5000", "every": "0.1", "nodes": "4",
+    "cursor": "", "ids": "", "lateness": "5", "retention-windows": "500", "windows": "500", "order": "name",
+}.items()}  # fmt: skip
+OF_COMMAND: Final[dict[tuple[str, str], str]] = {
+    ("clusters create", "settings"): "splits=2", ("clusters create", "slug"): "made",
+    ("clusters change", "settings"): "trigger_ms=500", ("clusters demo", "name"): "tour",
+    ("policy set", "settings"): "node_moves=2", ("proposals estimate", "settings"): "nu=0.5",
+    ("lab start", "settings"): "queries=100", ("lab run", "param"): "queries=50", ("lab estimate", "settings"): "queries=100",
+    ("streams characteristics", "values"): "average=60", ("streams what-if", "values"): "average=5",
+    ("streams append", "data"): "records.csv", ("compare request", "data"): "comparison.json",
+    ("streams declare", "stream"): "trips", ("streams coordinates", "east"): "x",
+    ("streams coordinates", "north"): "y", ("queries submit", "name"): "made",
+    ("queries submit", "input"): "queries.yaml", ("queries submit", "column"): "twice=x * 2", ("explain", "subject"): "node:0",
+    ("policy add-exclusion", "kind"): "node", ("policy add-exclusion", "subject"): "node 2",
+    ("import", "file"): "sf.yaml", ("plan", "input"): "sf.yaml", ("scenarios start", "kind"):
+    "rush_hour", ("webhooks create", "kind"): "alerts", ("webhooks change", "kind"): "alerts",
+    ("alerts list", "subject"): "node_load", ("streams declare", "event-time"): "",
+    ("queries key-grouping", "param"): "", ("queries results", "state"): "final",
+    ("queries results", "key"): "", ("proposals list", "state"): "ready",
+    ("proposals list", "filter"): "state:ready", ("lab run", "out"): "run.json",
+    ("streams append", "format"): "csv", ("streams infer", "format"): "csv",
+    ("streams declare", "format"): "csv", ("clusters log", "log-url"): "",
+    ("queries end-matching", "confirmed"): "12", ("queries results", "order"): "", ("views save", "list"):
+    "queries",
+}  # fmt: skip
+
+
+# Given in every call: what bounds a computation, or the time of waiting.
+BOUNDS: Final = {("lab run", "param"), ("lab run", "values"), ("lab run", "seeds")}
+LIMITS: Final = ("timeout", "seconds")
+
+
+def words_of(command: str, action: Action) -> list[str]:
+    """Return the words that give an argument or option a valid value, [] to leave it out."""
+    option = action.option_strings[-1:]
+    name = option[0].lstrip("-") if option else action.dest
+    if action.nargs == 0:
+        return option
+    if (command, name) in OF_COMMAND:
+        values = [word for word in [OF_COMMAND[command, name]] if word]
+    elif action.choices:
+        values = [str([choice for choice in action.choices if choice][-1])]
+    elif action.metavar == "TIME":
+        values = [(NOW + timedelta(hours=TIMES.get(name, 0))).isoformat()]
+    else:
+        of_type = "1" if action.type in (int, float) else "text"
+        values = [word for word in VALUES.get(name, [of_type]) if word]
+    return [*option, *values] if values else []
+
+
+def calls(command: str, sub: ArgumentParser) -> Iterator[list[str]]:
+    """Yield the words of calls: without options, with each of them, and with all together."""
+    actions = [action for action in sub._actions if action.dest not in ("help", *COMMON)]
+    exclusive = [
+        {action.dest for action in group._group_actions} for group in sub._mutually_exclusive_groups
+    ]
+    needed = [action for action in actions if action.required and action.option_strings]
+    needed += [action for group in sub._mutually_exclusive_groups if group.required
+               for action in group._group_actions[:1]]  # fmt: skip
+    free = [action for action in actions if action.option_strings and action not in needed]
+    places = [action for action in actions if not action.option_strings]
+    needed += [action for action in free
+               if (command, action.dest) in BOUNDS or action.dest in LIMITS]  # fmt: skip
+    free = [action for action in free if action not in needed]
+    for chosen in ([], free, *([action] for action in free)):
+        dests = {action.dest for action in chosen}
+        kept = [action for action in needed
+                if not any({action.dest} | dests <= group and dests for group in exclusive)]  # fmt: skip
+        words = [word for action in (*kept, *chosen) for word in words_of(command, action)]
+        arguments = [word for action in places for word in words_of(command, action)]
+        yield [*command.split(), *words, *["--"] * bool(arguments), *arguments]
+
+
+@pytest.fixture
+def world(admin: Actor, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+          weir: Weir) -> None:  # fmt: skip
+    """A row of each kind, telemetry, and the files that commands name."""
+    add_rows(cluster, admin)
+    now = int(NOW.timestamp() * 1000)
+    ingestion.record(cluster, [telemetry(batch, now - 1000 * batch) for batch in (3, 2, 1)])
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+    Path("sf.yaml").write_text(weir("export", "sf", user=admin.name).out)
+
+
+@pytest.mark.django_db
+def test_no_call_ends_as_a_fault_of_weir(
+    admin: Actor, world: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each option is tried alone where all together are refused; what is refused says why."""
+    monkeypatch.setenv("WEIR_USER", admin.name)
+    refused = set()
+    for command, sub in commands(parser()):
+        plain, whole, *single = calls(command, sub)
+        codes = [ended(capsys, *words) for words in (plain, whole, ["--json", *whole])]
+        if codes[-1] != Code.DONE:
+            codes += [ended(capsys, *words) for words in single]
+        if Code.DONE not in codes:
+            refused.add(command)
+    print(sorted(refused)); assert False
+
+
+def ended(capsys: pytest.CaptureFixture[str], *words: str) -> int:
+    """Return the exit code of a call whose changes are rolled back."""
+    with transaction.atomic():
+        code = main(words)
+        transaction.set_rollback(True)
+    err = capsys.readouterr().err
+    assert code in set(Code) - {Code.BROKEN}, (words, err)
+    if code: open("/tmp/tools/log3","a").write(f"{code} {words} {err[:300]}\n")
+    # A command that waits in vain prints what it waits for.
+    said_otherwise = code == Code.WAITED or words[-2:] == ("audit", "verify")
+    assert code == Code.DONE or err.startswith("weir: ") or said_otherwise, (words, err)
+    return code
