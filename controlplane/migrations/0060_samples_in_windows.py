@@ -13,7 +13,7 @@ def delete_periods_without_drops(apps: Any, _: Any) -> None:
 class Migration(migrations.Migration):
     """Without the records that arrived, and the ranges in which they were counted."""
 
-    dependencies = [("controlplane", "0058_task_by_node")]
+    dependencies = [("controlplane", "0059_late_records")]
 
     operations = [
         migrations.RunPython(delete_periods_without_drops, migrations.RunPython.noop),
