@@ -89,7 +89,7 @@ def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
     try:
         return json.loads(
             raw.decode("utf-8-sig"),
-            object_pairs_hook=_object,
+            object_pairs_hook=object_of,
             parse_constant=_refuse_constant,
             parse_float=number,
             parse_int=_integer if number else None,
@@ -116,7 +116,8 @@ def check_bounds(raw: bytes, bounds: Bounds = BOUNDS) -> None:
         raise BadJson("values", f"has more than {bounds.values:,} values")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of its names and values. Raises `BadJson` for a name twice."""
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [name for name, _ in pairs]

@@ -1,5 +1,6 @@
 """Appends to a stream by HTTP requests: one append per request."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -11,6 +12,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Away, Busy, Conflict, Invalid
 from controlplane.models import Stream
+from controlplane.records.bodies.conformance import Warned
 from controlplane.wire.errors import (
     AppendTooLarge,
     BadBlock,
@@ -35,11 +37,13 @@ class Appended:
     """The log position of appended records ("" if there are none), and their number.
 
     `dead_letters`: how many records of the request did not fit and were kept as dead letters.
+    `warnings`: about the others.
     """
 
     position: str
     records: int
     dead_letters: int = 0
+    warnings: Sequence[Warned] = ()
 
 
 def schema_of_stream(stream: Stream) -> StreamSchema:
