@@ -31,7 +31,8 @@ Answer = tuple[Any, bytes]
 _BUSY_S: Final = 2
 _HEAD: Final = struct.Struct("<I")
 _ADVICE: Final = "Send fewer records at once"
-_pool: Final = ChildPool(decoding_limits(), DECODERS, [__name__])
+_WARM_UP: Final = "controlplane.records.bodies.warm_up"
+_pool: Final = ChildPool(decoding_limits(), DECODERS, [__name__, _WARM_UP])
 
 
 def conform(
