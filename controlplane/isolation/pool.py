@@ -67,15 +67,12 @@ class ChildPool:
     def _call(self, job: bytes) -> bytes:
         child = self._accepting(job)
         try:
-            content = child.answer()
-        except BaseException:
-            child.close()
-            raise
-        if child.is_last:
-            child.close()
-        else:
-            self._idle.append(child)
-        return content
+            return child.answer()
+        finally:
+            if child.is_last:
+                child.close()
+            else:
+                self._idle.append(child)
 
     def _accepting(self, job: bytes) -> "_Child":
         """Return a child that has received a job; idle ones may have been killed."""
@@ -98,7 +95,8 @@ class _Child:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self.is_last = False
+        # Until an answer says otherwise.
+        self.is_last = True
         self._connection, theirs = Pipe()
         with theirs:
             self._exit, start = connect_to_new_process([theirs.fileno()])
@@ -109,6 +107,7 @@ class _Child:
 
     def send(self, job: bytes) -> None:
         """Send a job. Raises `OSError` if the child has ended."""
+        self.is_last = True
         self._connection.send_bytes(job)
 
     def answer(self) -> bytes:

@@ -17,12 +17,12 @@ from controlplane.models import Cluster, Stream
 from controlplane.records import append
 from controlplane.records.bodies import check_zone
 from controlplane.records.bodies.conformance import Conformed, reason_of
-from controlplane.records.bodies.conversion import MAX_FAULTS
 from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
 from controlplane.records.decoding import conform_letter
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.log.values import IdempotencyToken
+from controlplane.wire.records.conversion import MAX_FAULTS
 from controlplane.wire.records.record_codec import times_ms
 from controlplane.wire.schema import StreamSchema
 

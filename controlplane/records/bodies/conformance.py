@@ -6,14 +6,14 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
 from controlplane.errors import Fields, Invalid
-from controlplane.records.bodies.casts import pc
-from controlplane.records.bodies.conversion import MAX_FAULTS, Converted, TooManyFaults
+from controlplane.wire.records.conversion import MAX_FAULTS, Converted, TooManyFaults
+from controlplane.wire.records.numbers import NumberText, pc
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
@@ -131,7 +131,7 @@ def early_numbers(field: Any, times: Any, value_at: Callable[[int], Any]) -> lis
         return []
     # Text with a date names its year.
     values = [(place, value) for place in pc.indices_nonzero(early).to_pylist()
-              if not isinstance(value := value_at(place), str)
+              if not isinstance(value := value_at(place), str) or isinstance(value, NumberText)
               or value.lstrip("-").isdecimal()]  # fmt: skip
     if not values:
         return []
@@ -193,27 +193,26 @@ def to_text(record: Any) -> str:
     if isinstance(record, str):
         return record
     # Half of a surrogate pair is no Unicode, and is written as JSON writes it.
-    text = json.dumps(_finite(record), ensure_ascii=False, default=_plain, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode()
+    return _json_text(record).encode("utf-8", "backslashreplace").decode()
 
 
-def _plain(value: Any) -> Any:
-    """Return the JSON form of a value: times in ISO 8601, bytes as base64."""
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if isinstance(value, Decimal):
-        return str(value)
-    raise TypeError(type(value).__name__)
+def _json_text(value: Any) -> str:
+    """Return JSON text: numbers with their digits, times in ISO 8601, bytes as base64."""
+    match value:
+        case NumberText():
+            return str(value)
+        case dict():
+            fields = (f"{_quoted(str(name))}:{_json_text(field)}" for name, field in value.items())
+            return f"{{{','.join(fields)}}}"
+        case list() | tuple():
+            return f"[{','.join(map(_json_text, value))}]"
+        case float() if not math.isfinite(value):
+            value = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case datetime() | date():
+            value = value.isoformat()
+        case bytes():
+            value = b64encode(value).decode()
+    return _quoted(value)
 
 
-def _finite(value: Any) -> Any:
-    """Return a value with NaN, Infinity and -Infinity as text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, dict):
-        return {name: _finite(element) for name, element in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return value
+_quoted: Final = partial(json.dumps, ensure_ascii=False, default=str)

@@ -1,7 +1,6 @@
 """Dead letters as records of a stream's schema."""
 
 from collections.abc import Collection
-from decimal import Decimal
 
 import pyarrow as pa
 
@@ -26,7 +25,7 @@ def of_letter(
         raise BadBody("it was too large to be kept")
     try:
         if letter.reason is Reason.BODY:
-            row = read_value(letter.data.decode(), parse_float=Decimal)
+            row = read_value(letter.data.decode("utf-8", "surrogatepass"))
             if isinstance(row, dict):
                 row = {name: value for name, value in row.items() if name not in retired}
             # A record that came as CSV has its numbers as text.

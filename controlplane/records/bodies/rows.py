@@ -2,12 +2,10 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from functools import partial
 from typing import Any, Final
-
-import pyarrow as pa
 
 from algorithms.strict_json import BadJson, check_bounds, object_of
 from controlplane.errors import BadBody, Fields, Invalid
@@ -20,9 +18,11 @@ from controlplane.records.bodies.conformance import (
     early_numbers,
     unknown_columns,
 )
-from controlplane.records.bodies.conversion import Converted, Rules
 from controlplane.records.bodies.csv_text import check_utf8
-from controlplane.records.bodies.values import convert_values
+from controlplane.records.bodies.json_values import json_reader, no_constant
+from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.conversion import Converted
+from controlplane.wire.records.values import convert_values
 from controlplane.wire.schema import StreamSchema
 
 NOT_AN_OBJECT: Final = "Must be an object"
@@ -32,6 +32,10 @@ _NAME: Final = 100
 # Linear: possessive. Group 1: what is no JSON, outside of a text and within.
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|(NaN|-?Infinity)', re.DOTALL)
 _NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*+(\\u0000)")
+Read = Callable[[str], Any]
+# Numbers keep their digits; or they are those of Python.
+EXACT: Final = json_reader()
+PLAIN: Final = partial(json.loads, object_pairs_hook=object_of, parse_constant=no_constant)
 
 
 def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
@@ -39,20 +43,20 @@ def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
     Raises `BadBody` for what is no JSON, and `Invalid`.
     """
-    rows = read_rows(body, **_options(schema))
+    rows = read_rows(body)
     check_count(len(rows))
     return of_rows(rows, schema, zone)
 
 
-def read_rows(body: bytes, **options: Any) -> list[Any]:
+def read_rows(body: bytes, read: Read = EXACT) -> list[Any]:
     """Return the list of a JSON body, or that of its only field `records`.
 
-    `options`: of `json.loads`. Raises `BadBody` and `Invalid`.
+    Raises `BadBody` and `Invalid`.
     """
     check_utf8(body)
     text = body.decode("utf-8-sig")
     try:
-        value = read_value(text, **options)
+        value = read_value(text, read)
     except (ValueError, RecursionError) as error:
         raise _bad_json(text, error) from error
     rows = value.get("records") if isinstance(value, dict) else value
@@ -63,12 +67,12 @@ def read_rows(body: bytes, **options: Any) -> list[Any]:
     return rows
 
 
-def read_value(text: str, **options: Any) -> Any:
+def read_value(text: str, read: Read = EXACT) -> Any:
     """Return the value of JSON text within bounds. Raises `ValueError`, `RecursionError`."""
     check_bounds(text.encode())
     if r"\u0000" in text and _NUL.search(text):
         raise BadJson("character", r"\u0000 (NUL) is no character of a text")
-    return json.loads(text, object_pairs_hook=object_of, **options)
+    return read(text)
 
 
 def read_lines(body: bytes) -> list[str]:
@@ -84,13 +88,13 @@ def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
     Raises `Invalid`, and `BadBody` for text that is not UTF-8.
     """
-    lines, options = read_lines(body), _options(schema)
+    lines = read_lines(body)
     check_count(len(lines))
     rows: list[Any] = []
     faults: dict[int, Fields] = {}
     for index, line in enumerate(lines):
         try:
-            rows.append(read_value(line, **options))
+            rows.append(read_value(line))
         except (ValueError, RecursionError) as error:
             rows.append({})
             faults[index] = {"": [f"Is no JSON: {error}"]}
@@ -120,7 +124,7 @@ def of_rows(
         for index, row in enumerate(objects):
             if extra := unknown_columns(row, schema):
                 reasons[index] = extra
-    rules = Rules(textual=textual, finite=True, zone=zone)
+    rules = Rules(textual=textual, zone=zone)
     warnings: list[Warned] = []
 
     def column(field: Any) -> Converted:
@@ -135,24 +139,6 @@ def of_rows(
     for index in unreadable:
         reasons[index] = {"": reasons[index][""]}
     return done
-
-
-def _options(schema: StreamSchema) -> dict[str, Any]:
-    """Return how numbers are read: with all their digits if a column is a decimal."""
-    exact = any(_has_decimal(field.type) for field in schema.arrow)
-    return {"parse_constant": _no_constant} | ({"parse_float": Decimal} if exact else {})
-
-
-def _has_decimal(arrow: Any) -> bool:
-    if pa.types.is_list(arrow):
-        return _has_decimal(arrow.value_type)
-    if pa.types.is_struct(arrow):
-        return any(_has_decimal(field.type) for field in arrow)
-    return bool(pa.types.is_decimal(arrow))
-
-
-def _no_constant(name: str) -> Any:
-    raise BadJson("number", f'{name} is no JSON; write "{name}" in quotes in a float column')
 
 
 def _bad_json(text: str, error: Exception) -> BadBody:

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from controlplane.errors import BadBody, Fields, Invalid
 from controlplane.records.bodies.arrow_messages import declared_sizes
-from controlplane.records.bodies.casts import is_number, is_text, pc
 from controlplane.records.bodies.conformance import (
     MISSING,
     TWICE,
@@ -23,9 +22,11 @@ from controlplane.records.bodies.conformance import (
     early_numbers,
     unknown_columns,
 )
-from controlplane.records.bodies.conversion import Converted, Rules
 from controlplane.records.bodies.csv_text import check_csv
-from controlplane.records.bodies.values import convert_array
+from controlplane.records.bodies.json_values import convert_column
+from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.conversion import Converted, python_value
+from controlplane.wire.records.numbers import is_number, is_text, pc
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
@@ -134,7 +135,7 @@ def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> 
             return Converted(pa.nulls(table.num_rows, field.type), {})
         array = flat(table.column(field.name))
         try:
-            converted = convert_array(array, field.type, rules)
+            converted = convert_column(array, field.type, rules)
         except (OverflowError, KeyError) as error:
             # Such as times beyond all years, and of unknown zones.
             raise Invalid({field.name: [f"Has values that no column takes: {error}"]}) from error
@@ -144,18 +145,10 @@ def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> 
         return converted
 
     def record_at(index: int) -> Any:
-        return {name: _readable(table.column(name)[index]) for name in table.schema.names}
+        return {name: python_value(table.column(name)[index]) for name in table.schema.names}
 
     columns = convert_columns(schema, column)
     return conform_columns(schema, columns, {}, table.num_rows, record_at, warnings)
-
-
-def _readable(scalar: Any) -> Any:
-    """Return a value as Python has it, or its text where Python has none, as of the year 10000."""
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError, KeyError):
-        return str(scalar.cast(pa.int64()))
 
 
 def flat(column: Any) -> Any:

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from controlplane.errors import Invalid, Undecodable
 from controlplane.records.bodies import Format
-from controlplane.records.bodies.casts import cast_to, is_text
-from controlplane.records.bodies.conversion import FAILURES
 from controlplane.records.bodies.tables import flat, unreadable
 from controlplane.records.decoding import decode
 from controlplane.topology.schemas.samples import read_sample
+from controlplane.wire.records.casts import FAILURES, Rules
+from controlplane.wire.records.conversion import TooManyFaults, convert, python_value
+from controlplane.wire.records.numbers import is_text
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
 from controlplane.wire.types import BadType, arrow_type, type_name
 
@@ -113,10 +114,10 @@ def _column(field: Any, values: Any, faults: dict[str, str]) -> InferredColumn:
     try:
         array = flat(values)
         kind, note = _type_of(field, array, faults)
-        example = next((value for value in array[:100].to_pylist() if value is not None), None)
+        example = next((python_value(value) for value in array[:100] if value.is_valid), None)
     except MemoryError:
         raise
-    except (*FAILURES, KeyError, NotImplementedError) as error:
+    except (*FAILURES, KeyError, TooManyFaults) as error:
         faults[f"columns.{field.name}"] = f"Has values that Weir cannot read: {error}"[:_FAULT]
         return InferredColumn(field.name, str(field.type)[:_SHOWN], nullable=True)
     nullable = array.null_count > 0
@@ -141,10 +142,8 @@ def _type_of(field: Any, array: Any, faults: dict[str, str]) -> tuple[str, str]:
     except BadType as error:
         faults[f"columns.{field.name}"] = str(error)
         return str(array.type), ""
-    # Values beyond the type, such as times beyond the year 9999.
-    step = cast_to(array.type, array.type)
-    if step is not None:
-        step(array)
+    if pa.types.is_temporal(array.type) and convert(array, array.type, Rules()).faults:
+        raise OverflowError("times must be of the years 1 to 9999")
     return _type_of_number(kind, array)
 
 
@@ -169,10 +168,9 @@ def _finest(array: Any) -> str:
 
 
 def _casts(array: Any, target: Any, zone: str) -> bool:
-    step = cast_to(array.type, target, zone=zone)
     try:
-        return step is not None and step(array) is not None
-    except FAILURES:
+        return not convert(array, target, Rules(zone=zone)).faults
+    except TooManyFaults:
         return False
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from controlplane.errors import BadBody, Invalid
 from controlplane.records.bodies import Format
 from controlplane.records.bodies.csv_text import check_csv
-from controlplane.records.bodies.rows import read_lines, read_rows, read_value
+from controlplane.records.bodies.rows import PLAIN, read_lines, read_rows, read_value
 from controlplane.records.bodies.tables import read_arrow, read_parquet, unreadable
 from controlplane.records.decoding import decode
 
@@ -112,14 +112,16 @@ def _of_parquet(sample: bytes, skipped: dict[str, Any]) -> Any:
 
 
 def _of_json(sample: bytes, _skipped: dict[str, Any]) -> Any:
-    return _of_rows(json.dumps(row, ensure_ascii=False) for row in read_rows(sample)[:MAX_ROWS])
+    return _of_rows(
+        json.dumps(row, ensure_ascii=False) for row in read_rows(sample, PLAIN)[:MAX_ROWS]
+    )
 
 
 def _of_lines(sample: bytes, _skipped: dict[str, Any]) -> Any:
     lines = read_lines(sample)[:MAX_ROWS]
     for number, line in enumerate(lines, 1):
         try:
-            read_value(line)
+            read_value(line, PLAIN)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"record {number}: {error}") from error
     return _of_rows(lines)

@@ -11,11 +11,10 @@ their append), then a line `name type` per column, with `!` after it if the colu
 Streams have few descriptors, so readers cache them.
 """
 
-import math
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +24,9 @@ from numpy.typing import NDArray
 
 from controlplane.wire.errors import BadBlock, InvalidBlock
 from controlplane.wire.log.values import NO_TIME
+from controlplane.wire.records.casts import FAILURES, Rules
+from controlplane.wire.records.conversion import Converted, TooManyFaults
+from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.types import BadType, arrow_type, type_name
 
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 Data = "pa.RecordBatch | pa.Table | pd.DataFrame | Sequence[Row]"
-_FAULTS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError)
-_SHOWN: Final = 120
+# A column of Arrow has a unit of time on purpose: finer times are not cut.
+_TABLE: Final = Rules(exact_times=True)
 MAX_RECORDS: Final = 100_000
 _MAGIC: Final = b"WB1"
 # The first bytes of an Arrow message.
@@ -192,20 +194,63 @@ def struct_field(column: Any, path: Sequence[str]) -> Any:
 def to_record_batch(stream: int, data: Any, schema: StreamSchema) -> pa.RecordBatch:
     """Return records as one record batch of a stream's schema.
 
-    Columns are matched by name, in any order. A conversion that would change a value is rejected.
-    `data`: a record batch, a table, a data frame, or a list of dictionaries. Raises `BadBlock` with
-    the column, the faulty record if it is known, and the reason.
+    Columns are matched by name, in any order. A conversion that would change a value is rejected,
+    except as `casts` describes; times of tables and data frames are not cut. `data`: a record
+    batch, a table, a data frame, or a list of dictionaries. Raises `BadBlock` with the column, the
+    faulty record if it is known, and the reason.
     """
-    if isinstance(data, pa.RecordBatch):
-        batch = data if data.schema.equals(schema.arrow) else _cast(stream, data, schema)
-    elif isinstance(data, pa.Table):
-        batch = _cast(stream, _whole(data), schema)
+    convert: Callable[[Any], Converted]
+    if isinstance(data, pa.RecordBatch | pa.Table):
+        names, count, convert = data.schema.names, data.num_rows, partial(_of_table, data)
     elif _is_frame(data):
-        batch = _of_frame(stream, data, schema)
+        names, count = [str(name) for name in data.columns], len(data)
+        convert = partial(_of_frame, data)
     else:
-        batch = _of_rows(stream, data, schema)
+        _check_rows(stream, data, schema)
+        names, count, convert = schema.arrow.names, len(data), partial(_of_rows, data)
+    _reject_unknown_columns(stream, names, schema)
+    columns = []
+    for field in schema.arrow:
+        if field.name in names:
+            columns.append(_column(stream, field, convert))
+        elif field.nullable:
+            columns.append(pa.nulls(count, field.type))
+        else:
+            raise BadBlock(stream, "is missing", field.name)
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
     check_block(stream, batch, schema)
     return batch
+
+
+def _column(stream: int, field: Any, convert: Callable[[Any], Converted]) -> Any:
+    try:
+        converted = convert(field)
+        array, faults = converted.array, converted.faults
+    except TooManyFaults as error:
+        array, faults, why = None, error.faults, str(error)
+    except FAILURES as error:
+        array, faults, why = None, {}, str(error)
+    if faults:
+        record, why = min(faults.items())
+        text = f"is not {field.type}: {why[0].lower()}{why[1:]}"
+        raise BadBlock(stream, text, field.name, record)
+    if array is None:
+        raise BadBlock(stream, f"is not {field.type}: {why:.120}", field.name)
+    if not field.nullable and array.null_count:
+        record = pc.index(array.is_null(), value=True).as_py()
+        raise BadBlock(stream, "must not hold nulls", field.name, record)
+    return array
+
+
+def _of_table(table: Any, field: Any) -> Converted:
+    return convert_array(_whole(table.column(field.name)), field.type, _TABLE)
+
+
+def _whole(column: Any) -> Any:
+    """Return the chunks of a column as one array."""
+    if isinstance(column, pa.ChunkedArray):
+        return pa.concat_arrays(column.chunks) if column.chunks else pa.nulls(0, column.type)
+    return column
 
 
 def _is_frame(data: Any) -> bool:
@@ -213,58 +258,21 @@ def _is_frame(data: Any) -> bool:
     return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
-def _whole(table: Any) -> pa.RecordBatch:
-    batches: list[pa.RecordBatch] = table.combine_chunks().to_batches()
-    if batches:
-        return batches[0]
-    return pa.RecordBatch.from_arrays(
-        [pa.nulls(0, f.type) for f in table.schema], schema=table.schema
-    )
+def _of_frame(frame: "pd.DataFrame", field: Any) -> Converted:
+    """Return a column of a data frame; NaN is null except in columns of floats."""
+    series = frame[field.name]
+    has_nan = pa.types.is_floating(field.type)
+    if series.dtype != object or pa.types.is_string(field.type):
+        array = _whole(pa.array(series, from_pandas=not has_nan))
+        return convert_array(array, field.type, _TABLE)
+    values = [
+        None if is_missing and not (has_nan and isinstance(value, float)) else value
+        for value, is_missing in zip(series, series.isna(), strict=True)
+    ]
+    return convert_values(values, field.type, _TABLE)
 
 
-def _cast(stream: int, batch: pa.RecordBatch, schema: StreamSchema) -> pa.RecordBatch:
-    def column(field: Any) -> Any:
-        return _plain(batch.column(field.name)).cast(field.type)
-
-    return _of_columns(stream, batch.schema.names, batch.num_rows, schema, column)
-
-
-def _plain(column: Any) -> Any:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _of_frame(stream: int, frame: "pd.DataFrame", schema: StreamSchema) -> pa.RecordBatch:
-    """Return a data frame's records; NaN is null except in columns of floats."""
-
-    def column(field: Any) -> Any:
-        nan_is_null = not pa.types.is_floating(field.type)
-        result = pa.array(frame[field.name], field.type, from_pandas=nan_is_null)
-        return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
-
-    names = [str(name) for name in frame.columns]
-    return _of_columns(stream, names, len(frame), schema, column)
-
-
-def _of_columns(
-    stream: int,
-    names: Sequence[str],
-    count: int,
-    schema: StreamSchema,
-    convert: Callable[[Any], Any],
-) -> pa.RecordBatch:
-    """Return the batch of named columns; `convert` returns that of a field which is among them."""
-    _reject_unknown_columns(stream, names, schema)
-    columns = []
-    for field in schema.arrow:
-        try:
-            known = field.name in names
-            columns.append(convert(field) if known else _missing(stream, field, count))
-        except _FAULTS as error:
-            raise BadBlock(stream, _why(field, error), field.name) from error
-    return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
-
-
-def _of_rows(stream: int, rows: "Sequence[Row]", schema: StreamSchema) -> pa.RecordBatch:
+def _check_rows(stream: int, rows: Any, schema: StreamSchema) -> None:
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
         raise BadBlock(stream, f"records are a list of dictionaries, not {type(rows).__name__}")
     for index, row in enumerate(rows):
@@ -272,35 +280,10 @@ def _of_rows(stream: int, rows: "Sequence[Row]", schema: StreamSchema) -> pa.Rec
             raise BadBlock(stream, "is no dictionary", record=index)
         if not row.keys() <= schema.names:
             _reject_unknown_columns(stream, list(row), schema, index)
-    columns = [_column(stream, rows, field) for field in schema.arrow]
-    return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
 
-def _column(stream: int, rows: "Sequence[Row]", field: Any) -> Any:
-    values = [row.get(field.name) for row in rows]
-    try:
-        result = pa.array(values, field.type)
-    except _FAULTS as error:
-        raise _first_fault(stream, values, field, error) from error
-    if not field.nullable and result.null_count:
-        offset = next(index for index, value in enumerate(values) if value is None)
-        raise BadBlock(stream, "is missing", field.name, offset)
-    return result
-
-
-def _first_fault(stream: int, values: Sequence[Any], field: Any, error: Exception) -> BadBlock:
-    for index, value in enumerate(values):
-        try:
-            pa.array([value], field.type)
-        except _FAULTS as fault:
-            return BadBlock(stream, f"{_shown(value)}: {_why(field, fault)}", field.name, index)
-    return BadBlock(stream, _why(field, error), field.name)
-
-
-def _missing(stream: int, field: Any, count: int) -> Any:
-    if not field.nullable:
-        raise BadBlock(stream, "is missing", field.name)
-    return pa.nulls(count, field.type)
+def _of_rows(rows: "Sequence[Row]", field: Any) -> Converted:
+    return convert_values([row.get(field.name) for row in rows], field.type, Rules())
 
 
 def _reject_unknown_columns(
@@ -314,14 +297,3 @@ def _reject_unknown_columns(
             )
     if record is None and len(set(names)) != len(names):
         raise BadBlock(stream, "two columns have the same name")
-
-
-def _why(field: Any, error: Exception) -> str:
-    return f"is not {field.type}: {' '.join(str(error).split())[:_SHOWN]}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -43,7 +43,7 @@ def test_a_child_answers_many_calls_confined(children: ChildPool, idle: bytes) -
     """At the priority of its parent; with the standard descriptors, its pipe and the listing."""
     assert children.call(child_id) == idle
     assert children.call(confinement).decode() == f"{os.nice(0)} 1000 5"
-    assert len(children.call(take, 100 * MB)) == 100 * MB
+    assert len(children.call(take, 20 * MB)) == 20 * MB
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Conversion of a flat column to the type of a stream's column, whole Arrow arrays at a time.
 
-A cast that fails is repeated on halves, down to the values that it fails for: a column without
-faults costs one cast, and a fault costs a logarithm of the rows.
+A cast that raises is repeated on halves, down to the values that it raises for: a column without
+faults costs one cast, and such a fault costs a logarithm of the rows.
 """
 
 import json
@@ -9,14 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
-from controlplane.records.bodies.casts import Cast, cast_to
+from controlplane.wire.records.casts import FAILURES, Cast, Rules, cast_to
+from controlplane.wire.records.numbers import NumberText, integer_range, is_text
 from controlplane.wire.types import type_name
 
-FAILURES: Final = (pa.ArrowException, OverflowError, UnicodeError, ValueError)
-# Finding a value at fault costs some casts: the search in a column ends at this number.
+# More faults of a column are not described, and the search for them ends.
 MAX_FAULTS: Final = 1_000
+# Reasons of `TooManyFaults`, at most.
+_LISTED: Final = 20
 _SHOWN: Final = 40
 # A whole number may have more digits than Python writes; beyond the bits of a float no column holds
 # it.
@@ -33,19 +36,6 @@ _REASONS: Final[Mapping[str, str]] = {
     "list": "Must be a list",
     "struct": "Must be an object",
 }
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How the format of a body writes values.
-
-    `textual`: numbers and booleans are text, as in CSV. `finite`: numbers are finite, as in JSON:
-    an infinite one was too large to be read. `zone`: the IANA zone of times that name none.
-    """
-
-    textual: bool = False
-    finite: bool = False
-    zone: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,35 +56,57 @@ class TooManyFaults(Exception):
 
 def convert(array: Any, target: Any, rules: Rules) -> Converted:
     """Return an Arrow array as a type that is not nested. Raises `TooManyFaults`."""
-    step = cast_to(array.type, target, textual=rules.textual, zone=rules.zone)
+    if is_text(array.type):
+        array = array.cast(pa.string())
+    step = cast_to(array.type, target, rules)
     if step is None:
-        return all_faulty(array.to_pylist(), target)
+        return with_faults(array, pa.nulls(len(array), target))
     try:
-        return Converted(step(array), {})
+        return with_faults(array, step(array))
     except FAILURES:
-        return _without_faults(array, target, step)
+        places: list[int] = []
+        _find_faults(array, 0, step, places)
+        if len(places) > MAX_FAULTS:
+            raise TooManyFaults(_reasons(array, places[:_LISTED], target)) from None
+        return with_faults(array, step(with_nulls(array, places)))
 
 
-def all_faulty(values: Sequence[Any], target: Any) -> Converted:
-    """Return nulls for values of a kind that the target type does not take."""
-    faults = {
-        index: reason(target, value) for index, value in enumerate(values) if value is not None
-    }
-    return Converted(pa.nulls(len(values), target), faults)
+def with_faults(values: Any, result: Any) -> Converted:
+    """Return a result with a fault for each value that is null in it alone.
+
+    `values`: the Arrow array or the Python values of the result. Raises `TooManyFaults`.
+    """
+    if isinstance(values, pa.Array):
+        missing = values.null_count < result.null_count
+        known = np.asarray(values.is_valid()) if missing else None
+    else:
+        missing = result.null_count > 0
+        known = np.array([value is not None for value in values]) if missing else None
+    if known is None:
+        return Converted(result, {})
+    places = np.flatnonzero(known & np.asarray(result.is_null())).tolist()
+    if len(places) > MAX_FAULTS:
+        raise TooManyFaults(_reasons(values, places[:_LISTED], result.type))
+    return Converted(result, _reasons(values, places, result.type))
 
 
-def _without_faults(array: Any, target: Any, step: Cast) -> Converted:
-    places: list[int] = []
-    _find_faults(array, 0, step, places)
-    values = array.take(pa.array(places)).to_pylist()
-    faults = {place: reason(target, value) for place, value in zip(places, values, strict=True)}
-    if len(faults) > MAX_FAULTS:
-        raise TooManyFaults(faults)
-    return Converted(step(with_nulls(array, faults)), faults)
+def _reasons(values: Any, places: Sequence[int], target: Any) -> dict[int, str]:
+    return {place: reason(target, python_value(values[place])) for place in places}
+
+
+def python_value(value: Any) -> Any:
+    """Return an Arrow scalar as Python has it, or as text; other values as they are."""
+    if not isinstance(value, pa.Scalar):
+        return value
+    try:
+        return value.as_py()
+    except FAILURES:
+        # Python has no such date, or the fields of a struct have one name.
+        return f"{getattr(value, 'value', 'a value')} of {value.type}"
 
 
 def _find_faults(array: Any, begin: int, step: Cast, places: list[int]) -> None:
-    """Add the places of the values that a cast fails for; it fails for one or more of these."""
+    """Add the places of the values that a cast raises for; it raises for one or more of these."""
     if len(places) > MAX_FAULTS:
         return
     if len(array) == 1:
@@ -108,12 +120,14 @@ def _find_faults(array: Any, begin: int, step: Cast, places: list[int]) -> None:
             _find_faults(part, start, step, places)
 
 
-def with_nulls(array: Any, faults: Mapping[int, str]) -> Any:
-    """Return an array with null in place of the values that have faults."""
-    if not faults:
+def with_nulls(array: Any, places: Sequence[int] | Mapping[int, str]) -> Any:
+    """Return an array with null at some places."""
+    if not places:
         return array
-    kept = [None if index in faults else index for index in range(len(array))]
-    return array.take(pa.array(kept, pa.int64()))
+    kept = np.arange(len(array))
+    missing = np.zeros(len(array), bool)
+    missing[list(places)] = True
+    return array.take(pa.array(kept, mask=missing))
 
 
 def reason(target: Any, value: Any) -> str:
@@ -123,9 +137,8 @@ def reason(target: Any, value: Any) -> str:
 
 def _expected(target: Any) -> str:
     if pa.types.is_integer(target):
-        bits = target.bit_width - pa.types.is_signed_integer(target)
-        first = -(2**bits) if pa.types.is_signed_integer(target) else 0
-        return f"Must be a whole number from {first} to {2**bits - 1}"
+        least, most = integer_range(target)
+        return f"Must be a whole number from {least} to {most}"
     if pa.types.is_decimal(target):
         before = target.precision - target.scale
         return f"Must be a number of at most {before} digits before the point, {target.scale} after"
@@ -135,11 +148,11 @@ def _expected(target: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return "an object"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple | np.ndarray):
         return "a list"
-    if isinstance(value, bool | str):
+    if isinstance(value, bool) or (isinstance(value, str) and not isinstance(value, NumberText)):
         text = json.dumps(value[:_SHOWN] if isinstance(value, str) else value)
     elif isinstance(value, int) and value.bit_length() > MAX_BITS:
         text = "a number of so many digits"
