@@ -42,7 +42,21 @@ class TooExpensive(Invalid):
 
 
 class BadBody(WeirError):
-    """A body that does not have its declared format."""
+    """A body that does not have its declared format; `code` and `data` as of `Conflict`."""
+
+    def __init__(self, message: str, code: str = "", data: Mapping[str, Any] | None = None) -> None:
+        self.code = code
+        self.data = dict(data or {})
+        super().__init__(message)
+
+
+class Undecodable(Invalid):
+    """A body whose decoding failed or exceeded a limit; `code` is stable, `data` has the limit."""
+
+    def __init__(self, code: str, message: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__({"records": [message]})
+        self.code = code
+        self.data = dict(data or {})
 
 
 class Forbidden(WeirError):

@@ -42,6 +42,7 @@ MIDDLEWARE = [
     "controlplane.middleware.with_request_id",
     "controlplane.request_metrics.measure_requests",
     "controlplane.api.common.problems.api_problems",
+    "controlplane.api.common.bodies.refuse_encoded_bodies",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",

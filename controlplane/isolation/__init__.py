@@ -1,10 +1,19 @@
 """Computations in child processes with limits of memory and time, which can be ended at once."""
 
 from controlplane.isolation.child import Reporter, run_in_child
-from controlplane.isolation.errors import ChildDied, Exhausted, OutOfMemory, OutOfTime, Unwanted
+from controlplane.isolation.errors import (
+    ChildDied,
+    ChildFailed,
+    Exhausted,
+    NoChild,
+    OutOfMemory,
+    OutOfTime,
+    Unwanted,
+)
 from controlplane.isolation.limits import Limits
+from controlplane.isolation.pool import ChildPool
 
 __all__ = [
-    "ChildDied", "Exhausted", "Limits", "OutOfMemory", "OutOfTime", "Reporter", "Unwanted",
-    "run_in_child",
+    "ChildDied", "ChildFailed", "ChildPool", "Exhausted", "Limits", "NoChild", "OutOfMemory",
+    "OutOfTime", "Reporter", "Unwanted", "run_in_child",
 ]  # fmt: skip

@@ -10,8 +10,8 @@ from typing import Final
 
 from controlplane.runtime.processes import end_with_parent
 
-# Added to the niceness of the parent.
-_NICER: Final = 5
+# Added to the niceness of the parent: computations wait for requests.
+NICER: Final = 5
 # The kernel kills the process with the highest score first.
 _FIRST_TO_KILL: Final = "1000"
 _STANDARD: Final = 3
@@ -22,11 +22,12 @@ _RESET: Final = (
 )  # fmt: skip
 
 
-def confine(memory_bytes: int, kept: int, parent: int) -> None:
+def confine(memory_bytes: int, kept: int, parent: int, niceness: int = NICER) -> None:
     """Confine this process: it ends with its parent and may allocate so many bytes more.
 
-    All descriptors are closed but the standard ones, `kept`, and pipes within this process. Ends
-    the process at once if the process `parent` is dead already.
+    `niceness`: added to that of the parent. All descriptors are closed but the standard ones,
+    `kept`, and pipes within this process. Ends the process at once if the process `parent` is dead
+    already.
     """
     _reset_signals()
     end_with_parent()
@@ -35,7 +36,7 @@ def confine(memory_bytes: int, kept: int, parent: int) -> None:
     limit = private_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(_NICER)
+    os.nice(niceness)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_KILL, encoding="ascii")
     # An open descriptor would keep a socket or a lock of the parent beyond the parent's death.

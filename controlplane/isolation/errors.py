@@ -62,3 +62,11 @@ class ChildDied(Exception):
         self.number = number
         cause = signal.Signals(number).name if number else "without a signal"
         super().__init__(f"The process of the computation died ({cause})")
+
+
+class ChildFailed(Exception):
+    """The computation raised an error, whose traceback is the message."""
+
+
+class NoChild(Exception):
+    """All children of a pool are busy, or none can be started."""

@@ -11,6 +11,11 @@ LADDER_S: Final = 30.0
 # A person waits for a preview.
 PREVIEW_S: Final = 5.0
 PREVIEW_MB: Final = 256
+# A body of 16 MiB: what it may unpack to (bodies.tables.MAX_EXPANDED), and its conversion.
+DECODING_S: Final = 20.0
+DECODING_MB: Final = 384
+# Children of a web process that decode bodies.
+DECODERS: Final = 2
 
 
 @dataclass(frozen=True)
@@ -39,3 +44,8 @@ def preview_limits() -> Limits:
 def lab_limits() -> Limits:
     """Return the limits of a run of the Lab."""
     return Limits(settings.LAB_MEMORY_MB * MB, float(settings.LAB_SECONDS))
+
+
+def decoding_limits() -> Limits:
+    """Return the limits of decoding a body with records, for which a request waits."""
+    return Limits(DECODING_MB * MB, DECODING_S)

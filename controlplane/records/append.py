@@ -1,5 +1,6 @@
 """Appends to a stream by HTTP requests: one append per request."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -12,6 +13,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Away, Busy, Conflict, Invalid
 from controlplane.models import Stream
+from controlplane.records.bodies.conformance import Warned
 from controlplane.telemetry.samples import moment_of
 from controlplane.wire.errors import (
     AppendTooLarge,
@@ -37,7 +39,7 @@ class Appended:
     """The log position of appended records ("" if there are none), and their number.
 
     `dead_letters`: how many records of the request did not fit and were kept as dead letters.
-    `late`, `ahead`: as in `AppendedOut`.
+    `late`, `ahead`: as in `AppendedOut`; `warnings`: about the appended ones.
     """
 
     position: str
@@ -45,6 +47,7 @@ class Appended:
     dead_letters: int = 0
     late: int | None = 0
     ahead: datetime | None = None
+    warnings: Sequence[Warned] = ()
 
 
 def schema_of_stream(stream: Stream) -> StreamSchema:

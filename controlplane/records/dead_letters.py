@@ -1,34 +1,29 @@
 """Dead letters: storage of a request's faulty records, replay and deletion."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final
 from uuid import uuid4
 
-import pyarrow as pa
-
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.connections import redis_client
-from controlplane.errors import Conflict, Invalid
+from controlplane.errors import BadBody, Conflict, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.records import append
 from controlplane.records.bodies import check_zone
 from controlplane.records.bodies.conformance import Conformed, reason_of
-from controlplane.records.bodies.json_values import json_reader
-from controlplane.records.bodies.rows import of_rows
-from controlplane.records.bodies.tables import of_table
 from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
+from controlplane.records.decoding import conform_letter
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
-from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.log.values import IdempotencyToken
 from controlplane.wire.records.conversion import MAX_FAULTS
-from controlplane.wire.records.record_codec import decode_block, times_ms
+from controlplane.wire.records.record_codec import times_ms
 from controlplane.wire.schema import StreamSchema
 
 # A request with more faulty records than this is rejected.
@@ -38,7 +33,6 @@ MAX_REPLAY: Final = 1_000
 MAX_IDS: Final = 1_000
 _CHUNK: Final = 50
 _SHOWN: Final = 20
-_read: Final = json_reader()
 
 
 @dataclass(frozen=True)
@@ -61,14 +55,6 @@ class Replayed:
     left: int = 0
     faults: dict[str, str] = field(default_factory=dict)
     next: int | None = None
-
-
-def check_fault_count(conformed: Conformed) -> None:
-    """Raise `Invalid` if a body has more faulty records than can be stored as dead letters."""
-    if len(conformed.faults) > MAX_BAD:
-        text = f"{len(conformed.faults):,} of {conformed.count:,} records are not valid"
-        most = f"at most {MAX_BAD:,} of a request become dead letters"
-        raise Invalid({"records": [f"{text}, and {most}: nothing was appended"]})
 
 
 def store_faulty(stream: Stream, conformed: Conformed, token: IdempotencyToken | None) -> None:
@@ -179,8 +165,8 @@ class _Replay:
             return "its stream is gone, or has no schema"
         stream, schema = known
         try:
-            conformed = _conformed(letter, schema, stream.retired, self.zone)
-        except (InvalidBlock, ValueError) as error:
+            conformed = conform_letter(letter, schema, stream.retired, self.zone)
+        except BadBody as error:
             return f"it cannot be read: {error}"
         except Invalid as invalid:
             return reason_of(invalid.fields)
@@ -208,23 +194,6 @@ def _refusal(conformed: Conformed, schema: StreamSchema) -> str:
     if _is_ahead(conformed.batch, schema):
         return f"it is dated more than {schema.max_future_s:g} s ahead of now"
     return ""
-
-
-def _conformed(
-    letter: DeadLetter, schema: StreamSchema, retired: Mapping[str, Any], zone: str
-) -> Conformed:
-    """Return a dead letter under a schema, without the columns that were removed since."""
-    if not letter.data:
-        raise ValueError("it was too large to be kept")
-    if letter.reason is Reason.BODY:
-        row = _read(letter.data.decode("utf-8", "surrogatepass"))
-        if isinstance(row, dict):
-            row = {name: value for name, value in row.items() if name not in retired}
-        # A record that came as CSV has its numbers as text.
-        return of_rows([row], schema, zone, textual=True)
-    table = pa.Table.from_batches([decode_block(letter.data).records])
-    names = [name for name in table.schema.names if name not in retired]
-    return of_table(table.select(names), schema)
 
 
 def _is_ahead(batch: Any, schema: StreamSchema) -> bool:

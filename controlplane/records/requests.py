@@ -10,7 +10,8 @@ from controlplane.errors import Away
 from controlplane.models import Stream
 from controlplane.records import append, dead_letters
 from controlplane.records.append import AWAY_S, Appended
-from controlplane.records.bodies import Format, conform
+from controlplane.records.bodies import Format
+from controlplane.records.decoding import conform
 from controlplane.wire.log.values import IdempotencyToken
 
 
@@ -33,14 +34,12 @@ def append_body(
     """Append the records of a body to a stream.
 
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
-    become dead letters. A repetition under the same token has no effect. Raises `BadBody`, and as
-    `records.append` does.
+    become dead letters. A repetition under the same token has no effect. Raises as
+    `decoding.conform` and `records.append` do.
     """
     require_operator(actor, stream.cluster)
-    conformed = conform(body, kind, append.schema_of_stream(stream), zone)
-    if on_bad is OnBad.REJECT:
-        conformed.require_all()
-    dead_letters.check_fault_count(conformed)
+    most_faults = 0 if on_bad is OnBad.REJECT else dead_letters.MAX_BAD
+    conformed = conform(body, kind, append.schema_of_stream(stream), zone, most_faults)
     appended = Appended("", 0)
     if conformed.batch.num_rows:
         appended = append.append(actor, stream, conformed.batch, token)
@@ -49,4 +48,5 @@ def append_body(
     except RedisError as error:
         text = f"The dead letters were not kept: {error}. Send the request again, with its sequence"
         raise Away("dead_letters_away", text, AWAY_S) from error
-    return replace(appended, dead_letters=len(conformed.faults))
+    faulty, warnings = len(conformed.faults), tuple(conformed.warnings)
+    return replace(appended, dead_letters=faulty, warnings=warnings)

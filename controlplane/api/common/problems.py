@@ -124,7 +124,7 @@ def translate_errors(api: NinjaAPI) -> None:
         ),
         Busy: partial(_later, 429, "Too much at once"),
         TryLater: partial(_later, 503, _AWAY),
-        BadBody: partial(_plain, 400, "The request is malformed"),
+        BadBody: _bad_body,
         OutOfMemoryError: _redis_full,
         RedisError: _redis_away,
         AuthenticationError: lambda request, _: anonymous(request),
@@ -155,8 +155,9 @@ def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:
     return problem(request, 404, "Not found", str(refused), data=data)
 
 
-def _plain(status: int, title: str, request: HttpRequest, refused: Exception) -> HttpResponse:
-    return problem(request, status, title, str(refused))
+def _bad_body(request: HttpRequest, bad: BadBody) -> HttpResponse:
+    title = "The request is malformed"
+    return problem(request, 400, title, str(bad), code=bad.code, data=bad.data)
 
 
 def _later(status: int, title: str, request: HttpRequest, refused: TryLater) -> HttpResponse:

@@ -40,6 +40,14 @@ def format_of(request: HttpRequest, named: Format | None = None) -> Format:
 router = Router(tags=["records"])
 
 
+class WarningOut(Schema):
+    """What to check about appended records; code is stable: before_1975."""
+
+    code: str
+    column: str
+    text: str
+
+
 class AppendedOut(Schema):
     """The log position of the appended records ("" for none), and their number.
 
@@ -54,6 +62,7 @@ class AppendedOut(Schema):
     dead_letters: int
     late: int | None
     ahead: datetime | None
+    warnings: list[WarningOut]
 
 
 class LogIn(ReasonIn):

@@ -57,6 +57,8 @@ def _print(given: Namespace, operation: Operation, answer: Any) -> None:
     elif operation.sentence and not (operation.wait and given.wait):
         values = answer if isinstance(answer, dict) else {}
         print_sentence(operation.sentence.format_map(vars(given) | values | {"answer": answer}))
+        for warning in values.get("warnings", ()):
+            print_sentence(f"warning: {warning['column']}: {warning['text']}")
     elif operation.rows is None:
         print_facts(answer or {})
     elif "columns" in (answer if isinstance(answer, dict) else {}) and not operation.columns:

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from controlplane.errors import Invalid
 from controlplane.records.bodies.conformance import Conformed
 from controlplane.records.bodies.rows import of_json, of_lines
-from controlplane.records.bodies.tables import of_csv, of_table, read_arrow, read_parquet
-from controlplane.wire.records.casts import Rules
+from controlplane.records.bodies.tables import of_arrow, of_csv, of_parquet
 from controlplane.wire.schema import StreamSchema
 
 
@@ -49,10 +48,8 @@ _READERS: Final[Mapping[Format, Callable[[bytes, StreamSchema, str], Conformed]]
     Format.JSON: of_json,
     Format.NDJSON: of_lines,
     Format.CSV: of_csv,
-    Format.ARROW: lambda body, schema, zone: of_table(read_arrow(body), schema, Rules(zone=zone)),
-    Format.PARQUET: lambda body, schema, zone: of_table(
-        read_parquet(body), schema, Rules(zone=zone)
-    ),
+    Format.ARROW: of_arrow,
+    Format.PARQUET: of_parquet,
 }
 
 

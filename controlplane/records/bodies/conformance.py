@@ -20,8 +20,21 @@ from controlplane.wire.schema import StreamSchema
 # Faults in an answer, at most.
 MAX_SHOWN: Final = 20
 MISSING: Final = "Is missing"
+TWICE: Final = "Is there twice"
 NO_COLUMN: Final = "There is no such column"
 _NAME: Final = 100
+# No record of today is so old: the number was of another unit.
+_EARLY_S: Final = 157_766_400
+_PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True)
+class Warned:
+    """What a person should know about records that fit: `code` is stable."""
+
+    code: str
+    column: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -31,12 +44,21 @@ class Conformed:
     `batch`: those that fit, in the schema of the stream and in their order. `faults`: what is
     wrong with the others, by their index in the body. `count`: how many records the body has.
     `record_at`: returns a record of the body by its index, as JSON values or as text.
+    `warnings`: about the others.
     """
 
     batch: Any
     faults: Mapping[int, Fields]
     count: int
     record_at: Callable[[int], Any]
+    warnings: Sequence[Warned] = ()
+
+    def require_few(self, most: int) -> None:
+        """Raise `Invalid` if more records than can be stored as dead letters are faulty."""
+        if len(self.faults) > most:
+            text = f"{len(self.faults):,} of {self.count:,} records are not valid"
+            advice = f"at most {most:,} of a request become dead letters"
+            raise Invalid({"records": [f"{text}, and {advice}: nothing was appended"]})
 
     def require_all(self) -> None:
         """Raise `Invalid` with the number of faulty records and the first of them, if any."""
@@ -78,6 +100,7 @@ def conform_columns(
     faults: dict[int, Fields],
     count: int,
     record_at: Callable[[int], Any],
+    warnings: Sequence[Warned] = (),
 ) -> Conformed:
     """Return the records of converted columns, and add their faults.
 
@@ -93,7 +116,32 @@ def conform_columns(
         _add_early(schema.event_time, columns[schema.event_time].array, faults)
     arrays = [columns[field.name].array for field in schema.arrow]
     batch = _without(arrays, schema.arrow, faults)
-    return Conformed(batch, faults, count, record_at)
+    return Conformed(batch, faults, count, record_at, warnings)
+
+
+def early_numbers(field: Any, times: Any, value_at: Callable[[int], Any]) -> list[Warned]:
+    """Return a warning if numbers became times before 1975, as seconds do.
+
+    `value_at`: the value of the body at a place: a number, the text of one in CSV, or another.
+    """
+    if not pa.types.is_timestamp(field.type):
+        return []
+    early = pc.less(times.cast(pa.int64()), _EARLY_S * _PER_SECOND[field.type.unit])
+    if not pc.any(early).as_py():
+        return []
+    # Text with a date names its year.
+    values = [(place, value) for place in pc.indices_nonzero(early).to_pylist()
+              if not isinstance(value := value_at(place), str) or isinstance(value, NumberText)
+              or value.lstrip("-").isdecimal()]  # fmt: skip
+    if not values:
+        return []
+    place, value = values[0]
+    text = (
+        f"{len(values):,} of {len(times):,} records are before 1975; the first number, {value}, is"
+        f" {str(times[place].cast(pa.timestamp('s', 'UTC'), safe=False))[:10]}. Numbers are"
+        f" milliseconds since 1970: if these are seconds, multiply them by 1,000"
+    )
+    return [Warned("before_1975", field.name, text)]
 
 
 def _without(arrays: Sequence[Any], schema: Any, faults: Mapping[int, Fields]) -> Any:

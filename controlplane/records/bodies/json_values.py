@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from algorithms.strict_json import check_bounds
+from algorithms.strict_json import BadJson, check_bounds, object_of
 from controlplane.wire.records.casts import Rules
 from controlplane.wire.records.conversion import Converted
 from controlplane.wire.records.numbers import NumberText, is_text
@@ -17,14 +17,15 @@ def json_reader(**options: Any) -> Callable[[str], Any]:
     Numbers with a fraction or an exponent are `NumberText`; so is every number of a text that has
     an integer of more digits than Python converts. `options`: of `json.JSONDecoder`.
     """
-    given = {"parse_float": NumberText, "parse_constant": _no_constant} | options
+    strict = {"parse_constant": no_constant, "object_pairs_hook": object_of}
+    given = {"parse_float": NumberText, **strict} | options
     read = json.JSONDecoder(**given).decode
     read_long = json.JSONDecoder(parse_int=NumberText, **given).decode
 
     def value_of(text: str) -> Any:
         try:
             return read(text)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, BadJson):
             raise
         except ValueError:
             return read_long(text)
@@ -32,8 +33,9 @@ def json_reader(**options: Any) -> Callable[[str], Any]:
     return value_of
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f'{name} is no JSON; write "{name}" in quotes in a float column')
+def no_constant(name: str) -> Any:
+    """Raise `BadJson` for a constant of Python's parser."""
+    raise BadJson("number", f'{name} is no JSON; write "{name}" in quotes in a float column')
 
 
 _read = json_reader()

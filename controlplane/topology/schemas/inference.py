@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, Final
 
 import pyarrow as pa
 
+from controlplane.errors import Invalid, Undecodable
 from controlplane.records.bodies import Format
+from controlplane.records.bodies.tables import flat, unreadable
+from controlplane.records.decoding import decode
 from controlplane.topology.schemas.samples import read_sample
-from controlplane.wire.records.casts import Rules
-from controlplane.wire.records.conversion import TooManyFaults, convert
+from controlplane.wire.records.casts import FAILURES, Rules
+from controlplane.wire.records.conversion import TooManyFaults, convert, python_value
 from controlplane.wire.records.numbers import is_text
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
 from controlplane.wire.types import BadType, arrow_type, type_name
@@ -19,6 +22,7 @@ from controlplane.wire.types import BadType, arrow_type, type_name
 # The stubs of Arrow do not know what its kernels take.
 pc: Any = import_module("pyarrow.compute")
 _SHOWN: Final = 60
+_FAULT: Final = 200
 # Of several columns that may be the event time, one of such a name is proposed first.
 _TIME_NAMES: Final = re.compile(
     r"(event|occur|creat|measured|record).*|ts|t|time|timestamp|datetime|.*_(at|ts|time)", re.I
@@ -61,11 +65,38 @@ class Inferred:
 
 
 def infer(sample: bytes, kind: Format) -> Inferred:
-    """Return the schema that a sample suggests. Raises `Invalid` (field `sample`)."""
-    table = read_sample(sample, kind)
-    faults: dict[str, str] = {}
+    """Return the schema that a sample suggests, which a confined child reads.
+
+    Raises `Invalid` (field `sample`), and `Away`.
+    """
+    try:
+        row, _ = decode(_proposal, sample, kind)
+    except Undecodable as error:
+        error.fields = {"sample": error.fields["records"]}
+        raise
+    columns = tuple(InferredColumn(**column) for column in row.pop("columns"))
+    return Inferred(**row, columns=columns)
+
+
+def _proposal(sample: bytes, kind: Format) -> tuple[dict[str, Any], bytes]:
+    """Return the fields of `propose`; runs in the child."""
+    try:
+        return asdict(propose(sample, kind)), b""
+    except Invalid as invalid:
+        raise Invalid({"sample": invalid.fields.get("records") or [
+            f"{name}: {why}" if name != "sample" else why
+            for name, whys in invalid.fields.items() for why in whys
+        ]}) from invalid  # fmt: skip
+
+
+def propose(sample: bytes, kind: Format) -> Inferred:
+    """Return the schema that a sample suggests. Raises `Invalid`."""
+    table, skipped = read_sample(sample, kind)
+    faults = {f"columns.{name}": unreadable(arrow) for name, arrow in skipped.items()}
     columns = tuple(_column(field, table.column(index), faults)
                     for index, field in enumerate(table.schema))  # fmt: skip
+    columns += tuple(InferredColumn(name, str(arrow)[:_SHOWN], nullable=True)
+                     for name, arrow in skipped.items())  # fmt: skip
     times = [column.name for column in columns if column.may_be_event_time]
     first = sorted(times, key=lambda name: not _TIME_NAMES.fullmatch(name))
     event_time = first[0] if first else ""
@@ -80,12 +111,16 @@ def infer(sample: bytes, kind: Format) -> Inferred:
 
 
 def _column(field: Any, values: Any, faults: dict[str, str]) -> InferredColumn:
-    array = values.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.chunks else pa.nulls(0, array.type)
-    kind, note = _type_of(field, array, faults)
+    try:
+        array = flat(values)
+        kind, note = _type_of(field, array, faults)
+        example = next((python_value(value) for value in array[:100] if value.is_valid), None)
+    except MemoryError:
+        raise
+    except (*FAILURES, KeyError, TooManyFaults) as error:
+        faults[f"columns.{field.name}"] = f"Has values that Weir cannot read: {error}"[:_FAULT]
+        return InferredColumn(field.name, str(field.type)[:_SHOWN], nullable=True)
     nullable = array.null_count > 0
-    example = next((value for value in array[:100].to_pylist() if value is not None), None)
     return InferredColumn(
         field.name,
         kind,
@@ -107,6 +142,8 @@ def _type_of(field: Any, array: Any, faults: dict[str, str]) -> tuple[str, str]:
     except BadType as error:
         faults[f"columns.{field.name}"] = str(error)
         return str(array.type), ""
+    if pa.types.is_temporal(array.type) and convert(array, array.type, Rules()).faults:
+        raise OverflowError("times must be of the years 1 to 9999")
     return _type_of_number(kind, array)
 
 

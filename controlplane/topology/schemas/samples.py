@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,9 +11,12 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from algorithms.strict_json import check_bounds
-from controlplane.errors import Invalid
+from controlplane.errors import BadBody, Invalid
 from controlplane.records.bodies import Format
+from controlplane.records.bodies.csv_text import check_csv
+from controlplane.records.bodies.rows import PLAIN, read_lines, read_rows, read_value
+from controlplane.records.bodies.tables import read_arrow, read_parquet, unreadable
+from controlplane.records.decoding import decode
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_ROWS: Final = 10_000
@@ -21,24 +24,25 @@ _BATCH: Final = 1024
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError, RecursionError)
 
 
-def read_sample(sample: bytes, kind: Format) -> Any:
-    """Return the first rows of a sample; text that may be a time stays text.
+def read_sample(sample: bytes, kind: Format) -> tuple[Any, Mapping[str, Any]]:
+    """Return the first rows of a sample, and the columns with types that no stream has by name.
 
-    Raises `Invalid` (field `sample`) for a sample that is too large, empty, or not of its format.
+    Text that may be a time stays text. Raises `Invalid` (field `sample`) for a sample that is too
+    large, empty, or not of its format.
     """
     if len(sample) > MAX_BYTES:
         most = MAX_BYTES // 2**20
         raise Invalid({"sample": [f"A sample has at most {most} MiB, not {len(sample):,} bytes"]})
+    skipped: dict[str, Any] = {}
     try:
-        if kind in (Format.JSON, Format.NDJSON):
-            # Arrow's reader of JSON ends the process on deep nesting.
-            check_bounds(sample)
-        table = _READERS[kind](sample)
-    except _UNREADABLE as error:
+        table = _READERS[kind](sample, skipped)
+    except MemoryError:
+        raise
+    except (BadBody, *_UNREADABLE) as error:
         raise Invalid({"sample": [f"Is no {kind.value}: {error}"]}) from error
-    if not table.num_rows or not table.num_columns:
+    if not table.num_rows and not skipped:
         raise Invalid({"sample": ["Holds no record"]})
-    return table.slice(0, MAX_ROWS)
+    return table.slice(0, MAX_ROWS), skipped
 
 
 def sample_of_file(path: Path, kind: Format) -> tuple[bytes, Format]:
@@ -47,13 +51,18 @@ def sample_of_file(path: Path, kind: Format) -> tuple[bytes, Format]:
     Raises `Invalid` for a JSON list that is too large: its beginning is no JSON.
     """
     if kind is Format.PARQUET and path.stat().st_size > MAX_BYTES:
-        try:
-            with pq.ParquetFile(path) as file:
-                return _as_arrow(file), Format.ARROW
-        except _UNREADABLE as error:
-            raise Invalid({"sample": [f"Is no {kind.value}: {error}"]}) from error
+        return decode(head_of_parquet, path, MAX_BYTES, MAX_ROWS)[1], Format.ARROW
     with path.open("rb") as opened:
         return head_of(opened.read(MAX_BYTES + 1), kind), kind
+
+
+def head_of_parquet(path: Path, most_bytes: int, most_rows: int) -> tuple[None, bytes]:
+    """Return the first rows of a Parquet file as an Arrow stream. Raises `Invalid`."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return None, _as_arrow(file, most_bytes, most_rows)
+    except _UNREADABLE as error:
+        raise Invalid({"sample": [f"Is no {Format.PARQUET.value}: {error}"]}) from error
 
 
 def head_of(body: bytes, kind: Format) -> bytes:
@@ -64,10 +73,11 @@ def head_of(body: bytes, kind: Format) -> bytes:
     return body[: body.rfind(b"\n", 0, MAX_BYTES) + 1]
 
 
-def _as_arrow(file: Any) -> bytes:
-    table = _head(file.iter_batches(batch_size=_BATCH, use_threads=False), file.schema_arrow)
+def _as_arrow(file: Any, most_bytes: int, most_rows: int) -> bytes:
+    batches = file.iter_batches(batch_size=_BATCH, use_threads=False)
+    table = _head(batches, file.schema_arrow, most_rows)
     rows = table.num_rows
-    while table.nbytes > MAX_BYTES // 2 and rows > 1:
+    while table.nbytes > most_bytes // 2 and rows > 1:
         rows //= 2
         table = table.slice(0, rows)
     sink = io.BytesIO()
@@ -77,44 +87,49 @@ def _as_arrow(file: Any) -> bytes:
     return sink.getvalue()
 
 
-def _head(batches: Iterable[Any], schema: Any) -> Any:
+def _head(batches: Iterable[Any], schema: Any, most_rows: int) -> Any:
     kept, rows = [], 0
     for batch in batches:
         kept.append(batch)
         rows += batch.num_rows
-        if rows >= MAX_ROWS:
+        if rows >= most_rows:
             break
     return pa.Table.from_batches(kept, schema)
 
 
-def _of_arrow(sample: bytes) -> Any:
-    with pa.ipc.open_stream(sample) as reader:
-        table = _head(reader, reader.schema)
-    table.validate(full=True)
-    return table
+def _readable(schema: Any, skipped: dict[str, Any]) -> list[int]:
+    """Return the columns that Weir can read, and add the others to `skipped`."""
+    skipped |= {field.name: field.type for field in schema if unreadable(field.type)}
+    return [index for index, field in enumerate(schema) if not unreadable(field.type)]
 
 
-def _of_parquet(sample: bytes) -> Any:
-    with pq.ParquetFile(pa.BufferReader(sample)) as file:
-        return _head(file.iter_batches(batch_size=_BATCH, use_threads=False), file.schema_arrow)
+def _of_arrow(sample: bytes, skipped: dict[str, Any]) -> Any:
+    return read_arrow(sample, lambda schema: _readable(schema, skipped), MAX_ROWS)
 
 
-def _of_json(sample: bytes) -> Any:
-    value = json.loads(sample)
-    rows = value.get("records") if isinstance(value, dict) else value
-    if not isinstance(rows, list):
-        raise ValueError("it must be a list of objects, or an object with a list `records`")
-    lines = (json.dumps(row, ensure_ascii=False) for row in rows[:MAX_ROWS])
-    return _of_lines("\n".join(lines).encode("utf-8", "surrogatepass"))
+def _of_parquet(sample: bytes, skipped: dict[str, Any]) -> Any:
+    return read_parquet(sample, lambda schema: _readable(schema, skipped), MAX_ROWS)
 
 
-def _of_lines(sample: bytes) -> Any:
-    lines = sample.removeprefix(b"\xef\xbb\xbf").splitlines()
+def _of_json(sample: bytes, _skipped: dict[str, Any]) -> Any:
+    return _of_rows(
+        json.dumps(row, ensure_ascii=False) for row in read_rows(sample, PLAIN)[:MAX_ROWS]
+    )
+
+
+def _of_lines(sample: bytes, _skipped: dict[str, Any]) -> Any:
+    lines = read_lines(sample)[:MAX_ROWS]
+    for number, line in enumerate(lines, 1):
+        try:
+            read_value(line, PLAIN)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"record {number}: {error}") from error
+    return _of_rows(lines)
+
+
+def _of_rows(lines: Iterable[str]) -> Any:
     # One block: a column has one type over the whole sample.
-    body = b"\n".join(line for line in lines if line.strip())
-    for line in lines:
-        # The bounds of the whole sample miss a deep line after one with closing brackets.
-        check_bounds(line)
+    body = "\n".join(lines).encode("utf-8", "surrogatepass")
     options = pa_json.ReadOptions(use_threads=False, block_size=max(len(body) + 1, 1))
     table = pa_json.read_json(io.BytesIO(body), options)
     texts = _texts(table.schema)
@@ -127,7 +142,9 @@ def _of_lines(sample: bytes) -> Any:
     return read.select(table.schema.names)
 
 
-def _of_csv(sample: bytes) -> Any:
+def _of_csv(sample: bytes, _skipped: dict[str, Any]) -> Any:
+    check_csv(sample)
+
     def read(texts: Sequence[str]) -> Any:
         return pa_csv.read_csv(
             io.BytesIO(sample),

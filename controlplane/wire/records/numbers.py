@@ -21,14 +21,12 @@ pc: Any = import_module("pyarrow.compute")
 # No column holds a number of more digits.
 _MOST_DIGITS: Final = 38
 _LARGEST_EXPONENT: Final = 18
-# Numbers of so many digits are different floats, by the bits of a float. Arrow's text of 16 bits is
-# not the shortest.
-_FLOAT_DIGITS: Final = {64: 15, 32: 6, 16: -100}
+# Numbers of so many digits are different floats of 64 bits.
+_FLOAT_DIGITS: Final = 15
 _NUMBER: Final = re.compile(
     r"([+-]?)(?=\.?[0-9])([0-9]*+)(?:\.([0-9]*+))?(?:[eE]([+-]?)([0-9]++))?"
 )
-_NUMBER_TEXT: Final = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
-_INT64_TEXT: Final = "^-?(?:[0-9]{1,18}|[1-8][0-9]{18})$"
+INT64_TEXT: Final = "^-?(?:[0-9]{1,18}|[1-8][0-9]{18})$"
 _NOT_FINITE: Final = "^[+-]?(?i:nan|inf|infinity)$"
 _NOT_FINITE_JSON: Final = "^(NaN|-?Infinity)$"
 
@@ -55,11 +53,6 @@ def is_number(arrow: Any) -> bool:
     )
 
 
-def is_number_text(texts: Any) -> Any:
-    """Return for each text whether it is a finite number in decimal digits."""
-    return pc.match_substring_regex(texts, _NUMBER_TEXT)
-
-
 def keep_where(mask: Any, array: Any) -> Any:
     """Return an array with null where the mask is false."""
     if pc.all(mask, min_count=0).as_py():
@@ -82,14 +75,17 @@ def to_integer(array: Any, target: Any) -> Any:
         within = pc.and_(pc.greater_equal(wide, float(low)), pc.less(wide, float(high + 1)))
         return keep_where(pc.and_(whole, within), wide).cast(target, safe=False)
     if is_text(source):
-        plain = keep_where(pc.match_substring_regex(array, _INT64_TEXT), array)
+        plain = keep_where(pc.match_substring_regex(array, INT64_TEXT), array)
 
         def exact(text: str) -> int | None:
             number = scaled(text, 0)
             return number if number is not None and low <= number <= high else None
 
         return _completed(to_integer(plain.cast(pa.int64()), target), array, exact)
-    return _between(array, low, high).cast(target)
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        return _between(array, low, high).cast(target)
 
 
 def to_decimal(array: Any, target: Any) -> Any:
@@ -109,17 +105,27 @@ def to_decimal(array: Any, target: Any) -> Any:
         number = scaled(value, scale) if isinstance(value, str) else _scaled_float(value, scale)
         return Decimal(f"{number}E-{scale}") if number is not None and abs(number) < limit else None
 
-    texts = array
     if pa.types.is_floating(source):
-        # The text of a longer one may have other digits than its value.
-        size = pc.abs(array.cast(pa.float64()))
-        short = pc.less(size, 10.0 ** (_FLOAT_DIGITS[source.bit_width] - scale))
-        texts = keep_where(short, array).cast(pa.string())
-    form = f"^[+-]?[0-9]{{1,{max(digits, 1)}}}(?:\\.[0-9]{{0,{scale}}})?$"
-    if not digits:
-        form = f"^[+-]?0(?:\\.[0-9]{{0,{scale}}})?$"
-    plain = keep_where(pc.match_substring_regex(texts, form), texts)
+        return _completed(_decimals_of_floats(array, target), array, exact)
+    form = f"[0-9]{{1,{digits}}}" if digits else "0"
+    form = f"^[+-]?{form}(?:\\.[0-9]{{0,{scale}}})?$"
+    plain = keep_where(pc.match_substring_regex(array, form), array)
     return _completed(plain.cast(target), array, exact)
+
+
+def _decimals_of_floats(array: Any, target: Any) -> Any:
+    """Return the floats of 64 bits that are quotients of few digits, null for others."""
+    values = np.asarray(array.cast(pa.float64()).fill_null(np.nan))
+    digits = _FLOAT_DIGITS if array.type.bit_width == 64 else 0  # noqa: PLR2004 - float64
+    with np.errstate(invalid="ignore", over="ignore"):
+        units = np.rint(values * 10.0**target.scale)
+        known = (np.abs(units) < 10.0 ** min(digits, target.precision)) & (
+            units / 10.0**target.scale == values
+        )
+    low = np.where(known, units, 0).astype(np.int64)
+    words = pa.py_buffer(np.stack([low, low >> 63], axis=1).tobytes())
+    validity = pa.array(known).buffers()[1]
+    return pa.Array.from_buffers(target, len(array), [validity, words])
 
 
 def to_float(array: Any, target: Any, *, textual: bool) -> Any:
@@ -137,8 +143,7 @@ def to_float(array: Any, target: Any, *, textual: bool) -> Any:
     if pa.types.is_integer(source):
         return array.cast(target, safe=False)
     named = pc.match_substring_regex(array, _NOT_FINITE if textual else _NOT_FINITE_JSON)
-    known = pc.or_(named, is_number_text(array)) if textual else named
-    result = keep_where(known, array).cast(target)
+    result = (array if textual else keep_where(named, array)).cast(target)
     return keep_where(pc.or_(pc.is_finite(result), named), result)
 
 

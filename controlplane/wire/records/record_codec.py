@@ -286,7 +286,7 @@ def _of_frame(frame: "pd.DataFrame", field: Any) -> Converted:
     """Return a column of a data frame; NaN is null except in columns of floats."""
     series = frame[field.name]
     has_nan = pa.types.is_floating(field.type)
-    if series.dtype != object:
+    if series.dtype != object or pa.types.is_string(field.type):
         array = _whole(pa.array(series, from_pandas=not has_nan))
         return convert_array(array, field.type, _TABLE)
     values = [

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from controlplane.wire.records.numbers import (
+    INT64_TEXT,
     is_number,
-    is_number_text,
     is_text,
     keep_where,
     pc,
@@ -20,6 +20,8 @@ from controlplane.wire.records.numbers import (
 )
 
 _PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+_MS: Final = pa.timestamp("ms", tz="UTC")
+_US: Final = pa.timestamp("us", tz="UTC")
 _DAY_S: Final = 86_400
 # The first second of year 1, and that of year 10,000.
 _FIRST_S: Final = -62_135_596_800
@@ -67,23 +69,45 @@ def to_time(array: Any, target: Any, zone: str, *, textual: bool, exact: bool) -
     two of the target's unit is refused; without it, the earlier one.
     """
     source = array.type
-    if pa.types.is_timestamp(source):
-        times = _of_ticks(array, _PER_SECOND[source.unit])
-        if source.tz is None and zone:
-            times = _in_zone(times, zone)
-    elif is_number(source):
-        times = _of_ticks(to_integer(array, pa.int64()), _PER_SECOND["ms"])
-    elif textual:
-        numbers = is_number_text(array)
-        return pc.coalesce(
-            to_time(to_integer(keep_where(numbers, array), pa.int64()), target, zone,
-                    textual=False, exact=exact),
-            to_time(keep_where(pc.invert(numbers), array), target, zone,
-                    textual=False, exact=exact),
-        )  # fmt: skip
-    else:
-        times = _of_text(array, zone)
+    if is_text(source):
+        return _time_of_text(array, target, zone, textual=textual, exact=exact)
+    if is_number(source):
+        array = to_integer(array, pa.int64()).view(_MS)
+        source = _MS
+    if source.unit == target.unit and (source.tz or not zone):
+        return _within_years(array.cast(target))
+    times = _of_ticks(array, _PER_SECOND[source.unit])
+    if source.tz is None and zone:
+        times = _in_zone(times, zone)
     return _array_of(times, target, exact=exact)
+
+
+def _time_of_text(texts: Any, target: Any, zone: str, *, textual: bool, exact: bool) -> Any:
+    if textual and pc.all(pc.match_substring_regex(texts, INT64_TEXT), min_count=0).as_py():
+        return to_time(texts.cast(pa.int64()), target, "", textual=False, exact=exact)
+    try:
+        # Arrow parses most texts; microseconds have all years of four digits.
+        return to_time(texts.cast(_US), target, "", textual=False, exact=exact)
+    except pa.ArrowInvalid:
+        if not textual:
+            return _array_of(_of_text(texts, zone), target, exact=exact)
+    numbers = to_integer(texts, pa.int64())
+    times = to_time(numbers, target, "", textual=False, exact=exact)
+    others = keep_where(numbers.is_null(), texts)
+    if others.null_count == len(others):
+        return times
+    return pc.coalesce(times, _array_of(_of_text(others, zone), target, exact=exact))
+
+
+def _within_years(array: Any) -> Any:
+    """Return times with null for those of other years than 1 to 9999."""
+    ticks = array.view(pa.int64())
+    # The least number of 64 bits is no time in numpy and pandas.
+    first, end = -(2**63) + 1, 2**63 - 1
+    if array.type.unit != "ns":
+        per_s = _PER_SECOND[array.type.unit]
+        first, end = _FIRST_S * per_s, _END_S * per_s - 1
+    return keep_where(pc.and_(pc.greater_equal(ticks, first), pc.less_equal(ticks, end)), array)
 
 
 def _of_ticks(array: Any, per_s: int) -> _Times:
@@ -99,12 +123,7 @@ def _ticks(array: Any) -> NDArray[np.int64]:
 
 
 def _of_text(texts: Any, zone: str) -> _Times:
-    try:
-        # Arrow parses most texts; microseconds have all years of four digits.
-        return _of_ticks(texts.cast(pa.timestamp("us", "UTC")), _PER_SECOND["us"])
-    except pa.ArrowInvalid:
-        fields = pc.extract_regex(texts, _TIME)
-    clock, digits, named = fields.flatten()
+    clock, digits, named = pc.extract_regex(texts, _TIME).flatten()
     # Only seconds have a fraction.
     is_whole = pc.equal(digits, "")
     clock = keep_where(pc.or_(is_whole, pc.equal(pc.utf8_length(clock), _WITH_SECONDS)), clock)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -95,7 +96,7 @@ def _of_kind(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Co
     if pa.types.is_nested(target) or issubclass(kind, (*_LISTS, Mapping)):
         return with_faults(values, pa.nulls(len(values), target))
     if issubclass(kind, NumberText | Decimal):
-        return _by_digits(values, target, rules)
+        return _by_digits(values, kind, target, rules)
     return _plain(values, kind, target, rules)
 
 
@@ -104,7 +105,7 @@ def _plain(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Conv
     try:
         array = _array_of(values, kind)
     except OverflowError:
-        return _by_digits(values, target, rules)
+        return _by_digits(values, kind, target, rules)
     except FAILURES:
         fits = [value is None or _fits(value, kind) for value in values]
         fitting = [value if fit else None for value, fit in zip(values, fits, strict=True)]
@@ -122,11 +123,11 @@ def _array_of(values: Sequence[Any], kind: type) -> Any:
     return pa.array(values, _NATURAL.get(datetime if issubclass(kind, datetime) else kind))
 
 
-def _by_digits(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
+def _by_digits(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Converted:
     """Return numbers by the text of their digits, which has no limits."""
     if not (is_number(target) or pa.types.is_timestamp(target)):
         return with_faults(values, pa.nulls(len(values), target))
-    texts = pa.array([_digits(value) for value in values], pa.string())
+    texts = pa.array(values if kind is NumberText else map(_digits, values), pa.string())
     return with_faults(values, convert(texts, target, Rules(textual=True, zone=rules.zone)).array)
 
 
@@ -134,7 +135,7 @@ def _digits(value: Any) -> str | None:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         # Python writes at most 4,300 digits; no column has so many.
         return ""
-    return value if value is None or isinstance(value, str) else str(value)
+    return None if value is None else str(value)
 
 
 def _fits(value: Any, kind: type) -> bool:
@@ -236,6 +237,7 @@ def _is_list(arrow: Any) -> bool:
     return any(check(arrow) for check in _ARROW_LISTS)
 
 
+@lru_cache(maxsize=1024)
 def _has_times(arrow: Any) -> bool:
     """Return True if a type has dates or times, which may be of other years than 1 to 9999."""
     inner = [arrow.field(index).type for index in range(arrow.num_fields)]

@@ -64,13 +64,22 @@ def time_texts(draw: st.DrawFn) -> tuple[str, int | None]:
     """Draw ISO 8601 text with its moment in nanoseconds, None if there is no such moment."""
     year = draw(st.one_of(st.integers(0, 9999), st.sampled_from([0, 1, 1677, 1969, 2262, 9999])))
     month, day = draw(st.integers(1, 12)), draw(st.integers(0, 31))
-    hour, minute, second = draw(st.integers(0, 24)), draw(st.integers(0, 60)), draw(st.integers(0, 60))
+    hour, minute, second = (
+        draw(st.integers(0, 24)),
+        draw(st.integers(0, 60)),
+        draw(st.integers(0, 60)),
+    )
     form = draw(st.sampled_from(["h", "hm", "hms", "hms."]))
     digits = draw(st.text("0123456789", min_size=1, max_size=10)) if form == "hms." else ""
-    clock = {"h": f"{hour:02}", "hm": f"{hour:02}:{minute:02}"}.get(form, f"{hour:02}:{minute:02}:{second:02}")
+    clock = {"h": f"{hour:02}", "hm": f"{hour:02}:{minute:02}"}.get(
+        form, f"{hour:02}:{minute:02}:{second:02}"
+    )
     minute, second = minute if form != "h" else 0, second if "s" in form else 0
     hours, minutes = draw(st.integers(0, 24)), draw(st.integers(0, 60))
-    sign, zone_form = draw(st.sampled_from("+-")), draw(st.sampled_from(["Z", "hh", "hhmm", "hh:mm"]))
+    sign, zone_form = (
+        draw(st.sampled_from("+-")),
+        draw(st.sampled_from(["Z", "hh", "hhmm", "hh:mm"])),
+    )
     zone = {"Z": "Z", "hh": f"{sign}{hours:02}", "hhmm": f"{sign}{hours:02}{minutes:02}"}.get(
         zone_form, f"{sign}{hours:02}:{minutes:02}"
     )
@@ -97,11 +106,16 @@ def time_texts(draw: st.DrawFn) -> tuple[str, int | None]:
 @given(UNITS, st.lists(time_texts(), min_size=1, max_size=8))
 @example("ms", [("9999-12-31T23:59:59-05:00", END_S * 10**9)])
 @example("us", [("0001-01-01T00:00:00+00:01", (FIRST_S - 60) * 10**9)])
-@example("ms", [("1969-12-31T23:59:59.9999Z", -100_000), ("1969-12-31T23:59:59.123456789Z", -876_543_211)])
+@example(
+    "ms",
+    [("1969-12-31T23:59:59.9999Z", -100_000), ("1969-12-31T23:59:59.123456789Z", -876_543_211)],
+)
 @example("ns", [("1677-09-21T00:12:43.145224193Z", -(2**63) + 1)])
 @example("ns", [("1677-09-21T00:12:43.145224192Z", None)])
-@example("ns", [("2262-04-11T23:47:16.854775807Z", 2**63 - 1), ("2262-04-11T23:47:16.854775808Z", None)])
-@settings(max_examples=240)
+@example(
+    "ns", [("2262-04-11T23:47:16.854775807Z", 2**63 - 1), ("2262-04-11T23:47:16.854775808Z", None)]
+)
+@settings(max_examples=150)
 def test_times_as_text(unit: str, drawn: list[tuple[str, int | None]]) -> None:
     """Of the years 1 to 9999 in UTC, in JSON and CSV, cut to the unit."""
     wanted = [REFUSED if moment is None else ticks(moment, unit) for _, moment in drawn]
@@ -111,8 +125,19 @@ def test_times_as_text(unit: str, drawn: list[tuple[str, int | None]]) -> None:
     check(arrow_of(pa.array(texts, pa.large_string())), Format.ARROW, kind, wanted)
 
 
-@given(UNITS, st.lists(st.one_of(st.integers(), st.integers(FIRST_S * 1000 - 2, END_S * 1000 + 2), st.integers(-3_000, 3_000)), min_size=1, max_size=8))
-@settings(max_examples=200)
+@given(
+    UNITS,
+    st.lists(
+        st.one_of(
+            st.integers(),
+            st.integers(FIRST_S * 1000 - 2, END_S * 1000 + 2),
+            st.integers(-3_000, 3_000),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+)
+@settings(max_examples=100)
 def test_milliseconds(unit: str, numbers: list[int]) -> None:
     """In every unit, also with a fraction of 0, and as text in CSV."""
     wanted = [ticks(number * 10**6, unit) for number in numbers]
@@ -128,9 +153,16 @@ def test_milliseconds(unit: str, numbers: list[int]) -> None:
 INT64: Final = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-5_000, 5_000))
 
 
-@given(UNITS, UNITS, st.lists(st.one_of(INT64, st.none()), min_size=1, max_size=8), st.sampled_from([None, "UTC", "Asia/Tokyo"]))
-@settings(max_examples=240)
-def test_arrow_times_of_every_unit(source: str, unit: str, values: list[int | None], tz: str | None) -> None:
+@given(
+    UNITS,
+    UNITS,
+    st.lists(st.one_of(INT64, st.none()), min_size=1, max_size=8),
+    st.sampled_from([None, "UTC", "Asia/Tokyo"]),
+)
+@settings(max_examples=150)
+def test_arrow_times_of_every_unit(
+    source: str, unit: str, values: list[int | None], tz: str | None
+) -> None:
     """The earlier of two times of the column; a producer refuses what is not one of its times."""
     array = pa.array(values, pa.int64()).cast(pa.timestamp(source, tz))
     nanoseconds = [None if value is None else value * (10**9 // PER_S[source]) for value in values]
@@ -152,8 +184,20 @@ def test_arrow_times_of_every_unit(source: str, unit: str, values: list[int | No
         assert batch.column("v").cast(pa.int64()).to_pylist() == wanted
 
 
-@given(UNITS, st.lists(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-23, minutes=-59)), ZoneInfo("Europe/Berlin")]) | st.none()), min_size=1, max_size=8))
-@settings(max_examples=200)
+@given(
+    UNITS,
+    st.lists(
+        st.datetimes(
+            timezones=st.sampled_from(
+                [UTC, timezone(timedelta(hours=-23, minutes=-59)), ZoneInfo("Europe/Berlin")]
+            )
+            | st.none()
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+)
+@settings(max_examples=100)
 def test_datetimes_of_python(unit: str, moments: list[datetime]) -> None:
     """A naive one is in UTC."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
@@ -174,8 +218,14 @@ def test_datetimes_of_python(unit: str, moments: list[datetime]) -> None:
         assert batch.column("v").cast(pa.int64()).to_pylist() == wanted
 
 
-@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 13), st.integers(0, 32)), min_size=1, max_size=8))
-@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10_000), st.integers(0, 13), st.integers(0, 32)),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=100)
 def test_dates_as_text(parts: list[tuple[int, int, int]]) -> None:
     wanted: list[Any] = []
     for year, month, day in parts:
@@ -188,8 +238,14 @@ def test_dates_as_text(parts: list[tuple[int, int, int]]) -> None:
     check("\n".join(["v", *texts, ""]).encode(), Format.CSV, "date", wanted)
 
 
-@given(st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-800_000, 3_000_000), min_size=1, max_size=8), UNITS, st.integers(0, 1))
-@settings(max_examples=200)
+@given(
+    st.lists(
+        st.integers(-(2**31), 2**31 - 1) | st.integers(-800_000, 3_000_000), min_size=1, max_size=8
+    ),
+    UNITS,
+    st.integers(0, 1),
+)
+@settings(max_examples=100)
 def test_arrow_dates_and_midnights(days: list[int], unit: str, beyond: int) -> None:
     """A time that is no midnight is no date."""
     in_years = [FIRST_S <= day * 86_400 < END_S for day in days]

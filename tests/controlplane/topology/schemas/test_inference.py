@@ -169,4 +169,7 @@ def test_a_deeply_nested_line_is_refused_after_one_with_closing_brackets() -> No
     deep = b'{"a": ' * 100 + b"1" + b"}" * 100
     with pytest.raises(Invalid) as refused:
         read_sample(b'{"a": 1}\n' + b"}" * 100 + b"\n" + deep, Format.NDJSON)
-    assert "nested too deeply" in refused.value.fields["sample"][0]
+    assert "record 2: " in refused.value.fields["sample"][0]
+    with pytest.raises(Invalid) as refused:
+        read_sample(b'{"a": 1}\n' + deep, Format.NDJSON)
+    assert "record 2: is nested too deeply" in refused.value.fields["sample"][0]
