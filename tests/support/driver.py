@@ -55,7 +55,7 @@ class Application(ABC):
         assert self.process is not None
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
     def telemetry(self) -> Telemetry:
         """Return all telemetry rows so far."""

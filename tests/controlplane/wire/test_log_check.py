@@ -103,9 +103,9 @@ def test_a_redis_is_taken_and_a_replica_or_a_wrong_password_refused(
     check_log(redis_server, "sf")
     with pytest.raises(BadLogUrl, match="does not respond as a Redis"):
         check_log(redis_server.replace("redis://", "redis://:wrong-one@"), "sf")
-    redis_client.execute_command("REPLICAOF", "127.0.0.1", "9")
+    redis_client.slaveof("127.0.0.1", 9)
     try:
         with pytest.raises(BadLogUrl, match="read only replica"):
             check_log(redis_server, "sf")
     finally:
-        redis_client.execute_command("REPLICAOF", "NO", "ONE")
+        redis_client.slaveof()
