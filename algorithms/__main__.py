@@ -48,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PlanningError as error:
         advice = "; raise nu, add servers or drop queries" if isinstance(error, Infeasible) else ""
         return _refuse(str(error) + advice)
+    except ModuleNotFoundError as missing:
+        # Numpy and numba are enough for most algorithms.
+        package = (missing.name or "").partition(".")[0]
+        return _refuse(f"this algorithm needs the package {package}: pip install {package}")
     except MemoryError:
         return _refuse("the problem does not fit into memory; give a smaller one")
     except KeyboardInterrupt:

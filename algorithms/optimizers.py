@@ -1,4 +1,4 @@
-"""The optimizers of scipy, imported when they are first used.
+"""The optimizers and sparse arrays of scipy, imported when they are first used.
 
 Their import takes a third of a second, which every process of Weir would spend at its start and
 most never need. A process that forks for each computation imports them first (`load`): otherwise
@@ -40,3 +40,10 @@ def best_assignment(gains: Floats | Ints) -> tuple[Ints, Ints]:
 
     rows, columns = linear_sum_assignment(gains, maximize=True)
     return rows, columns
+
+
+def csr_array(*given: Any, **settings: Any) -> Any:
+    """Return a `scipy.sparse.csr_array`."""
+    from scipy import sparse  # noqa: PLC0415 - see above
+
+    return sparse.csr_array(*given, **settings)

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Final, cast
 
@@ -29,11 +30,12 @@ def planner_packages() -> Mapping[str, str]:
     """Return the package of each planner by the planner's name."""
     packages = {
         name: f"{root.__name__}.{name}"
-        for _, name, is_package in pkgutil.iter_modules(root.__path__)
-        if is_package
+        for _, name, _ in pkgutil.iter_modules(root.__path__)
+        # Not by its import: packages without a planner need scipy.
+        if Path(root.__path__[0], name, "planner.py").exists()
     }
-    packages |= {point.name: point.value for point in entry_points(group=GROUP)}
-    return {name: path for name, path in packages.items() if find_spec(f"{path}.planner")}
+    points = {point.name: point.value for point in entry_points(group=GROUP)}
+    return packages | {name: path for name, path in points.items() if find_spec(f"{path}.planner")}
 
 
 def planner_modules(module: str) -> Mapping[str, ModuleType]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from algorithms.errors import InfeasibleTau, NotProven
 from algorithms.estimates import Estimate, ProblemSize
@@ -13,7 +12,7 @@ from algorithms.migration.feasible import smallest_tau
 from algorithms.migration.limits import TOLERANCE, is_within
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure
-from algorithms.optimizers import linear_constraint, solve_milp
+from algorithms.optimizers import csr_array, linear_constraint, solve_milp
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 _INFEASIBLE = 2

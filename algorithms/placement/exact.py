@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from algorithms.errors import NotProven, TooLarge
 from algorithms.estimates import Estimate, ProblemSize
-from algorithms.optimizers import linear_constraint, solve_milp
+from algorithms.optimizers import csr_array, linear_constraint, solve_milp
 from algorithms.placement.offline.rounds import spread
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
@@ -112,7 +111,7 @@ class _Program:
         kinds, servers = np.divmod(cells, self.problem.servers)
         return np.stack([kinds, servers, given[cells]], axis=1)
 
-    def _deliveries(self) -> csr_array:
+    def _deliveries(self) -> Any:
         """A type's queries on a server need each of its sources there."""
         problem, servers = self.problem, self.problem.servers
         owner = np.repeat(np.arange(len(problem.types)), np.diff(problem.types.indptr))
@@ -145,7 +144,7 @@ class _Program:
         signs = np.tile(np.repeat([-1.0, 1.0], len(types)), len(pairs))
         return [linear_constraint(self._rows(rows, columns, signs), upper=0)]
 
-    def _rows(self, rows: Ints, columns: Ints, values: Floats) -> csr_array:
+    def _rows(self, rows: Ints, columns: Ints, values: Floats) -> Any:
         count = int(rows.max(initial=-1)) + 1
         return csr_array((values, (rows, columns)), shape=(count, self.variables))
 

@@ -51,7 +51,7 @@ def add_common(parser: Any, *, is_local: bool = False) -> None:
     about = "the user of Weir who acts (default: WEIR_USER, else the login name)"
     parser.add_argument("--as", dest="acting_user", metavar="USER", help=about, **common)
     group = parser.add_argument_group("a Weir elsewhere")
-    about = "its address, as https://weir.example.org (WEIR_URL); \"\": the Weir of this machine"
+    about = 'its address, as https://weir.example.org (WEIR_URL); "": the Weir of this machine'
     group.add_argument("--url", metavar="URL", help=about, **common)
     about = "holds the token of its API, mode 600 (WEIR_TOKEN_FILE; or WEIR_TOKEN, the token)"
     group.add_argument("--token-file", metavar="FILE", help=about, **common)

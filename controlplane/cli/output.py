@@ -164,7 +164,7 @@ def _time(moment: datetime | str | float | None, form: str) -> str:
 
 
 _CELLS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "names": lambda names: (names or ["-"])[0] + (f" and {len(names) - 1} more" if names[1:] else ""),
+    "names": lambda names: "".join(names[:1]) + (f" and {len(names) - 1} more" * bool(names[1:])),
     "moment": lambda moment: _time(moment, "%m-%d %H:%M"),
     "day": lambda moment: _time(moment, "%Y-%m-%d"),
     "pairs": lambda values: " ".join(f"{name}={value}" for name, value in values.items()),

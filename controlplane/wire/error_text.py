@@ -16,8 +16,8 @@ _OWN: Final = re.compile(r"^controlplane\.wire\.errors\.\w+: ")
 def cause_line(lines: Sequence[str]) -> str:
     """Return the last line with an error, else the last line, else ""; without secrets.
 
-    The line that ends a Python traceback has an error whatever its class is called. A line that
-    begins a traceback has none: Spark writes the traceback of a Python worker into its own error.
+    The end of a Python traceback has an error whatever its class is called. Its begin has none:
+    Spark writes the traceback of a Python worker into its own error.
     """
     errors = list(_errors(lines))
     return without_password(_OWN.sub("", (errors or lines or [""])[-1].strip()))

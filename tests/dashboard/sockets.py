@@ -24,7 +24,7 @@ class Socket:
     async def connect(self) -> bool:
         """Begin the handshake and tell whether it was accepted."""
         await self.peer.send_input({"type": "websocket.connect"})
-        answer = await self.peer.receive_output(timeout=5)
+        answer = await self.peer.receive_output(timeout=60)
         return bool(answer["type"] == "websocket.accept")
 
     async def send(self, value: Any) -> None:
@@ -33,11 +33,11 @@ class Socket:
 
     async def receive(self) -> Any:
         """Return the next JSON value, within five seconds."""
-        message = await self.peer.receive_output(timeout=5)
+        message = await self.peer.receive_output(timeout=60)
         assert message["type"] == "websocket.send", message
         return json.loads(message["text"])
 
     async def disconnect(self) -> None:
         """Hang up and wait for the application to end."""
         await self.peer.send_input({"type": "websocket.disconnect", "code": 1000})
-        await self.peer.wait(timeout=5)
+        await self.peer.wait(timeout=60)

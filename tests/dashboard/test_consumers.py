@@ -152,7 +152,7 @@ async def test_a_malformed_message_closes_the_socket(
     page = socket(await person("viewer"))
     assert await page.connect()
     await page.peer.send_input({"type": "websocket.receive", **message})
-    closed = await page.peer.receive_output(timeout=5)
+    closed = await page.peer.receive_output(timeout=60)
     assert (closed["type"], closed["code"]) == ("websocket.close", code)
     await page.disconnect()
 
@@ -178,7 +178,7 @@ async def test_sockets_of_a_user_and_their_messages_are_limited(
     assert not await connects(socket(viewer))
     for _ in range(3):
         await page.send({})
-    closed = await page.peer.receive_output(timeout=5)
+    closed = await page.peer.receive_output(timeout=60)
     assert (closed["type"], closed["code"]) == ("websocket.close", 1008)
     await page.disconnect()
     assert await connects(socket(viewer))

@@ -74,9 +74,9 @@ async def test_a_lost_redis_ends_sockets_without_a_traceback(
         settings.CHANNEL_LAYERS = {"default": {**default, "CONFIG": config}}
         channel_layers.backends.clear()
         (socket,) = await sockets(1)
-    ending = await socket.peer.receive_output(timeout=10)
+    ending = await socket.peer.receive_output(timeout=60)
     assert ending == {"type": "websocket.close", "code": TRY_AGAIN_LATER}
-    await socket.peer.wait(timeout=5)
+    await socket.peer.wait(timeout=60)
     channel_layers.backends.clear()
     name = "controlplane.serving.socket_errors"
     lines = [record for record in caplog.records if record.name == name]

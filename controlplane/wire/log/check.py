@@ -1,7 +1,7 @@
 """The check of a log's URL when it is given: a driver would fail on a wrong one at every start."""
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import redis
 
@@ -9,16 +9,13 @@ from controlplane.wire.errors import BadLogUrl, BadMessage
 from controlplane.wire.log.address import KAFKA_SCHEME, KafkaAddress, check_url, kafka_address
 from controlplane.wire.redaction import without_password
 
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer
-
 # Of the whole check, in seconds.
 LIMIT_S: Final = 5.0
 _ANOTHER: Final = "name an empty topic; a producer of Weir appends the records of others"
 
 
 def check_log(url: str, cluster: str) -> None:
-    """Connect to the log of a cluster, for `LIMIT_S` at most.
+    """Connect to the log of a cluster, for about `LIMIT_S` at most.
 
     A topic that does not exist is created by the first append. Raises `BadLogUrl` with the reason
     and what to do: no connection, a login that is refused, messages that Weir did not append or
@@ -28,19 +25,14 @@ def check_log(url: str, cluster: str) -> None:
     try:
         if url.startswith(f"{KAFKA_SCHEME}://"):
             _check_kafka(kafka_address(url, cluster), cluster)
-        else:
-            _check_redis(url, cluster)
+            return
+        timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), LIMIT_S / 2)
+        with redis.Redis.from_url(url, **timeouts) as client:
+            # A replica, a full Redis and a user without the right refuse it.
+            client.set(f"weir:{cluster}:log-check", "", px=1)
     except redis.RedisError as error:
         what = f"does not respond as a Redis: {error}; check address and password"
         raise BadLogUrl(without_password(what)) from None
-
-
-def _check_redis(url: str, cluster: str) -> None:
-    with redis.Redis.from_url(
-        url, socket_timeout=LIMIT_S / 2, socket_connect_timeout=LIMIT_S / 2, protocol=2
-    ) as client:
-        # A replica, a full Redis and a user without the right refuse it.
-        client.set(f"weir:{cluster}:log-check", "", px=1)
 
 
 def _check_kafka(address: KafkaAddress, cluster: str) -> None:
@@ -49,12 +41,12 @@ def _check_kafka(address: KafkaAddress, cluster: str) -> None:
 
     from controlplane.wire.log.kafka_reader import settings_of  # noqa: PLC0415
 
-    deadline, errors = time.monotonic() + LIMIT_S, list[str]()
+    errors = list[str]()
+    noted = {"error_cb": lambda error: errors.append(error.str())}
     try:
-        consumer = Consumer(settings_of(address, f"weir-{cluster}-check")
-                            | {"error_cb": lambda error: errors.append(error.str())})  # fmt: skip
+        consumer = Consumer(settings_of(address, f"weir-{cluster}-check") | noted)
         try:
-            _check_messages(consumer, address.topic, deadline)
+            _check_messages(consumer, address.topic, time.monotonic() + LIMIT_S)
         finally:
             consumer.close()
     except KafkaException as error:
@@ -63,33 +55,31 @@ def _check_kafka(address: KafkaAddress, cluster: str) -> None:
         raise BadLogUrl(without_password(what)) from None
 
 
-def _check_messages(consumer: "Consumer", topic: str, deadline: float) -> None:
+def _check_messages(consumer: Any, topic: str, deadline: float) -> None:
     """Raise `BadLogUrl` if the oldest or newest message is not Weir's, or where Weir reads none."""
     from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415
 
     from controlplane.wire.log.kafka_message import decode  # noqa: PLC0415
     from controlplane.wire.log.kafka_reader import NO_TOPIC, PARTITION  # noqa: PLC0415
 
-    found = consumer.list_topics(topic, timeout=_left(deadline)).topics[topic]
+    def left() -> float:
+        return max(0.1, deadline - time.monotonic())
+
+    found = consumer.list_topics(topic, timeout=left()).topics[topic]
     if found.error is not None and found.error.code() not in NO_TOPIC:
         raise KafkaException(found.error)
     for number in sorted(found.partitions):
-        first, end = consumer.get_watermark_offsets(
-            TopicPartition(topic, number), timeout=_left(deadline)
-        )
+        place = TopicPartition(topic, number)
+        first, end = consumer.get_watermark_offsets(place, timeout=left())
         if end > first and number != PARTITION:
-            what = f"the topic {topic} has messages in partition {number} of {len(found.partitions)}"
-            raise BadLogUrl(f"{what}, and a log has one partition: {_ANOTHER}")
+            what = f"the topic {topic} has messages in partition {number}, and Weir reads the first"
+            raise BadLogUrl(f"{what} of {len(found.partitions)} alone: {_ANOTHER}")
         for offset in {first, end - 1} if end > first else ():
             consumer.assign([TopicPartition(topic, number, offset)])
-            message = consumer.poll(_left(deadline))
-            if message is None or message.error() is not None:
-                continue
+            message = consumer.poll(left())
             try:
-                decode(message)
+                if message is not None and message.error() is None:
+                    decode(message)
             except BadMessage as error:
-                raise BadLogUrl(f"the topic {topic} is no log of Weir, {error}: {_ANOTHER}") from None
-
-
-def _left(deadline: float) -> float:
-    return max(0.1, deadline - time.monotonic())
+                what = f"the topic {topic} is no log of Weir, {error}: {_ANOTHER}"
+                raise BadLogUrl(what) from None

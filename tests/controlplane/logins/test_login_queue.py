@@ -46,7 +46,7 @@ async def ask(
 
 
 async def status(peer: Any) -> int:
-    return int((await peer.receive_output(timeout=5))["status"])
+    return int((await peer.receive_output(timeout=60))["status"])
 
 
 async def test_logins_wait_in_turn_and_pages_do_not() -> None:

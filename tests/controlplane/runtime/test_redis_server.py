@@ -46,7 +46,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         url, process = started(folder)
     yield url
     process.terminate()
-    process.wait(timeout=10)
+    process.wait(timeout=60)
 
 
 def started(folder: Path) -> "tuple[str, subprocess.Popen[bytes]]":

@@ -22,7 +22,7 @@ from controlplane.topology.placement import place_pending
 from controlplane.topology.publishing import publish_unpublished, republish
 from controlplane.topology.rows import current_table
 from controlplane.wire import dead_letters, keys
-from controlplane.wire.dead_letters import DeadLetter, Reason
+from controlplane.wire.dead_letters import Reason
 from controlplane.wire.log import open_log
 from controlplane.wire.routing.cluster_actions import AssignStream, RemoveStream, SetSchema
 from controlplane.wire.routing.publication import latest_version, read_table
@@ -132,7 +132,7 @@ def test_live_readers_are_named_and_ended_ones_keep_their_results(
     operator: Actor, sf: Cluster, stream: Stream
 ) -> None:
     placed(operator, sf, {f"q{number:02}": ["s1"] for number in range(12)})
-    with pytest.raises(Conflict, match="s1 is read by q00, .*, q09 and 2 more: end") as refused:
+    with pytest.raises(Conflict, match=r"s1 is read by q00, .*, q09 and 2 more: end") as refused:
         streams.delete(operator, stream, "s1")
     assert refused.value.code == "has_readers"
     assert refused.value.data["query_count"] == 12
@@ -217,5 +217,5 @@ def test_pages_of_an_ended_query_stay(
     assert client.get("/clusters/sf/queries/?filter=state:ended").status_code == 200
     token = tokens.create(user_of(operator), "test")
     api = Client(headers={"authorization": f"Bearer {token}"})
-    found = api.get(f"/api/v1/clusters/sf/queries/q").json()
+    found = api.get("/api/v1/clusters/sf/queries/q").json()
     assert (found["state"], found["streams"]) == ("ended", [])

@@ -65,7 +65,7 @@ def test_an_append_is_bounded_by_records(redis_client: "redis.Redis", redis_serv
         redis_server, "c", linger_ms=60_000, max_records=4, schemas=ALL_REPORTS
     ) as producer:
         sent = [producer.send(1, reports(car, car)) for car in range(4)]
-        wait(sent, timeout=10)
+        wait(sent, timeout=60)
     assert cars_in(redis_client, 1) == [[0, 0, 1, 1], [2, 2, 3, 3]]
 
 

@@ -79,7 +79,7 @@ def web(transactional_db: None, redis_url: str) -> Iterator[str]:
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
     server.force_exit = True
-    thread.join(timeout=10)
+    thread.join(timeout=60)
 
 
 @pytest.fixture

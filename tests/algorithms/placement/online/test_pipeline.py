@@ -166,6 +166,6 @@ def test_an_arrival_at_ten_thousand_queries_takes_milliseconds() -> None:
     rows = [draw.integers(0, 1500, 5).tolist() for _ in range(10_000)]
     problem = PlacementProblem.from_lists(np.ones(1500), rows, 100, 0.05)
     assignment = draw.integers(0, 100, 10_000).tolist()
-    started = time.perf_counter()
+    started = time.process_time()
     LeastCost().place(LeastCost().state_from(problem, assignment), rows[0])
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5

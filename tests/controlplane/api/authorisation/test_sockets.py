@@ -125,7 +125,7 @@ async def test_no_message_reaches_a_socket_whose_role_has_ended(
         await sync_to_async(_end_roles)(user)
         senders = messages(route, socket, cluster.pk, user)
         await senders.pop("access_changed")()
-        closing = await socket.peer.receive_output(timeout=5)
+        closing = await socket.peer.receive_output(timeout=60)
         assert (closing["type"], closing["code"]) == ("websocket.close", ACCESS_ENDED)
         for send in senders.values():
             await send()
@@ -145,6 +145,6 @@ async def test_a_foreign_cluster_is_an_unknown_one(cluster: Cluster) -> None:
     for slug in ("sf", "xyz"):
         socket = socket_of(client, f"/ws/clusters/{slug}/")
         await socket.peer.send_input({"type": "websocket.connect"})
-        answers.append(await socket.peer.receive_output(timeout=5))
+        answers.append(await socket.peer.receive_output(timeout=60))
     assert answers[0] == answers[1]
     assert answers[0]["type"] == "websocket.close"

@@ -323,7 +323,10 @@ def test_a_topic_of_others_is_refused_as_a_log_with_the_reason(owner: Client, sf
         producer.produce(topic, value=b'{"order": 1}', partition=0)
         assert producer.flush(20) == 0
         url = f"kafka://me:secret@{address}/{topic}"
-        for path, body in ((LOG, {"url": url}), ("/api/v1/clusters", {"slug": "new", "name": "New", "log_url": url})):
+        for path, body in (
+            (LOG, {"url": url}),
+            ("/api/v1/clusters", {"slug": "new", "name": "New", "log_url": url}),
+        ):
             answer = post(owner, body, path)
             assert answer.status_code == 422
             (why,) = answer.json()["fields"]["log_url"]
