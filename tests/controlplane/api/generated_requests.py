@@ -116,7 +116,7 @@ def schema_at(schema: Mapping[str, Any], path: tuple[Any, ...]) -> Mapping[str, 
 
 def _fitting(schema: Mapping[str, Any], chance: random.Random) -> Sequence[Any]:
     """Return the extreme values of a schema's type, often; () for those of any type."""
-    if chance.random() < 0.4:  # noqa: PLR2004 - the others
+    if chance.random() < 0.4:
         return ()
     options = [schema, *schema.get("anyOf", ())]
     named = [extremes.BY_TYPE.get(row.get("format", row.get("type", "")), ()) for row in options]
@@ -157,7 +157,7 @@ def replaced(body: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 def requests(cluster: Cluster, count: int, seed: int = 0) -> list[Request]:
     """Return so many generated requests, the same for every run; every operation has its share."""
-    chance = random.Random(seed)  # noqa: S311 - not for a secret
+    chance = random.Random(seed)
     known = operations()
     makers = [_maker(operation, cluster, chance) for operation in known]
     return [next(makers[number % len(makers)]) for number in range(count)]
@@ -166,15 +166,18 @@ def requests(cluster: Cluster, count: int, seed: int = 0) -> list[Request]:
 def _maker(operation: _Operation, cluster: Cluster, chance: random.Random) -> Iterator[Request]:
     """Yield requests of an operation without end."""
     values = dict(_parts(operation, cluster))
-    slots = [("path", name) for name in operation.names("path")]
-    slots += [("query", name) for name in operation.names("query")]
-    slots += [("header", "Idempotency-Key")] if operation.method == "post" else []
-    slots += [("body", None)] * (3 + 2 * len(operation.bodies)) if operation.bodies else []
-    slots += [("raw", None), ("raw", None)] if operation.method != "get" else []
-    slots = slots or [("query", "unknown")]
+    inner = [("query", name) for name in operation.names("query")]
+    if operation.bodies:
+        inner += [("body", "")] * 6
+    if operation.method != "get":
+        inner += [("raw", "")]
+    outer = [("path", name) for name in operation.names("path")] or [("query", "unknown")]
     while True:
-        # One value is replaced, or up to four.
+        # Seldom the path, as its row is what the rest is about; else one value, or up to four.
+        slots = inner if inner and chance.random() < 0.85 else outer
         chosen = chance.sample(slots, min(len(slots), chance.choice((1, 1, 1, 2, 4))))
+        if "stream" in values and chance.random() < 0.5:
+            values["stream"] = chance.choice(("s0", "orders-north"))
         yield _made(operation, values, chosen, chance)
 
 
@@ -188,24 +191,24 @@ def _parts(operation: _Operation, cluster: Cluster) -> Iterator[tuple[str, str]]
 def _made(
     operation: _Operation,
     values: Mapping[str, str],
-    slots: list[tuple[str, str | None]],
+    slots: Sequence[tuple[str, str]],
     chance: random.Random,
 ) -> Request:
     path, query, about = operation.path, dict[str, str](), list[str]()
     parts = {name: quote(value, safe="") for name, value in values.items()}
-    required = [row["name"] for row in operation.parameters if row["in"] == "query"]
+    others = operation.names("query")
     body = chance.choice(operation.bodies) if operation.bodies else None
     raw, content_type = None, JSON
-    for name in required:
-        if chance.random() < 0.2:  # noqa: PLR2004 - seldom
+    for name in others:
+        if chance.random() < 0.2:
             query[name] = chance.choice(extremes.TEXTS)
     for kind, name in slots:
         if kind == "path":
             text = quote(chance.choice(extremes.TEXTS)[:2_000], safe="")
-            parts[str(name)] = chance.choice((text, text, text, chance.choice(extremes.BAD_BYTES)))
+            parts[name] = chance.choice((text, text, text, chance.choice(extremes.BAD_BYTES)))
         elif kind == "query":
-            fitting = [str(value) for value in _fitting(operation.schemas.get(str(name), {}), chance)]
-            query[str(name)] = chance.choice(fitting or extremes.TEXTS)[:4_000]
+            fitting = [str(value) for value in _fitting(operation.schemas.get(name, {}), chance)]
+            query[name] = chance.choice(fitting or extremes.TEXTS)[:4_000]
         elif kind == "body":
             place = chance.choice(list(places(body)))
             fitting = _fitting(schema_at(operation.body_schema, place), chance)

@@ -4,14 +4,15 @@
 """
 
 import os
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 from django.db import transaction
 from django.test import Client
 
+from controlplane.api.common.examples import ORDERS_SCHEMA
 from controlplane.models import Cluster
+from controlplane.topology.streams import StreamSpec, register
 from tests.controlplane.api.callers import scripted
 from tests.controlplane.api.generated_requests import Request, requests
 from tests.support.api_world import rich_cluster
@@ -25,13 +26,20 @@ SEED: Final = int(os.environ.get("WEIR_GENERATED_SEED", "0"))
 def world(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster with a row of every kind; a feed of events ends at once."""
     monkeypatch.setattr("controlplane.api.queries.feed.LONGEST_S", 0.0)
-    return rich_cluster(actor("operator"))
+    by = actor("operator")
+    cluster = rich_cluster(by)
+    # The streams that the examples of bodies are about.
+    names = ("orders-north", "orders-south")
+    register(by, cluster, [StreamSpec(name, schema=dict(ORDERS_SCHEMA)) for name in names])
+    return cluster
 
 
 @pytest.fixture
 def clients(world: Cluster) -> dict[str, Client]:
     """A script of each role."""
-    people = {role: scripted(actor(role, f"the-{role}")) for role in ("admin", "operator", "viewer")}
+    people = {
+        role: scripted(actor(role, f"the-{role}")) for role in ("admin", "operator", "viewer")
+    }
     for client in people.values():
         client.raise_request_exception = False
     return people
@@ -54,5 +62,7 @@ def test_no_generated_request_is_answered_with_an_error_of_the_server(
     for request in requests(world, COUNT, SEED):
         answer = sent(clients[request.role], request)
         if answer.status_code >= 500:
-            faults.append(f"{answer.status_code} {request} {getattr(answer, 'exc_info', '')}"[:1500])
+            faults.append(
+                f"{answer.status_code} {request} {getattr(answer, 'exc_info', '')}"[:1500]
+            )
     assert not faults, f"{len(faults)} of {COUNT}:\n" + "\n".join(faults)

@@ -1,0 +1,107 @@
+"""Pages and their actions with extreme parameters and fields have no answer of 500 or above.
+
+`WEIR_GENERATED_REQUESTS` sets the number of requests of the API; as many go to the pages.
+"""
+
+import inspect
+import os
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import Resolver404, resolve
+
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster
+from tests.controlplane.api.authorisation.addresses import Address, pages
+from tests.dashboard.conftest import browser_of
+from tests.support import cluster as made
+from tests.support import extremes
+from tests.support.api_world import address_of
+from tests.support.pages import page_world
+
+COUNT: Final = int(os.environ.get("WEIR_GENERATED_REQUESTS", "500"))
+SEED: Final = int(os.environ.get("WEIR_GENERATED_SEED", "0"))
+# Names in quotation marks by which a view may read what was sent, and those of lists and ranges.
+NAMED: Final = re.compile(r'"([a-z_]{1,20})"')
+COMMON: Final = ("page", "per_page", "filter", "q", "order", "from", "to", "range", "limit",
+                 "cursor", "before", "name", "next")  # fmt: skip
+# They end the session of the browser, or answer without end.
+APART: Final = {"logout", "login", "sessions-end", "session-end", "password-change"}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request of a browser, and the fields of its form."""
+
+    name: str
+    method: str
+    path: str
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+def names_of(path: str) -> Sequence[str]:
+    """Return the names that the module of a page's view may read."""
+    try:
+        module = inspect.getmodule(inspect.unwrap(resolve(path).func))
+    except Resolver404:
+        return COMMON
+    source = inspect.getsource(module) if module else ""
+    return sorted({*NAMED.findall(source), *COMMON})
+
+
+def generated(cluster: Cluster, count: int) -> Iterator[Sent]:
+    """Yield requests of every address in turn, the same in every run."""
+    chance = random.Random(SEED)
+    addresses = [row for row in pages() if row.name not in APART]
+    paths = {row: address_of(row.path, cluster) for row in addresses}
+    names = {row: names_of(path) for row, path in paths.items()}
+    for number in range(count):
+        address = addresses[number % len(addresses)]
+        yield one(address, paths[address], names[address], chance)
+
+
+def one(address: Address, path: str, names: Sequence[str], chance: random.Random) -> Sent:
+    """Return a request with up to six extreme values; seldom also in its path."""
+    values = (*extremes.TEXTS, *extremes.TIMES, *extremes.TIMES)
+    chosen = chance.sample(names, min(len(names), chance.choice((1, 2, 6))))
+    fields = {name: chance.choice(values)[:5_000] for name in chosen}
+    if chance.random() < 0.1:
+        parts = path.split("/")
+        place = chance.randrange(len(parts))
+        parts[place] = quote(chance.choice(extremes.TEXTS)[:300], safe="")
+        path = "/".join(parts)
+    if address.method == "get":
+        return Sent(address.name, "get", f"{path}?{urlencode(fields)}")
+    return Sent(address.name, "post", path, fields)
+
+
+@pytest.mark.both_databases(daily="sqlite")
+def test_no_page_breaks(operator: Actor) -> None:
+    page_world(operator)
+    cluster = Cluster.objects.get()
+    browsers = [browser_of(made.actor(role, f"the-{role}")) for role in ("admin", "operator")]
+    faults = [fault for number, request in enumerate(generated(cluster, COUNT))
+              if (fault := answered(browsers[number % 2], request))]  # fmt: skip
+    assert not faults, "\n".join(faults)
+
+
+def answered(browser: Client, request: Sent) -> str:
+    """Return the fault of an answer, "" if there is none; its effects are reverted."""
+    browser.raise_request_exception = False
+    with transaction.atomic():
+        if request.method == "get":
+            answer = browser.get(request.path)
+        else:
+            answer = browser.post(request.path, request.fields)
+        transaction.set_rollback(True)
+    if answer.status_code < 500:
+        return ""
+    info = getattr(answer, "exc_info", None)
+    return f"{answer.status_code} {request}: {info[1]!r}"[:1_000] if info else str(request)
