@@ -2,15 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.layout import ARROW, AggregateSchema, Layout, Moments
+from controlplane.wire.aggregates.layout import (
+    ARROW,
+    AggregateSchema,
+    Layout,
+    Moments,
+    exact_spread,
+)
 from controlplane.wire.aggregates.sketches import float_codes
-from controlplane.wire.language.aggregates import Merge
+from controlplane.wire.language.aggregates import MOMENTS, Merge
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 
@@ -147,7 +154,20 @@ def _parts_of(name: str) -> list[tuple[str, str]]:
         return [(f"j{index}", item) for index, some in sides for item in some.split(",")]
     columns = AggregateSchema.named(rest)
     keys = [(f"{kind} key", str(key)) for key in columns.keys]
-    return keys + [(f"{kind} {merge}", str(of)) for merge, of in columns.slots]
+    runs = [[columns.slots[index] for index in run] for run in _runs(columns)]
+    parts = [(run[0][0], run[-1][1]) for run in runs]
+    return keys + [(f"{kind} {merge}", str(of)) for merge, of in parts]
+
+
+def _runs(columns: AggregateSchema) -> list[list[int]]:
+    """Return the slots by index, the moments of an argument together."""
+    runs: list[list[int]] = []
+    for index, (merge, _) in enumerate(columns.slots):
+        if merge in MOMENTS:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs
 
 
 def _is_wider(item: tuple[str, str], other: tuple[str, str]) -> bool:
@@ -163,16 +183,42 @@ def convert_rows(rows: Any, written: str, wanted: str) -> Any:
     A column of a stream may have become wider since rows were written: whole numbers become
     decimals, and both become floats.
     """
-    schema, form = rows.schema, schema_named(wanted).arrow
-    codes = set(_coded(wanted)) - set(_coded(written))
-    for index, name in enumerate(schema.names):
-        column, kind = rows[name], form.field(name).type
-        if name in codes:
-            values = _widened(column, pa.float64()).combine_chunks()
-            result: Any = float_codes(values.fill_null(0.0).to_numpy())
-            column = pa.array(result, mask=np.asarray(values.is_null()))
-        rows = rows.set_column(index, name, _widened(column, kind))
-    return rows
+    form, slots = schema_named(wanted).arrow, _converted_slots(rows, written, wanted)
+    columns = {name: rows[name] for name in rows.column_names if name not in slots} | slots
+    names = [name for name in form.names if name in columns]
+    return pa.table({name: _widened(columns[name], form.field(name).type) for name in names})
+
+
+def _converted_slots(rows: Any, written: str, wanted: str) -> dict[str, Any]:
+    """Return the slot columns of the state schema `wanted`, not all in their types yet."""
+    if wanted[0] != "s":
+        return {}
+    before, now = (AggregateSchema.named(name.partition("|")[2]) for name in (written, wanted))
+    result: dict[str, Any] = {}
+    for some, others in zip(_runs(before), _runs(now), strict=True):
+        columns = [rows[f"s{index}"] for index in some]
+        kind, wide = before.slots[some[-1]][1], now.slots[others[-1]]
+        if len(some) > 1 and kind is not wide[1]:
+            columns = _wider_moments(columns, kind, wide[1])
+        elif wide == (Merge.MAX, Kind.FLOAT) and kind is not Kind.FLOAT:
+            values = _widened(columns[0], pa.float64()).combine_chunks()
+            codes: Any = float_codes(values.fill_null(0.0).to_numpy())
+            columns = [pa.array(codes, mask=np.asarray(values.is_null()))]
+        result |= {f"s{index}": column for index, column in zip(others, columns, strict=True)}
+    return result
+
+
+def _wider_moments(columns: Sequence[Any], kind: Kind, wanted: Kind) -> list[Any]:
+    """Return exact moments as those of decimals or floats."""
+    if wanted is Kind.DECIMAL:
+        return [*columns, pa.nulls(len(columns[0]), pa.int64()).fill_null(0)]
+    moments = []
+    for count, *sums in zip(*(column.to_pylist() for column in columns), strict=True):
+        mean = Fraction(sums[0]) / count if count else Fraction(0)
+        spread = exact_spread(kind, count, *sums) if count else Fraction(0)
+        pairs = [(float(exact), float(exact - Fraction(float(exact)))) for exact in (mean, spread)]
+        moments.append((count, *pairs[0], *pairs[1]))
+    return [pa.array(column) for column in np.array(moments).reshape(-1, 5).T]
 
 
 def _widened(column: Any, kind: Any) -> Any:
@@ -182,14 +228,6 @@ def _widened(column: Any, kind: Any) -> Any:
     if pa.types.is_decimal(column.type) and pa.types.is_floating(kind):
         column = column.cast(pa.string())
     return column.cast(kind, safe=not pa.types.is_floating(kind))
-
-
-def _coded(name: str) -> list[str]:
-    """Return the columns that hold the codes of floats."""
-    kind, _, rest = name.partition("|")
-    columns = AggregateSchema.named(rest if kind == "s" else "|")
-    pairs = zip(columns.slot_names, columns.slots, strict=True)
-    return [column for column, slot in pairs if slot == (Merge.MAX, Kind.FLOAT)]
 
 
 def to_bytes(rows: Any) -> bytes:

@@ -47,6 +47,13 @@ class Merge(StrEnum):
     SQUARES_HIGH = "squares_high"
 
 
+# What follows `WEIGHT` in the moments of an argument.
+MOMENTS: Final = {
+    Merge.MEAN, Merge.REST, Merge.SPREAD, Merge.ERROR,
+    Merge.LINEAR, Merge.SQUARES, Merge.SQUARES_HIGH,
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One number per key and pane.
