@@ -17,7 +17,7 @@ def json_reader(**options: Any) -> Callable[[str], Any]:
     Numbers with a fraction or an exponent are `NumberText`; so is every number of a text that has
     an integer of more digits than Python converts. `options`: of `json.JSONDecoder`.
     """
-    given = {"parse_float": NumberText, "parse_constant": _no_constant} | options
+    given: dict[str, Any] = {"parse_float": NumberText, "parse_constant": _no_constant} | options
     read = json.JSONDecoder(**given).decode
     read_long = json.JSONDecoder(parse_int=NumberText, **given).decode
 

@@ -162,9 +162,8 @@ def _listed(lengths: Any, child: Converted, target: Any) -> Converted:
     for index, why in child.faults.items():
         row = int(np.searchsorted(ends, index, side="right"))
         faults.setdefault(row, _inside(f"[{index - starts[row]}]", why))
-    array = pa.ListArray.from_arrays(
-        pa.array(starts), child.array, type=target, mask=lengths.is_null()
-    )
+    offsets: Any = pa.array(starts)
+    array = pa.ListArray.from_arrays(offsets, child.array, type=target, mask=lengths.is_null())
     return Converted(with_nulls(array, faults), faults)
 
 
