@@ -32,6 +32,8 @@ from controlplane.isolation.limits import Limits
 # Calls of one child: a leak of a library ends with it.
 MAX_CALLS: Final = 1_000
 _DONE, _MEMORY, _ERROR = b"d", b"m", b"e"
+# The limit by the clock is so many times that of processor time.
+_WAITING: Final = 5
 # Of an answer: its kind, whether the child takes no further call, and its bytes.
 _ANSWER: Final = struct.Struct("<c?Q")
 _SIZE: Final = struct.Struct("<Q")
@@ -145,7 +147,7 @@ class _Child:
         """Return the reason why the child ended without an answer."""
         with suppress(OSError, EOFError):
             match -read_signed(self._exit):
-                case signal.SIGALRM:
+                case signal.SIGPROF | signal.SIGALRM:
                     return OutOfTime(self._limits.seconds, self._limits.seconds)
                 case signal.SIGKILL:
                     return OutOfMemory(self._limits.memory_bytes, self._limits.memory_bytes)
@@ -186,8 +188,10 @@ class _Service:
         os._exit(0)
 
     def _outcome(self, job: bytes) -> tuple[bytes, Sequence[Any]]:
-        # By default the signal ends the process, whatever it does.
-        signal.setitimer(signal.ITIMER_REAL, self._limits.seconds)
+        # By default the signals end the process, whatever it does. The limit is processor time, so
+        # that a busy machine refuses nothing; a process that waits for ever takes none.
+        signal.setitimer(signal.ITIMER_PROF, self._limits.seconds)
+        signal.setitimer(signal.ITIMER_REAL, _WAITING * self._limits.seconds)
         try:
             large = os.pread(_FILE, _SIZE.unpack_from(job)[0], 0)
             compute, arguments = pickle.loads(job[_SIZE.size :], buffers=[large])  # noqa: S301
@@ -199,6 +203,7 @@ class _Service:
             text = "".join(traceback.format_exception(error))
             return _ERROR, [text.encode("utf-8", "replace")]
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
