@@ -47,5 +47,5 @@ def lab_limits() -> Limits:
 
 
 def decoding_limits() -> Limits:
-    """Return the limits of decoding a body with records, for which a request waits."""
+    """Return the limits of decoding a body, for which a request waits: processor time."""
     return Limits(DECODING_MB * MB, DECODING_S)

@@ -2,13 +2,15 @@
 
 The fork server of multiprocessing imports the libraries once and starts no thread; its forks are
 confined, and compute one call after the other. A call that ends its child ends nothing else, and
-the next call has a new child. A child answers with bytes, which are never unpickled here.
+the next call has a new child. A child answers with bytes, which are never unpickled here. Large
+bytes are passed in a file in memory: each socket buffer of them would cost a change of processes.
 """
 
 import gc
 import os
 import pickle
 import signal
+import struct
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,10 +31,18 @@ from controlplane.isolation.limits import Limits
 
 # Calls of one child: a leak of a library ends with it.
 MAX_CALLS: Final = 1_000
-_DONE, _MEMORY, _ERROR = b"done", b"memory", b"error"
-# After the kind of an answer, of a child that takes no further call.
-_LAST: Final = b"!"
-_MAX_KIND: Final = 16
+_DONE, _MEMORY, _ERROR = b"d", b"m", b"e"
+# The limit by the clock is so many times that of processor time.
+_WAITING: Final = 5
+# Of an answer: its kind, whether the child takes no further call, and its bytes.
+_ANSWER: Final = struct.Struct("<c?Q")
+_SIZE: Final = struct.Struct("<Q")
+# The file in memory of a child keeps so many bytes between calls.
+_KEPT: Final = 4 * 2**20
+# The file of a child, which closes all but the standard descriptors and the pipe of its calls.
+_FILE: Final = 0
+
+Parts = bytes | Sequence[Any]
 
 
 class ChildPool:
@@ -50,22 +60,25 @@ class ChildPool:
         self._idle: list[_Child] = []
         set_forkserver_preload([__name__, *preload])
 
-    def call(self, compute: Callable[..., bytes], *arguments: Any) -> bytes:
-        """Return `compute(*arguments)`, which a child calculates.
+    def call(self, compute: Callable[..., Parts], *arguments: Any) -> bytes:
+        """Return `compute(*arguments)`, which a child calculates; parts of bytes are joined.
+
+        One argument may be a `PickleBuffer` of bytes, which `compute` gets as bytes.
 
         Raises `NoChild` if all are busy for too long, `OutOfMemory`, `OutOfTime`, `ChildDied`, and
         `ChildFailed` for whatever `compute` raises.
         """
-        job = pickle.dumps((compute, arguments), pickle.HIGHEST_PROTOCOL)
+        large: list[pickle.PickleBuffer] = []
+        job = pickle.dumps((compute, arguments), 5, buffer_callback=large.append)
         if not self._free.acquire(timeout=self._wait_s):
             raise NoChild
         try:
-            return self._call(job)
+            return self._call(job, large)
         finally:
             self._free.release()
 
-    def _call(self, job: bytes) -> bytes:
-        child = self._accepting(job)
+    def _call(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> bytes:
+        child = self._accepting(job, large)
         try:
             return child.answer()
         finally:
@@ -74,17 +87,17 @@ class ChildPool:
             else:
                 self._idle.append(child)
 
-    def _accepting(self, job: bytes) -> "_Child":
+    def _accepting(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> "_Child":
         """Return a child that has received a job; idle ones may have been killed."""
         while self._idle:
             child = self._idle.pop()
             with suppress(OSError):
-                child.send(job)
+                child.send(job, large)
                 return child
             child.close()
         try:
             child = _Child(self._limits)
-            child.send(job)
+            child.send(job, large)
         except (OSError, EOFError) as error:
             raise NoChild from error
         return child
@@ -98,30 +111,34 @@ class _Child:
         # Until an answer says otherwise.
         self.is_last = True
         self._connection, theirs = Pipe()
+        self._memory = os.memfd_create("weir-child")
         with theirs:
-            self._exit, start = connect_to_new_process([theirs.fileno()])
+            self._exit, start = connect_to_new_process([theirs.fileno(), self._memory])
         # No `Process` of multiprocessing: each would import the main module of this process.
         with os.fdopen(start, "wb") as file:
             file.write(pickle.dumps({}) + pickle.dumps(_Service(limits)))
         read_signed(self._exit)
 
-    def send(self, job: bytes) -> None:
+    def send(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> None:
         """Send a job. Raises `OSError` if the child has ended."""
         self.is_last = True
-        self._connection.send_bytes(job)
+        size = _put(self._memory, [buffer.raw() for buffer in large])
+        self._connection.send_bytes(_SIZE.pack(size) + job)
 
     def answer(self) -> bytes:
         """Return the result of the job, or raise its error."""
         try:
-            kind = self._connection.recv_bytes(_MAX_KIND)
-            content = self._connection.recv_bytes(self._limits.memory_bytes)
+            kind, is_last, size = _ANSWER.unpack(self._connection.recv_bytes(_ANSWER.size))
         except (EOFError, OSError):
             raise self._death() from None
-        self.is_last = kind.endswith(_LAST)
-        match kind.removesuffix(_LAST):
-            case b"done":
+        self.is_last = bool(is_last)
+        content = os.pread(self._memory, min(size, self._limits.memory_bytes), 0)
+        if size > _KEPT:
+            os.ftruncate(self._memory, 0)
+        match kind:
+            case b"d":
                 return content
-            case b"memory":
+            case b"m":
                 raise OutOfMemory(int(content), self._limits.memory_bytes)
             case _:
                 raise ChildFailed(content.decode("utf-8", "replace"))
@@ -130,7 +147,7 @@ class _Child:
         """Return the reason why the child ended without an answer."""
         with suppress(OSError, EOFError):
             match -read_signed(self._exit):
-                case signal.SIGALRM:
+                case signal.SIGPROF | signal.SIGALRM:
                     return OutOfTime(self._limits.seconds, self._limits.seconds)
                 case signal.SIGKILL:
                     return OutOfMemory(self._limits.memory_bytes, self._limits.memory_bytes)
@@ -142,6 +159,7 @@ class _Child:
         """Close the pipes, by which the child ends."""
         self._connection.close()
         os.close(self._exit)
+        os.close(self._memory)
 
 
 class _Service:
@@ -153,29 +171,46 @@ class _Service:
     def _bootstrap(self, _parent_sentinel: int) -> NoReturn:
         # Objects of the imports stay shared with the fork server.
         gc.freeze()
-        connection = Connection(get_inherited_fds()[0])
+        pipe, memory = get_inherited_fds()
+        os.dup2(memory, _FILE)
+        connection = Connection(pipe)
         # Requests wait for the result: the child has the priority of its parent.
         confine(self._limits.memory_bytes, connection.fileno(), os.getppid(), niceness=0)
         most = private_bytes() + self._limits.memory_bytes // 4
         with suppress(EOFError, OSError):
             for left in reversed(range(MAX_CALLS)):
-                kind, content = self._outcome(connection.recv_bytes())
+                kind, parts = self._outcome(connection.recv_bytes())
+                size = _put(_FILE, parts)
                 is_last = not left or kind == _MEMORY or private_bytes() > most
-                connection.send_bytes(kind + (_LAST if is_last else b""))
-                connection.send_bytes(content)
+                connection.send_bytes(_ANSWER.pack(kind, is_last, size))
                 if is_last:
                     break
         os._exit(0)
 
-    def _outcome(self, job: bytes) -> tuple[bytes, bytes]:
-        # By default the signal ends the process, whatever it does.
-        signal.setitimer(signal.ITIMER_REAL, self._limits.seconds)
+    def _outcome(self, job: bytes) -> tuple[bytes, Sequence[Any]]:
+        # By default the signals end the process, whatever it does. The limit is processor time, so
+        # that a busy machine refuses nothing; a process that waits for ever takes none.
+        signal.setitimer(signal.ITIMER_PROF, self._limits.seconds)
+        signal.setitimer(signal.ITIMER_REAL, _WAITING * self._limits.seconds)
         try:
-            compute, arguments = pickle.loads(job)  # noqa: S301 - written by the parent
-            return _DONE, compute(*arguments)
+            large = os.pread(_FILE, _SIZE.unpack_from(job)[0], 0)
+            compute, arguments = pickle.loads(job[_SIZE.size :], buffers=[large])  # noqa: S301
+            result = compute(*arguments)
+            return _DONE, [result] if isinstance(result, bytes) else result
         except MemoryError:
-            return _MEMORY, str(peak_bytes()).encode()
+            return _MEMORY, [str(peak_bytes()).encode()]
         except BaseException as error:  # noqa: BLE001 - the parent raises it
-            return _ERROR, "".join(traceback.format_exception(error)).encode("utf-8", "replace")
+            text = "".join(traceback.format_exception(error))
+            return _ERROR, [text.encode("utf-8", "replace")]
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _put(file: int, parts: Sequence[Any]) -> int:
+    """Write parts from the beginning of a file, and return their bytes."""
+    size = sum(len(memoryview(part)) for part in parts)
+    # A file in memory takes all of it at once.
+    if size and os.pwritev(file, parts, 0) < size:
+        raise MemoryError
+    return size

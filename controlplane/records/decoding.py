@@ -7,8 +7,10 @@ library, or takes more memory or time than the limits, ends a child and is refus
 import json
 import logging
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
+from pickle import PickleBuffer
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow as pa
 from controlplane.errors import Away, BadBody, Invalid, Undecodable
 from controlplane.isolation import ChildDied, ChildFailed, ChildPool, Exhausted, NoChild, OutOfTime
 from controlplane.isolation.limits import DECODERS, decoding_limits
+from controlplane.isolation.pool import Parts
 from controlplane.records import bodies
 from controlplane.records.bodies import Format
 from controlplane.records.bodies.conformance import Conformed, Warned
@@ -26,8 +29,8 @@ from controlplane.wire.schema import StreamSchema
 
 logger = logging.getLogger(__name__)
 
-# What a reader returns: a value of JSON, and bytes.
-Answer = tuple[Any, bytes]
+# What a reader returns: a value of JSON, and bytes or a view of them.
+Answer = tuple[Any, Any]
 _BUSY_S: Final = 2
 _HEAD: Final = struct.Struct("<I")
 _ADVICE: Final = "Send fewer records at once"
@@ -43,7 +46,7 @@ def conform(
     `most_faults`: up to so many faulty records are returned beside them, with their text. Raises
     `BadBody`, `Invalid`, `Undecodable`, and `Away` if all children are busy.
     """
-    answer = decode(_conform_body, body, kind, schema.to_text(), zone, most_faults)
+    answer = decode(_conform_body, body, kind, _text_of(schema), zone, most_faults)
     return _conformed(answer, schema)
 
 
@@ -51,7 +54,7 @@ def conform_letter(
     letter: DeadLetter, schema: StreamSchema, retired: Mapping[str, Any], zone: str
 ) -> Conformed:
     """Return a dead letter as a record of a schema; raises as `conform` does."""
-    answer = decode(_conform_letter, letter, schema.to_text(), set(retired), zone)
+    answer = decode(_conform_letter, letter, _text_of(schema), set(retired), zone)
     return _conformed(answer, schema)
 
 
@@ -61,7 +64,8 @@ def decode(read: Callable[..., Answer], *arguments: Any) -> Answer:
     Raises `BadBody` and `Invalid` as `read` does, `Undecodable` if it fails otherwise, and `Away`.
     """
     try:
-        answer = _pool.call(_answer, read, arguments)
+        large = [PickleBuffer(item) if isinstance(item, bytes) else item for item in arguments]
+        answer = _pool.call(_answer, read, large)
     except NoChild as none:
         raise Away("decoders_busy", "Other bodies are being decoded", _BUSY_S) from none
     except Exhausted as error:
@@ -84,10 +88,15 @@ def decode(read: Callable[..., Answer], *arguments: Any) -> Answer:
             raise BadBody(text, code, data)
         case {"invalid": [fields, rows]}:
             raise Invalid(fields, {int(row): faults for row, faults in rows.items()})
-    return value["done"], answer[begin + head :]
+    return value["done"], memoryview(answer)[begin + head :]
 
 
-def _answer(read: Callable[..., Answer], arguments: tuple[Any, ...]) -> bytes:
+@lru_cache(maxsize=1024)
+def _text_of(schema: StreamSchema) -> str:
+    return schema.to_text()
+
+
+def _answer(read: Callable[..., Answer], arguments: Sequence[Any]) -> Parts:
     """Return the result of a reader, or its refusal, as bytes; runs in the child."""
     content, value = b"", {}
     try:
@@ -97,7 +106,7 @@ def _answer(read: Callable[..., Answer], arguments: tuple[Any, ...]) -> bytes:
     except Invalid as invalid:
         value = {"invalid": [invalid.fields, invalid.rows]}
     head = json.dumps(value).encode()
-    return b"".join((_HEAD.pack(len(head)), head, content))
+    return [_HEAD.pack(len(head)), head, content]
 
 
 def _conform_body(body: bytes, kind: Format, schema: str, zone: str, most_faults: int) -> Answer:

@@ -191,10 +191,12 @@ def read_arrow(body: bytes, choose: Choose, most: int = 0) -> Any:
             check_count(records)
         check_size(size)
         with pa.ipc.open_stream(body) as reader:
-            chosen = choose(reader.schema)
+            chosen = list(choose(reader.schema))
+            if len(chosen) == len(reader.schema):
+                return _collected(reader, reader.schema, most)
         if not chosen:
             return pa.table({})
-        options = pa.ipc.IpcReadOptions(included_fields=list(chosen))
+        options = pa.ipc.IpcReadOptions(included_fields=chosen)
         with pa.ipc.open_stream(body, options=options) as reader:
             return _collected(reader, reader.schema, most)
     except MemoryError:

@@ -51,7 +51,7 @@ def sample_of_file(path: Path, kind: Format) -> tuple[bytes, Format]:
     Raises `Invalid` for a JSON list that is too large: its beginning is no JSON.
     """
     if kind is Format.PARQUET and path.stat().st_size > MAX_BYTES:
-        return decode(head_of_parquet, path, MAX_BYTES, MAX_ROWS)[1], Format.ARROW
+        return bytes(decode(head_of_parquet, path, MAX_BYTES, MAX_ROWS)[1]), Format.ARROW
     with path.open("rb") as opened:
         return head_of(opened.read(MAX_BYTES + 1), kind), kind
 

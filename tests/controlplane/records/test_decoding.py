@@ -113,9 +113,9 @@ def zstd_bomb(size: int) -> bytes:
 
 def lying_bomb() -> bytes:
     """An Arrow stream whose buffer declares few bytes and unpacks to many."""
-    body, packed = bytearray(zstd_bomb(600 * MB)), struct.pack("<q", 600 * MB)
-    body[body.index(packed) : body.index(packed) + 8] = struct.pack("<q", 64)
-    return bytes(body)
+    body, packed = zstd_bomb(600 * MB), struct.pack("<q", 600 * MB)
+    assert packed in body
+    return body.replace(packed, struct.pack("<q", 64))
 
 
 def lists_of_parquet() -> bytes:
@@ -223,7 +223,7 @@ NOT_WHOLE: Final = [
     (Format.NDJSON, b'{"v": 1}\n\x0b', "1 {'': ['Is no JSON"),
     (Format.CSV, b'v\n"1\n2\n3\n', "line 2, column 1 is never closed"),
     (Format.CSV, b'v\n1\n"2\n3\n"4"\n', "line 5, column 1 ends a cell, and text follows it"),
-    (Format.CSV, b'v\n1"2\n', "line 2, column 2 is within a cell without quotes"),
+    (Format.CSV, b'v\n1"2"\n', "line 2, column 2 is within a cell without quotes"),
     (Format.CSV, b'v\n"1"2\n', "line 2, column 3 ends a cell, and text follows"),
     (Format.CSV, b'v\n "1"\n', "line 2, column 2 is within a cell"),
     (Format.CSV, b'v\n"', "line 2, column 1 is never closed"),

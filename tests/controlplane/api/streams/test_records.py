@@ -1,5 +1,6 @@
 """The door for records: what it takes, and what it says to what it does not take."""
 
+import gzip
 import json
 import time
 from collections.abc import Iterator
@@ -382,3 +383,61 @@ def test_a_full_redis_is_a_typed_error(script: Client, log: Log, redis_url: str)
     assert answer.status_code == 429
     assert answer.json()["code"] == "log_full"
     assert int(answer["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [(RECORDS, "application/json"), (RECORDS, ARROW), ("/api/v1/clusters/sf/streams/infer", ARROW),
+     (LOG, "application/json"), ("/login/", "application/x-www-form-urlencoded")],
+)  # fmt: skip
+def test_a_body_with_a_content_encoding_is_refused_everywhere(
+    script: Client, log: Log, path: str, kind: str
+) -> None:
+    """Also if it is not encoded, or the encoding is unknown: nobody reads such a header here."""
+    body = json.dumps({"records": [GOOD]}).encode()
+    for encoding, content in (
+        ("gzip", gzip.compress(body)),
+        ("GZIP", body),
+        ("br, identity", body),
+    ):
+        headers = {"content-encoding": encoding}
+        answer = script.post(path, content, content_type=kind, headers=headers)
+        assert answer.status_code == 415
+        assert answer["Accept-Encoding"] == "identity"
+        assert answer.json()["code"] == "encoded_body"
+        assert f"without Content-Encoding: {encoding}" in answer.json()["detail"]
+    assert entries(log) == []
+    plain = script.post(RECORDS, body, content_type="application/json",
+                        headers={"content-encoding": "identity"})  # fmt: skip
+    assert plain.status_code == 201
+
+
+def test_refusals_of_bodies_are_problems_with_codes_and_places(script: Client, log: Log) -> None:
+    """What ended or fooled a process is an answer; nothing is appended."""
+    union = pa.UnionArray.from_sparse(
+        pa.array([5, 7], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])], type_codes=[5, 7]
+    )
+    answer = post(script, arrow(pa.table({"car": union})), kind=ARROW)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    twice = b'{"records": [{"ts": 1, "ts": 2}]}'
+    answer = post(script, twice)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_json")
+    assert answer.json()["data"]["fault"] == "name"
+    answer = post(script, b'{"records":\n[{"speed": NaN}]}')
+    assert answer.json()["data"] == {"fault": "number", "line": 2, "column": 12}
+    answer = post(script, b'{"records": [{"shop": "\\u0000"}]}')
+    assert answer.json()["data"] == {"fault": "character", "line": 1, "column": 24}
+    answer = post(script, b'ts,car\n1,"2\n3,4\n', kind="text/csv")
+    assert answer.status_code == 422
+    assert "line 2, column 3 is never closed" in answer.json()["fields"]["records"][0]
+    assert entries(log) == []
+
+
+def test_seconds_in_place_of_milliseconds_are_a_warning(script: Client, log: Log) -> None:
+    """The records are appended: they may be of 1970."""
+    answer = post(script, {"records": [GOOD | {"ts": 1_792_310_405}]})
+    assert answer.status_code == 201
+    (warning,) = answer.json()["warnings"]
+    assert (warning["code"], warning["column"]) == ("before_1975", "ts")
+    assert "is 1970-01-21" in warning["text"]
+    assert len(entries(log)) == 1
