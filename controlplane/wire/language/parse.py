@@ -17,8 +17,8 @@ from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
 from controlplane.wire.language.grammar import (
     CASTS,
     TOO_DEEP,
-    require_all_in_tree,
-    tree_of,
+    Syntax,
+    syntax_of,
     with_advice,
 )
 from controlplane.wire.language.registered import names, registered
@@ -57,11 +57,10 @@ def read_text(
 ) -> T:
     """Return what `read` makes of all of a text's tree. Raises `BadExpression`."""
     try:
-        tree = tree_of(text)
+        syntax = syntax_of(text)
         checker = Checker(text, columns)
-        result = read(checker, tree)
-        checker.require_all_read(tree)
-        require_all_in_tree(text)
+        result = read(checker, syntax.tree)
+        checker.require_all_read(syntax)
     except BadExpression as error:
         raise with_advice(error, columns) from None
     return result
@@ -110,11 +109,13 @@ class Checker:
         self._all_read.add(id(node))
         return [node.args.get(name) for name in names]
 
-    def require_all_read(self, tree: exp.Expr) -> None:
-        """Raise `BadExpression` if a node of the tree was not read."""
-        for node in tree.walk():
-            if id(node) not in self._all_read:
-                raise self.bad(node, f"{_word(node)} is not expected here")
+    def require_all_read(self, syntax: Syntax) -> None:
+        """Raise `BadExpression` if a node or token of the text was not read."""
+        for number in syntax.nodes.keys() - self._all_read:
+            node = syntax.nodes[number]
+            raise self.bad(node, f"{_word(node)} is not expected here")
+        if syntax.unread is not None:
+            raise BadExpression(self.text, *syntax.unread)
 
     def call(self, name: str, node: exp.Expr, *arguments: Any) -> Expression:
         """Return a call of an operator or function, its arguments checked and fitted."""
