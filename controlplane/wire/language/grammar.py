@@ -125,6 +125,16 @@ def _unread(text: str, tokens: list[Token], starts: set[int]) -> tuple[str, int,
     return None
 
 
+def written(column: str) -> str:
+    """Return a column's name as expressions write it, in quotes if it is a word of SQL."""
+    try:
+        syntax = syntax_of(f"abs({column})")
+        is_name = isinstance(syntax.tree.expressions[0], exp.Column | exp.Dot)
+    except (BadExpression, IndexError):
+        is_name = False
+    return column if is_name else ".".join(f'"{part}"' for part in column.split("."))
+
+
 def with_advice(error: BadExpression, columns: Iterable[str]) -> BadExpression:
     """Return an error that advises quotes for a column's name read as a word of the grammar."""
     names = set(".".join(columns).split("."))

@@ -8,17 +8,23 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from controlplane.wire.language.aggregates import parse_aggregate
 from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.language.grammar import written
 from controlplane.wire.language.parse import parsed
 from controlplane.wire.language.tree import Column, Kind, columns_in
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
+from tests.support.examples import NIGHTLY
 
 _OF_DUCKDB: Final = duckdb.sql("SELECT keyword_name FROM duckdb_keywords()").fetchall()
-WORDS: Final = sorted(
-    {name for (name,) in _OF_DUCKDB}
+# Words that were misread; by day these and every seventh of the others.
+KNOWN: Final = ("when", "case", "as", "from", "lambda", "symmetric", "asymmetric", "order", "null")
+ALL: Final = sorted(
+    {*KNOWN}
+    | {name for (name,) in _OF_DUCKDB}
     | {word.lower() for word in DuckDB.Tokenizer.KEYWORDS if word.isidentifier()}
     | {"items", "keys", "user", "date", "timestamp", "stream", "count", "year", "abs"}
 )
+WORDS: Final = ALL if NIGHTLY else sorted({*KNOWN, *ALL[::7]})
 # Texts with a column in every place, which read it once.
 PLACES: Final = (
     "{0}", "{0} > 1", "1 + {0}", "-{0}", "abs({0})", "({0})", "case when {0} > 1 then 2 end",
@@ -45,7 +51,6 @@ def reads_or_advises(text: str, word: str) -> bool:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_column_may_have_the_name_of_a_word(word: str) -> None:
-    assert len(WORDS) > 400
     for place in PLACES:
         assert column_in(place.format(f'"{word}"'), word)
         assert reads_or_advises(place.format(word), word) or word in CONSTANTS, place
@@ -66,7 +71,8 @@ def test_a_column_of_such_a_name_works_in_every_part_of_a_query(word: str) -> No
         where=f"a.{quoted} > 1", right=[2], on=[[quoted, quoted]],
     )  # fmt: skip
     assert computation_of(join, kinds).key == ((f"a.{word}", Column(f"a.{word}", Kind.INT)),)
-    assert parse_aggregate(f"sum(at.{quoted})", kinds).kind is Kind.INT
+    for name, kind in kinds.items():
+        assert parse_aggregate(f"count({written(name)})", kinds).argument == Column(name, kind)
 
 
 def test_the_error_of_a_query_names_the_quotes() -> None:
