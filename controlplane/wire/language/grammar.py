@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.tree import Kind
@@ -127,12 +127,12 @@ def _unread(text: str, tokens: list[Token], starts: set[int]) -> tuple[str, int,
 
 def written(column: str) -> str:
     """Return a column's name as expressions write it, in quotes if it is a word of SQL."""
-    try:
-        syntax = syntax_of(f"abs({column})")
-        is_name = isinstance(syntax.tree.expressions[0], exp.Column | exp.Dot)
-    except (BadExpression, IndexError):
-        is_name = False
-    return column if is_name else ".".join(f'"{part}"' for part in column.split("."))
+    parts = ((part, _is_word(_DIALECT.tokenize(part)[0])) for part in column.split("."))
+    return ".".join(f'"{part}"' if is_word else part for part, is_word in parts)
+
+
+def _is_word(token: Token) -> bool:
+    return token.token_type not in _NAMES or token.text.upper() in _OTHER_WORDS
 
 
 def with_advice(error: BadExpression, columns: Iterable[str]) -> BadExpression:
@@ -147,10 +147,8 @@ def with_advice(error: BadExpression, columns: Iterable[str]) -> BadExpression:
     except BadExpression:
         starts = set()
     for token in tokens:
-        word = token.text
-        is_word = token.token_type not in _NAMES or word.upper() in _OTHER_WORDS
-        if word in names and is_word and token.start not in starts:
-            why = f'{error.why}; the column {word} is written in quotes: "{word}"'
+        if token.text in names and _is_word(token) and token.start not in starts:
+            why = f'{error.why}; the column {token.text} is written in quotes: "{token.text}"'
             return BadExpression(error.text, why, error.start, error.end)
     return error
 

@@ -5,7 +5,6 @@ nothing here reads is rejected with its place.
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
@@ -253,10 +252,10 @@ def _negative(checker: Checker, node: exp.Expr) -> Expression:
         return Literal(-(2**63), Kind.INT)
     inner = checker.expression(this)
     if isinstance(inner, Literal) and inner.kind in NUMBERS and inner.value != -(2**63):
-        assert isinstance(inner.value, int | float | Decimal)
-        # The minus of Decimal rounds to the context's digits.
-        negate = Decimal.copy_negate if isinstance(inner.value, Decimal) else operator.neg
-        return Literal(negate(inner.value), inner.kind)
+        if isinstance(inner.value, Decimal):  # its minus rounds to the context's digits
+            return Literal(inner.value.copy_negate(), inner.kind)
+        assert isinstance(inner.value, int | float)
+        return Literal(-inner.value, inner.kind)
     return checker.typed("negative", node, [inner])
 
 
@@ -340,8 +339,8 @@ _READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] =
     exp.Column: _column,
     exp.Dot: _column,
     exp.Literal: _literal,
-    exp.Boolean: lambda checker, node: Literal(*checker.arguments(node, "this"), Kind.BOOL),
-    exp.Null: lambda checker, node: Literal(*checker.arguments(node, "this"), Kind.NULL),
+    exp.Boolean: lambda checker, node: Literal(checker.arguments(node, "this")[0], Kind.BOOL),
+    exp.Null: lambda checker, node: Literal(checker.arguments(node, "this")[0], Kind.NULL),
     exp.Neg: _negative,
     exp.Not: lambda checker, node: checker.call("not", node, *checker.arguments(node, "this")),
     exp.Case: _case,

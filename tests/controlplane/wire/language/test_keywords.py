@@ -15,7 +15,7 @@ from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
 from tests.support.examples import NIGHTLY
 
-_OF_DUCKDB: Final = duckdb.sql("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+_OF_DUCKDB: Final = duckdb.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()
 # Words that were misread; by day these and every seventh of the others.
 KNOWN: Final = ("when", "case", "as", "from", "lambda", "symmetric", "asymmetric", "order", "null")
 ALL: Final = sorted(
