@@ -51,6 +51,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
 	tests/workers/pipeline/engine/differential/test_every_expression.py \
+	tests/controlplane/wire/language/test_keywords.py \
 	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \
 	tests/end_to_end/test_losses.py tests/end_to_end/test_causes.py tests/end_to_end/test_overload.py \
 	tests/end_to_end/test_first_cluster.py tests/controlplane/executions/test_overtaken.py \

@@ -15,6 +15,7 @@ from controlplane.query_spec import DECLARED, Declaration, QueryField, QuerySpec
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
 from controlplane.wire.language.errors import place_of
+from controlplane.wire.language.grammar import written
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import SIDES, STREAM
 from controlplane.wire.query_text import QueryText
@@ -106,7 +107,7 @@ def summaries(checked: Checked) -> list[tuple[str, str, str]]:
 
 def _summary(column: str) -> str:
     name = column.replace(".", "_")
-    own = (f"{word}_{name} = {word}({column})" for word in _SUMMARY)
+    own = (f"{word}_{name} = {word}({written(column)})" for word in _SUMMARY)
     return "\n".join(["records = count(*)", *own])
 
 

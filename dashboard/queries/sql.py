@@ -15,7 +15,8 @@ from controlplane.wire.query_text import QueryText
 # More names than these make the line unreadable; the page lists all of them elsewhere.
 SHOWN_STREAMS = 4
 
-
+# What is on one line: comments and space between words, but not within texts and names.
+_SPACE: Final = re.compile(r"""('(?:[^']|'')*'|"[^"]*")|(?:--[^\n]*|\s)+""")
 # Of text that is escaped already: keywords that begin a line or stand in it, functions, texts.
 _TOKENS: Final = re.compile(
     r"(?P<k>\b(?:WITH|SELECT|FROM|WHERE|GROUP BY|LATENESS|SPLIT|JOIN|ON|AND|WITHIN|AS)\b)"
@@ -96,4 +97,4 @@ def _line(word: str, rest: str) -> str:
 
 
 def _flat(text: str) -> str:
-    return " ".join(text.split())
+    return _SPACE.sub(lambda space: space[1] or " ", text).strip()

@@ -1,13 +1,14 @@
 """Text to sqlglot's tree: DuckDB's grammar, in which no token of the text is lost."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlglot import ErrorLevel, exp, parse_one
+from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.tree import Kind
@@ -31,8 +32,11 @@ _WORDS: Final = (
     "CAST AS WITH WITHOUT TIME ZONE"
 )
 _STRUCTURE: Final = frozenset([*_SIGNS.split(), *_WORDS.split()])
-_OPENS: Final = ("(", "[", ",")
-_CLOSES: Final = (")", "]")
+# Tokens one after the other between which something is missing, and sqlglot skips it.
+_GAPS: Final = ("(,", "[,", ",,", ",)", ",]", "AS,", "AS)")
+_BEFORE_SIGNS: Final = _STRUCTURE - {")", "]", "NULL", "TRUE", "FALSE", "END", "ZONE"}
+# Words that sqlglot reads as names, in some places.
+_OTHER_WORDS: Final = ("SYMMETRIC", "ASYMMETRIC", "LAMBDA")
 _NAMES: Final = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
 
 
@@ -52,9 +56,21 @@ class _Dialect(DuckDB):
         TYPE_CONVERTERS: Mapping[Any, Any] = {}
 
 
+_DIALECT: Final = _Dialect()
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """The tree of a text, its nodes by `id`, and what is wrong with a token that is in no node."""
+
+    tree: exp.Expr
+    nodes: Mapping[int, exp.Expr]
+    unread: tuple[str, int, int] | None
+
+
 @lru_cache(maxsize=4096)
-def tree_of(text: str) -> exp.Expr:
-    """Return sqlglot's tree of a text, which is shared. Raises `BadExpression`.
+def syntax_of(text: str) -> Syntax:
+    """Return the syntax of a text, which is shared. Raises `BadExpression`.
 
     Parsing takes most of the check of a query, and queries of one bulk share their texts.
     """
@@ -63,58 +79,76 @@ def tree_of(text: str) -> exp.Expr:
     if not text.strip():
         raise BadExpression(text, "is empty")
     try:
-        tree: exp.Expr = parse_one(text, dialect=_Dialect, error_level=ErrorLevel.RAISE)
+        tokens = _DIALECT.tokenize(text)
+        trees = _DIALECT.parser(error_level=ErrorLevel.RAISE).parse(tokens, text)
     except ParseError as error:
         raise _misread(text, error) from None
     except TokenError:
         raise BadExpression(text, "ends within a text or comment", 0) from None
     except RecursionError:
         raise BadExpression(text, TOO_DEEP, _innermost(text)) from None
-    return tree
+    except (AttributeError, LookupError, TypeError, ValueError):
+        # A fault of sqlglot: its parser computes some constants, as in `x[/ 2]`.
+        raise BadExpression(text, "is not an expression") from None
+    tree = trees[0] if len(trees) == 1 else exp.Block(expressions=trees)
+    if tree is None:
+        raise BadExpression(text, "is not an expression")
+    nodes = {id(node): node for node in tree.walk()}
+    return Syntax(tree, nodes, _unread(text, tokens, starts_of(nodes.values())))
 
 
-def starts_of(tree: exp.Expr) -> set[int]:
-    """Return where the names, literals and calls of a tree start in its text."""
-    return {node.meta["start"] for node in tree.walk() if "start" in node.meta}
+def starts_of(nodes: Iterable[exp.Expr]) -> set[int]:
+    """Return where the names, literals and calls among nodes start in their text."""
+    return {node.meta["start"] for node in nodes if "start" in node.meta}
 
 
-@lru_cache(maxsize=4096)
-def require_all_in_tree(text: str) -> None:
-    """Raise `BadExpression` at the first token that is neither structure nor part of a node."""
-    nodes = starts_of(tree_of(text))
-    tokens = _Dialect().tokenize(text)
+def _unread(text: str, tokens: list[Token], starts: set[int]) -> tuple[str, int, int] | None:
+    """Return the first token that is neither structure nor part of a node: why, start and end."""
     if tokens[-1].token_type is TokenType.SEMICOLON:
-        tokens.pop()
-    before, is_typed = "(", False
+        tokens = tokens[:-1]
+    before, is_sign, is_typed = "(", False, False
     for token in tokens:
         word = text[token.start : token.end + 1].upper()
-        fraction = token.token_type is TokenType.NUMBER and before == "."
-        known = token.start in nodes or word in _STRUCTURE or token.token_type.name in CASTS
-        # sqlglot skips a comma without a value on one side, and of `date '2024-01-31'::text` it
-        # casts the text first.
-        missing = (word == "," and before in _OPENS) or (before == "," and word in _CLOSES)
-        if missing or (is_typed and word == "::") or not (known or fraction):
-            why = f"{word.lower()!r} is not expected here"
-            raise BadExpression(text, why, token.start, token.end + 1)
-        follows_type = before in (")", "ZONE") or before not in _STRUCTURE
-        is_typed = follows_type and token.token_type is TokenType.STRING
-        before = word
+        is_number = token.token_type is TokenType.NUMBER
+        fraction = is_number and before == "."
+        known = fraction or word in _STRUCTURE or token.token_type.name in CASTS
+        # Of `date '2024-01-31'::text` sqlglot casts the text first.
+        skipped = (is_sign and not is_number) or before + word in _GAPS
+        if skipped or (is_typed and word == "::") or not (known or token.start in starts):
+            return f"{word.lower()!r} is not expected here", token.start, token.end + 1
+        is_sign = word == "+" and before in _BEFORE_SIGNS
+        is_typed = token.token_type is TokenType.STRING and before not in _BEFORE_SIGNS
+        before = "" if token.start in starts else word
+    signs = [token.text for token in tokens]
+    if before == "AS" or signs.count("(") != signs.count(")"):
+        return f"{word.lower()!r} is not expected at the end", token.start, token.end + 1
+    return None
+
+
+def written(column: str) -> str:
+    """Return a column's name as expressions write it, in quotes if it is a word of SQL."""
+    parts = ((part, _is_word(_DIALECT.tokenize(part)[0])) for part in column.split("."))
+    return ".".join(f'"{part}"' if is_word else part for part, is_word in parts)
+
+
+def _is_word(token: Token) -> bool:
+    return token.token_type not in _NAMES or token.text.upper() in _OTHER_WORDS
 
 
 def with_advice(error: BadExpression, columns: Iterable[str]) -> BadExpression:
     """Return an error that advises quotes for a column's name read as a word of the grammar."""
     names = set(".".join(columns).split("."))
     try:
-        tokens = _Dialect().tokenize(error.text[:LONGEST])
-        nodes = starts_of(tree_of(error.text))
+        tokens = _DIALECT.tokenize(error.text[:LONGEST])
+        nodes = syntax_of(error.text).nodes.values()
+        starts = starts_of(node for node in nodes if isinstance(node, exp.Identifier))
     except TokenError:
         return error
     except BadExpression:
-        nodes = set()
+        starts = set()
     for token in tokens:
-        word = token.text
-        if word in names and token.token_type not in _NAMES and token.start not in nodes:
-            why = f'{error.why}; the column {word} is written in quotes: "{word}"'
+        if token.text in names and _is_word(token) and token.start not in starts:
+            why = f'{error.why}; the column {token.text} is written in quotes: "{token.text}"'
             return BadExpression(error.text, why, error.start, error.end)
     return error
 

@@ -5,7 +5,6 @@ nothing here reads is rejected with its place.
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
@@ -17,8 +16,8 @@ from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
 from controlplane.wire.language.grammar import (
     CASTS,
     TOO_DEEP,
-    require_all_in_tree,
-    tree_of,
+    Syntax,
+    syntax_of,
     with_advice,
 )
 from controlplane.wire.language.registered import names, registered
@@ -57,11 +56,10 @@ def read_text(
 ) -> T:
     """Return what `read` makes of all of a text's tree. Raises `BadExpression`."""
     try:
-        tree = tree_of(text)
+        syntax = syntax_of(text)
         checker = Checker(text, columns)
-        result = read(checker, tree)
-        checker.require_all_read(tree)
-        require_all_in_tree(text)
+        result = read(checker, syntax.tree)
+        checker.require_all_read(syntax)
     except BadExpression as error:
         raise with_advice(error, columns) from None
     return result
@@ -110,11 +108,13 @@ class Checker:
         self._all_read.add(id(node))
         return [node.args.get(name) for name in names]
 
-    def require_all_read(self, tree: exp.Expr) -> None:
-        """Raise `BadExpression` if a node of the tree was not read."""
-        for node in tree.walk():
-            if id(node) not in self._all_read:
-                raise self.bad(node, f"{_word(node)} is not expected here")
+    def require_all_read(self, syntax: Syntax) -> None:
+        """Raise `BadExpression` if a node or token of the text was not read."""
+        for number in syntax.nodes.keys() - self._all_read:
+            node = syntax.nodes[number]
+            raise self.bad(node, f"{_word(node)} is not expected here")
+        if syntax.unread is not None:
+            raise BadExpression(self.text, *syntax.unread)
 
     def call(self, name: str, node: exp.Expr, *arguments: Any) -> Expression:
         """Return a call of an operator or function, its arguments checked and fitted."""
@@ -252,10 +252,10 @@ def _negative(checker: Checker, node: exp.Expr) -> Expression:
         return Literal(-(2**63), Kind.INT)
     inner = checker.expression(this)
     if isinstance(inner, Literal) and inner.kind in NUMBERS and inner.value != -(2**63):
-        assert isinstance(inner.value, int | float | Decimal)
-        # The minus of Decimal rounds to the context's digits.
-        negate = Decimal.copy_negate if isinstance(inner.value, Decimal) else operator.neg
-        return Literal(negate(inner.value), inner.kind)
+        if isinstance(inner.value, Decimal):  # its minus rounds to the context's digits
+            return Literal(inner.value.copy_negate(), inner.kind)
+        assert isinstance(inner.value, int | float)
+        return Literal(-inner.value, inner.kind)
     return checker.typed("negative", node, [inner])
 
 
@@ -339,8 +339,8 @@ _READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] =
     exp.Column: _column,
     exp.Dot: _column,
     exp.Literal: _literal,
-    exp.Boolean: lambda checker, node: Literal(*checker.arguments(node, "this"), Kind.BOOL),
-    exp.Null: lambda checker, node: Literal(*checker.arguments(node, "this"), Kind.NULL),
+    exp.Boolean: lambda checker, node: Literal(checker.arguments(node, "this")[0], Kind.BOOL),
+    exp.Null: lambda checker, node: Literal(checker.arguments(node, "this")[0], Kind.NULL),
     exp.Neg: _negative,
     exp.Not: lambda checker, node: checker.call("not", node, *checker.arguments(node, "this")),
     exp.Case: _case,

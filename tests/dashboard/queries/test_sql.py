@@ -31,3 +31,9 @@ def test_a_join_reads_like_sql() -> None:
 def test_an_expression_that_is_none_any_more_is_shown_as_it_is() -> None:
     text = QueryText({"n": "count(*)"}, right=[3], on=[["car +", "car"]])
     assert "ON       a: car + = b.car" in pseudo_sql(text, ["s0"], 1, ["s3"])
+
+
+def test_spaces_within_texts_and_names_are_kept_and_comments_left_out() -> None:
+    text = QueryText({"n": "count(*)"}, where="s = 'a  b' -- two\n  and \"a  c\"   = 'it''s  x'")
+    shown = pseudo_sql(text, ["s0"])
+    assert "WHERE    s = 'a  b' and \"a  c\" = 'it''s  x'" in shown.splitlines()

@@ -4,15 +4,18 @@ The first law walks the classes of sqlglot that the language accepts and sets ea
 they declare, so a new argument of a new version of sqlglot is tried too.
 """
 
+import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any, Final
 
 import pytest
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from controlplane.wire.language.aggregates import parse_aggregate
 from controlplane.wire.language.errors import BadExpression
-from controlplane.wire.language.grammar import tree_of
+from controlplane.wire.language.grammar import Syntax, syntax_of
 from controlplane.wire.language.parse import _READERS, parsed, read_text
 from controlplane.wire.language.tree import Call, Kind, Literal
 
@@ -43,7 +46,7 @@ READ: Final[dict[type[exp.Expr], set[str]]] = {
 
 def nodes_of(text: str) -> Iterator[exp.Expr]:
     """Yield the nodes of a copy of the tree of a text."""
-    yield from tree_of(text).copy().walk()
+    yield from syntax_of(text).tree.copy().walk()
 
 
 def accepted() -> Iterator[tuple[str, int, str]]:
@@ -59,9 +62,10 @@ def accepted() -> Iterator[tuple[str, int, str]]:
 
 def refusal_with(monkeypatch: pytest.MonkeyPatch, text: str, number: int, name: str) -> Any:
     """Return the error if one more argument of a node is set; None without an error."""
-    tree = tree_of(text).copy()
+    tree = syntax_of(text).tree.copy()
     list(tree.walk())[number].args[name] = True
-    monkeypatch.setattr("controlplane.wire.language.parse.tree_of", lambda _: tree)
+    syntax = Syntax(tree, {id(node): node for node in tree.walk()}, None)
+    monkeypatch.setattr("controlplane.wire.language.parse.syntax_of", lambda _: syntax)
     read = parse_aggregate if text == "count(*)" else parsed
     try:
         read(text, {**COLUMNS, "a.b.c.d.e.f": Kind.INT})
@@ -196,3 +200,34 @@ def test_an_aggregate_is_read_completely(text: str) -> None:
     with pytest.raises(BadExpression) as refusal:
         parse_aggregate(text, COLUMNS)
     assert 0 <= refusal.value.start < refusal.value.end <= len(text)
+
+
+# What may be inserted without a meaning: space in a call, the sign of a number, an end.
+MEANINGLESS: Final = re.compile(r"\+ +[0-9.]|; $")
+SIGNS: Final = "( ) [ ] , . :: + - * / // % ^ || = <> < x 1 'a' ;"
+WORDS: Final = (
+    "and or not in like between is null true case when then else end cast as all distinct any some "
+    "only nulls on using row default desc asc"
+)
+
+
+@pytest.mark.parametrize("text", [*TEXTS[:-1], "coalesce(i, 1)", "substr(s, 1, 2)", "not b = b"])
+def test_no_inserted_token_is_skipped(text: str) -> None:
+    meaning = parsed(text, COLUMNS)
+    ends = {0, *(token.end + 1 for token in DuckDB().tokenize(text))}
+    for place, token in product(sorted(ends), [*SIGNS.split(), *WORDS.split()]):
+        longer = f"{text[:place]} {token} {text[place:]}"
+        assert other_or_none(longer) != meaning or MEANINGLESS.search(longer), longer
+
+
+def other_or_none(text: str) -> Any:
+    """Return the expression of a text, None if it is rejected."""
+    try:
+        return parsed(text, COLUMNS)
+    except BadExpression:
+        return None
+
+
+def test_a_fault_of_sqlglot_is_an_error_of_the_text() -> None:
+    with pytest.raises(BadExpression, match="is not an expression"):
+        parsed("i[ / 2]", COLUMNS)

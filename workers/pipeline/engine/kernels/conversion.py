@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -51,33 +52,26 @@ def to_whole(kernel: Kernel) -> Kernel:
 
 
 def _rounded(value: Value, digits: Value | None = None) -> Value:
-    if not is_decimal(value):
-        numbers = as_float(value)
-        return pc.round(numbers) if digits is None else _to_digits(_float_to, numbers, digits)
-    wide = value.cast(pa.decimal256(50, _MOST_DIGITS))
-    return _to_digits(_decimal_to, wide, pa.scalar(0, INT) if digits is None else digits)
-
-
-def _to_digits(kernel: Callable[[Value, int], Value], value: Value, digits: Value) -> Value:
-    """Round by a kernel for a constant number of digits."""
-    if isinstance(digits, pa.Scalar) and digits.is_valid:
-        return on_arrays(lambda values: kernel(values, digits.as_py()))(value)
-    return on_arrays(lambda values, places: _each_rounded(kernel, values, places))(value, digits)
+    kernel = _decimals_to if is_decimal(value) else _floats_to
+    places = pa.scalar(0, INT) if digits is None else digits
+    if isinstance(places, pa.Scalar) and places.is_valid:
+        return on_arrays(lambda values: kernel(values, places.as_py()))(value)
+    return on_arrays(partial(_each_rounded, kernel))(value, places)
 
 
 def _each_rounded(kernel: Callable[[Value, int], Value], values: Value, digits: Value) -> Value:
-    places = pc.max_element_wise(
-        pc.min_element_wise(digits, _FINEST, skip_nulls=False), -_FINEST, skip_nulls=False
-    )
-    result = pa.nulls(len(values), FLOAT if is_float(values) else DECIMAL)
+    """Round by a kernel for a constant number of digits."""
+    fewest = pc.max_element_wise(digits, -_FINEST, skip_nulls=False)
+    places = pc.min_element_wise(fewest, _FINEST, skip_nulls=False)
+    result = pa.nulls(len(values), DECIMAL if is_decimal(values) else FLOAT)
     for item in pc.unique(places.drop_null()).to_pylist():
         selected = pc.fill_null(pc.equal(places, item), fill_value=False)
-        taken = kernel(pc.if_else(selected, values, None), item)
-        result = pc.if_else(selected, taken, result)
+        result = pc.if_else(selected, kernel(pc.if_else(selected, values, None), item), result)
     return result
 
 
-def _float_to(numbers: Value, digits: int) -> Value:
+def _floats_to(values: Value, digits: int) -> Value:
+    numbers = as_float(values)
     if abs(digits) > _EXACT_POWER:
         places = max(-_FINEST, min(digits, _FINEST))
         return pa.array([_round_exactly(item, places) for item in numbers.to_pylist()], FLOAT)
@@ -95,7 +89,8 @@ def _round_exactly(number: float | None, digits: int) -> float | None:
         return math.copysign(math.inf, number)
 
 
-def _decimal_to(wide: Value, digits: int) -> Value:
+def _decimals_to(values: Value, digits: int) -> Value:
+    wide = values.cast(pa.decimal256(50, _MOST_DIGITS))
     places = max(_COARSEST, min(digits, _MOST_DIGITS))
     return pc.round(wide, ndigits=places, round_mode="half_to_even").cast(DECIMAL)
 

@@ -128,7 +128,7 @@ class Draw:
         rng = self._rng
         if rng.random() < 0.4:
             return text + rng.choice(_AFTER)
-        return re.sub(*rng.choice(_INSTEAD), text, count=1)  # type: ignore[call-overload, no-any-return]
+        return re.sub(*rng.choice(_INSTEAD), text, count=1)
 
     def _of(self, kind: Kind, depth: int) -> str:
         rng = self._rng

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from duckdb.func import PythonUDFType
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.tree import Kind
@@ -28,7 +28,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     for name, (function, takes, gives) in FUNCTIONS.items():
         found.create_function(
             name, _on_columns(function, _ARROW[gives], len(takes)), takes, gives,
-            type=PythonUDFType.ARROW, null_handling="special",
+            type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL,
         )  # fmt: skip
     return found
 

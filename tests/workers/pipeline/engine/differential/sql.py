@@ -99,7 +99,7 @@ def _of_units(compute: Callable[[int, int], int]) -> Callable[[str, str], str]:
 _D, _T, _B = "DOUBLE", "VARCHAR", "BIGINT"
 # Floats divide as they do in Python: the remainder of DuckDB is not exact for large quotients.
 # Products of decimals are beyond HUGEINT. By name: function, arguments, result.
-FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Any], list[str], str]]] = {
+FUNCTIONS: Final[Mapping[str, tuple[Callable[..., Any], Any, str]]] = {
     "fdiv_down": (lambda x, y: x // y, [_D, _D], _D),
     "fmod_down": (lambda x, y: x % y, [_D, _D], _D),
     "round_float": (_round_float, [_D, _B], _D),
@@ -187,10 +187,11 @@ def _call(call: Call) -> str:
     if call.function in _OPERATORS:
         return _arithmetic(call)
     if call.function in ("=", "<>", "<", "<=", ">", ">="):
-        if all(isinstance(one, Call) and one.function == "hash" for one in call.arguments):
-            # Equal values have equal hashes; of these, no others.
-            (left,), (right,) = (one.arguments for one in call.arguments)
-            call = Call(call.function, (left, right), call.kind)
+        hashed = [one.arguments[0] for one in call.arguments
+                  if isinstance(one, Call) and one.function == "hash"]  # fmt: skip
+        # Equal values have equal hashes; of these, no others.
+        if len(hashed) == len(call.arguments):
+            call = Call(call.function, tuple(hashed), call.kind)
         left, right = _alike(call)
         return f"{left} {call.function} {right}"
     if call.function in _WHOLE:
