@@ -112,7 +112,7 @@ AGGREGATES: Final[Mapping[str, Function]] = {
         NUMBERS, Kind.FLOAT, "standard deviation of the sample (n - 1): the root of the variance"
     ),
     "count_distinct": Function(
-        ANY, Kind.INT, "different values: exact below 1,000, then within about 1.6 %"
+        ANY, Kind.INT, "different values: exact below 1,000, then with a standard error of 1.6 %"
     ),
     "quantile": Function(
         NUMBERS, Kind.FLOAT,
