@@ -35,8 +35,9 @@ def exact(values: Sequence[Any]) -> Fraction | None:
     numbers = [Fraction(value) for value in values if value is not None]
     if len(numbers) < 2:
         return None
-    mean = sum(numbers) / len(numbers)
-    return sum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1)
+    mean = sum(numbers, Fraction(0)) / len(numbers)
+    distances = [number - mean for number in numbers]
+    return sum((d * d for d in distances), Fraction(0)) / (len(numbers) - 1)
 
 
 def computed(kind: Kind, batches: Sequence[Any], **how: int) -> list[tuple[Any, Any, Any]]:
