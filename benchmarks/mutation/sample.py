@@ -45,7 +45,7 @@ TESTS: Final = (
     "tests/workers/pipeline/exchange",
     "tests/workers/pipeline/nodes",
     "tests/workers/pipeline/laws",
-    "tests/workers/pipeline/test_drop_counts.py",
+    "tests/workers/pipeline/test_samples.py",
     "tests/workers/pipeline/test_idle_streams.py",
     "tests/workers/pipeline/test_widening.py",
 )

@@ -31,7 +31,7 @@ def record(cluster: Cluster, rows: Sequence[Row]) -> None:
     """Add the counts of telemetry rows, in the transaction that stores the relay's position."""
     every = merged(row.get("drop_counts", ()) for row in rows)
     # Rows of an earlier release have the records that arrived before those that were dropped.
-    counts = [DropCount(*row[:6], row[-1]) for row in every if row[-1]]
+    counts = [DropCount(*[*row[:6], row[-1]]) for row in every if row[-1]]
     # A batch may end after its stream was deleted.
     streams = Stream.objects.filter(cluster=cluster, pk__in={count.stream for count in counts})
     known = set(streams.values_list("pk", flat=True)) if counts else ()

@@ -90,7 +90,7 @@ def _value_cell(window: KeyedWindow, name: str, *, is_number: bool, is_scaled: b
 
 def _kept(fraction: float | None) -> str:
     if fraction is None:
-        return "not counted"
+        return "unknown"
     if fraction == 1:
         return ""
     return "> 99 %" if fraction > _NEARLY_ALL else percent(fraction)

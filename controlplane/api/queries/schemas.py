@@ -295,10 +295,10 @@ class WindowOut(Schema):
     NaN are texts. batch is the newest micro-batch that changed the window. state is open (records
     may change it), final (complete, since final_at) or incomplete (nothing changes it any more, but
     its query ended before all its records had come, or it was open for too long). errors has for
-    an aggregate without a value the reason. kept is the fraction of the records of the window that
-    drop rules kept: 1 if they dropped none, null if it was not counted. values are those of the
-    kept records; estimates has for counts and sums of a window with kept below 1 an estimate over
-    all records.
+    an aggregate without a value the reason. kept is the estimated fraction of the records of the
+    window that drop rules kept: 1 if they dropped none, null if it is unknown. values are those of
+    the kept records; estimates has for counts and sums of a window with kept below 1 an estimate
+    over all records.
     """
 
     window_start: datetime

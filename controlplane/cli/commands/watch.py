@@ -173,7 +173,7 @@ def _sample_text(window: Mapping[str, Any]) -> str:
     """Return what was kept of a window and its estimates, empty if all records were kept."""
     if window["kept"] == 1:
         return ""
-    kept = "not counted" if window["kept"] is None else f"{window['kept']:.4g}"
+    kept = "unknown" if window["kept"] is None else f"{window['kept']:.4g}"
     estimates = [
         f"{name}\N{ALMOST EQUAL TO}{row['value']:.6g}"
         + ("" if None in (row["low"], row["high"]) else f" ({row['low']:.6g} to {row['high']:.6g})")

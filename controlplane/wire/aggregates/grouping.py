@@ -140,9 +140,11 @@ def _with_moments(form: StateSchema, table: Any, result: Any) -> Any:
 
 def _with_moment(columns: Moments, table: Any, result: Any, rows: Any) -> Any:
     order, starts = flatten_lists(rows)
-    values = tuple(table[name].fill_null(0).to_numpy()[order] for name in columns)
+    parts = [table[name].fill_null(0).to_numpy()[order] for name in columns]
+    weight, mean, rest, spread, error = parts
+    values: Sequence[Any] = parts
     if len(starts):
-        values = merge_moments(*values, starts)
+        values = merge_moments(weight, mean, rest, spread, error, starts)
     result = result.drop_columns([columns[0]])
     for name, column in zip(columns, values, strict=True):
         result = result.append_column(name, _pa.array(column))

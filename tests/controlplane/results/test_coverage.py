@@ -29,7 +29,8 @@ from tests.support.schemas import REPORTS
 from workers.pipeline.engine.evaluation.drop_rules import sample_hashes
 from workers.pipeline.split_nodes import dispatch
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# By night it takes half an hour.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(7_200)]
 START: Final = datetime(2026, 5, 1, tzinfo=UTC)
 # Seconds of event time of one history, read in so many batches; the next one begins later.
 LASTS, BATCHES, APART = 600, 12, 1_800

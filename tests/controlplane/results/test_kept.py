@@ -34,7 +34,7 @@ def drop(query: Query, edge: int | None, start_s: int, windows: tuple[int, int] 
 def test_samples_of_both_edges(query: Query, edge: int | None) -> None:
     drop(query, edge, 60)
     starts = dropped_starts(query, WINDOW, [0, 20, 40, 60, 80])
-    assert (starts.sampled, starts.unknown) == ({20, 40, 60}, set())
+    assert (sorted(starts.sampled), sorted(starts.unknown)) == ([20, 40, 60], [])
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_what_no_record_stands_for(
 ) -> None:
     drop(query, edge, 60, windows)
     starts = dropped_starts(query, WINDOW, [0, 20, 80])
-    assert (starts.sampled, starts.unknown) == (set(), {20})
+    assert (sorted(starts.sampled), sorted(starts.unknown)) == ([], [20])
 
 
 def test_dropped_windows_of_the_same_length_are_no_drops(query: Query) -> None:
     drop(query, None, 60, (WINDOW.size_ms, WINDOW.slide_ms))
-    assert dropped_starts(query, WINDOW, [0, 20, 40]) == (set(), set())
+    assert not any(dropped_starts(query, WINDOW, [0, 20, 40]))
 
 
 def test_without_windows_there_are_no_drops(query: Query) -> None:
-    assert dropped_starts(query, WINDOW, []) == (set(), set())
+    assert not any(dropped_starts(query, WINDOW, []))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.wire.drop_counts import (
+    EVERY_RECORD,
     MAX_EDGES,
     MAX_PERIODS,
     OTHERS,
@@ -34,16 +35,14 @@ def test_each_record_is_in_one_period(times: list[int]) -> None:
     assert periods == Counter(ms // 10_000 for ms in times)
 
 
-@given(NEAR, NEAR)
-def test_all_records_are_reported_in_few_periods(arrived: list[int], dropped: list[int]) -> None:
+@given(NEAR)
+def test_all_records_are_reported_in_few_periods(dropped: list[int]) -> None:
     counter = DropCounter()
-    counter.arrive(1, periods_of(np.array(arrived, np.int64)))
     counter.drop(1, INPUT, RANDOM, periods_of(np.array(dropped, np.int64)))
     rows = counted(counter)
     assert len(rows) <= MAX_PERIODS
     assert len({row.seconds for row in rows}) <= 1
     assert all(row.seconds in PERIODS_S and row.start_s % row.seconds == 0 for row in rows)
-    assert sum(row.arrived for row in rows) == len(arrived)
     assert sum(row.dropped for row in rows) == len(dropped)
     inside = [
         sum(row.start_s <= ms / 1000 < row.start_s + row.seconds for ms in dropped) for row in rows
@@ -54,9 +53,17 @@ def test_all_records_are_reported_in_few_periods(arrived: list[int], dropped: li
 def test_of_times_over_years_the_newest_days_are_reported() -> None:
     day_ms = 86_400_000
     counter = DropCounter()
-    counter.arrive(1, periods_of(np.arange(1_000) * day_ms))
+    counter.drop(1, INPUT, RANDOM, periods_of(np.arange(1_000) * day_ms))
     rows = counted(counter)
     assert [row.start_s // 86_400 for row in rows] == list(range(1_000 - MAX_PERIODS, 1_000))
+
+
+def test_what_drops_every_record_is_counted_apart() -> None:
+    counter = DropCounter()
+    for rule in (RANDOM, DropRule.of(1.0), DropRule(((0, 1.0),), 0, 5_000, 5_000)):
+        counter.drop(1, 7, rule, {0: 1})
+    windows = {(row.window_ms, row.slide_ms) for row in counted(counter)}
+    assert windows == {(0, 0), EVERY_RECORD, (5_000, 5_000)}
 
 
 def test_edges_that_drop_the_least_are_reported_together() -> None:

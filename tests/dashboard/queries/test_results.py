@@ -67,7 +67,7 @@ def test_estimates_are_marked_and_have_their_interval() -> None:
     assert [(row.kept, row.cells[1].text, row.cells[1].title) for row in rows] == [
         ("25 %", "≈ 51.6", "40 to 1,234 with 95 % confidence; 12.90 in the kept records"),
         ("25 %", "≈ 51.6", "12.90 in the kept records"),
-        ("not counted", "12.90", "Of the kept records only"),
+        ("unknown", "12.90", "Of the kept records only"),
         ("", "12.90", ""),
     ]
     assert rows[0].cells[2].title == "Of the kept records only", "the largest value"

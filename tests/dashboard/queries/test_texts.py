@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
-from controlplane.models import Cluster, CountedRange, EdgePeriod, Query
+from controlplane.models import Cluster, Query
 from controlplane.topology import placement
 from tests.support.windows import write_windows
 
@@ -145,12 +144,14 @@ def test_the_page_of_a_query_reads_like_sql(operating: Client, sf: Cluster) -> N
     assert "No window yet" in content
 
 
-def results(query: Query, sf: Cluster) -> None:
-    """Write two windows of two cars."""
+def results(query: Query, sf: Cluster, **first: float) -> None:
+    """Write two windows of two cars; `first`: more of the first row."""
     s1 = sf.streams.get(name="s1").pk
     row: dict[str, Any] = {"stream": s1, "k0": s1, "k1": 1007, "s0": 12_000, "s1": 41.25}
     other = row | {"k1": 2, "s1": 9.0}
-    write_windows(query, 3, [row | {"pane": 0}, row | {"pane": 60_000}, other | {"pane": 60_000}])
+    write_windows(
+        query, 3, [row | {"pane": 0} | first, row | {"pane": 60_000}, other | {"pane": 60_000}]
+    )
 
 
 def cells_of(row: str) -> list[str]:
@@ -177,14 +178,7 @@ def test_values_of_a_sample_are_scaled_or_as_computed(operating: Client, sf: Clu
     results(query, sf)
     path = f"/clusters/sf/queries/{query.pk}/results/"
     assert "Kept" not in operating.get(path).content.decode()
-    stream = sf.streams.get(name="s1")
-    CountedRange.objects.create(stream=stream, start_s=0, stop_s=600)
-    EdgePeriod.objects.create(
-        stream=stream, query=query.pk, start_s=10, seconds=10, dropped=75, counted_at=timezone.now()
-    )
-    EdgePeriod.objects.create(
-        stream=stream, query=0, start_s=10, seconds=10, arrived=100, counted_at=timezone.now()
-    )
+    results(query, sf, kept=0.25)
     content = operating.get(path).content.decode()
     last = cells_of(content.split("<tr>")[-1])
     assert last == ["1970-01-01 00:00:00", "s1", "1007", "≈ 48,000", "41.25", "25 %", "open"]
