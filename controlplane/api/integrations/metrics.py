@@ -57,10 +57,11 @@ class _Figures(Collector):
         yield from _of_clusters(figures, timezone.now())
         yield _gauge("queries", "Queries", ("cluster", "state"), figures.queries)
         yield _gauge("proposals", "Proposals", ("cluster", "state"), figures.proposals)
+        late_streams, late_queries = figures.late_streams, figures.late_queries
         for name, about, labels, values in (
             ("decisions", "Decisions of watch loops", ("loop", "code"), figures.decisions),
-            ("stream_late_records", "Late by the watermark delay", ("stream",), figures.late_streams),
-            ("query_late_records", "Too late for the query", ("query",), figures.late_queries),
+            ("stream_late_records", "Late by the watermark delay", ("stream",), late_streams),
+            ("query_late_records", "Too late for the query", ("query",), late_queries),
         ):
             counter = CounterMetricFamily(f"weir_{name}", about, labels=("cluster", *labels))
             for measured, value in values:
