@@ -154,12 +154,11 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
     def _run(self) -> None:
         while group := self._next_group():
             outcome = self._deliver(group)
-            for sent in group:
-                if isinstance(outcome, AppendPosition):
-                    records = {sent.stream: (sent.batch, sent.schema)}
-                    sent.future.set_result(with_lateness(outcome, records))
+            for sent, result in zip(group, outcome, strict=True):
+                if isinstance(result, AppendPosition):
+                    sent.future.set_result(result)
                 else:
-                    sent.future.set_exception(outcome)
+                    sent.future.set_exception(result)
             with self._changed:
                 self._unacknowledged_bytes -= sum(sent.batch.nbytes for sent in group)
                 self._done += len(group)
@@ -198,15 +197,19 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         self._waiting_bytes -= sum(sent.batch.nbytes for sent in group)
         return group
 
-    def _deliver(self, group: Sequence[_Pending]) -> "AppendPosition | Exception":
-        """Return the position of the group in the log, or the error."""
+    def _deliver(self, group: Sequence[_Pending]) -> "Sequence[AppendPosition | Exception]":
+        """Return the position of each call in the log, or the error."""
         try:
             encoded = _encoded(group)
             token = IdempotencyToken(self._id, self._sequence)
             self._sequence += 1
-            return self._append(encoded, token)
+            position = self._append(encoded, token)
+            return [
+                with_lateness(position, encoded, {sent.stream: (sent.batch, sent.schema)})
+                for sent in group
+            ]
         except Exception as error:  # noqa: BLE001 - the future raises it
-            return error
+            return [error] * len(group)
 
     def _append(self, encoded: dict[int, Block], token: IdempotencyToken) -> AppendPosition:
         deadline = time.monotonic() + self._delivery_s

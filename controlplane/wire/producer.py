@@ -33,7 +33,6 @@ from controlplane.wire.log.values import (
     IdempotencyToken,
     Limits,
     LogBacklog,
-    position_key,
 )
 from controlplane.wire.records import record_codec
 from controlplane.wire.records.record_codec import to_record_batch
@@ -143,7 +142,7 @@ class Producer(AbstractContextManager["Producer"]):
         encoded = {stream: to_block(*pair) for stream, pair in conformed.items()}
         token = token or IdempotencyToken(self._id, next(self._sequences))
         try:
-            return with_lateness(self._log.append(encoded, token, self.limits), conformed)
+            return with_lateness(self._log.append(encoded, token, self.limits), encoded, conformed)
         except LogUnavailable as error:
             error.token = token
             raise
@@ -186,26 +185,31 @@ def conform(
 
 def to_block(batch: pa.RecordBatch, schema: StreamSchema) -> Block:
     """Return a record batch of a schema as a block of its stream."""
-    newest_ms = record_codec.newest_event_ms(batch, schema, time.time_ns() // 1_000_000)
+    newest_ms, range_ms = record_codec.block_times(batch, schema, time.time_ns() // 1_000_000)
     data = record_codec.encode_block(batch, schema.event_time)
-    limits_s = schema.max_future_s, schema.watermark_delay_s
-    return Block(batch.num_rows, data, newest_ms, *(round(limit * 1000) for limit in limits_s))
+    future_ms, delay_ms = round(schema.max_future_s * 1000), round(schema.watermark_delay_s * 1000)
+    return Block(batch.num_rows, data, newest_ms, future_ms, delay_ms, range_ms)
 
 
 def with_lateness(
-    position: AppendPosition, records: Mapping[int, tuple[pa.RecordBatch, StreamSchema]]
+    position: AppendPosition,
+    blocks: Mapping[int, Block],
+    records: Mapping[int, tuple[pa.RecordBatch, StreamSchema]],
 ) -> AppendPosition:
-    """Return the position with the `late` and `ahead` of these records of its append."""
+    """Return the position of blocks with the `late` of some of their records, and `ahead`."""
     if position.watermarks is None:
         return position
-    result = AppendPosition(position)
-    result.watermarks = position.watermarks
-    # Redis alone knows watermarks; its positions are times.
-    appended_ms, _ = position_key(position)
-    times = {
-        stream: record_codec.lateness_of(*pair, appended_ms, position.watermarks[stream])
-        for stream, pair in records.items()
-    }
-    result.late = {stream: late for stream, (late, _) in times.items()}
-    result.ahead = {stream: ms for stream, (_, ms) in times.items() if ms is not None}
+    result, late = AppendPosition(position), dict.fromkeys(records, 0)
+    result.watermarks, result.late, ahead = position.watermarks, late, {}
+    for stream, (batch, schema) in records.items():
+        block, (before, after) = blocks[stream], position.watermarks[stream]
+        if block.range_ms is None:
+            continue
+        oldest, newest = block.range_ms
+        if oldest < before - block.delay_ms:
+            times = record_codec.times_ms(batch.column(schema.event_time))
+            late[stream] = int((times < before - block.delay_ms).sum())
+        if newest > after + block.delay_ms:
+            ahead[stream] = newest
+    result.ahead = ahead
     return result

@@ -26,7 +26,7 @@ from controlplane.liveness.readings import read_site
 from controlplane.liveness.status import full_status
 from controlplane.models import Cluster
 from controlplane.request_metrics import collect_requests
-from controlplane.telemetry.gauges import ClusterGauges, Counts, Gauges, gauges
+from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 from controlplane.wire.figures import FIGURES, Figure
 
 
@@ -57,13 +57,16 @@ class _Figures(Collector):
         yield from _of_clusters(figures, timezone.now())
         yield _gauge("queries", "Queries", ("cluster", "state"), figures.queries)
         yield _gauge("proposals", "Proposals", ("cluster", "state"), figures.proposals)
-        labels = ("cluster", "loop", "code")
-        yield _counter("decisions", "Decisions of watch loops", labels, figures.decisions)
-        labels = ("cluster", "stream")
-        about = "Records that came later than the watermark delay of their stream allows"
-        yield _counter("stream_late_records", about, labels, figures.late_streams)
-        about, labels = "Records that were too late for a query", ("cluster", "query")
-        yield _counter("query_late_records", about, labels, figures.late_queries)
+        late_streams, late_queries = figures.late_streams, figures.late_queries
+        for name, about, labels, values in (
+            ("decisions", "Decisions of watch loops", ("loop", "code"), figures.decisions),
+            ("stream_late_records", "Late by the watermark delay", ("stream",), late_streams),
+            ("query_late_records", "Too late for the query", ("query",), late_queries),
+        ):
+            counter = CounterMetricFamily(f"weir_{name}", about, labels=("cluster", *labels))
+            for measured, value in values:
+                counter.add_metric(measured, value)
+            yield counter
         if self._actor.is_viewer:
             yield _gauge("webhook_deliveries", "Messages", ("state",), figures.deliveries)
             yield from _of_audit_log()
@@ -151,13 +154,6 @@ def _ages(rows: list[ClusterGauges], now: datetime) -> Iterator[tuple[tuple[str,
     for row in rows:
         if row.cluster.last_sample_at is not None:
             yield (row.cluster.slug,), (now - row.cluster.last_sample_at).total_seconds()
-
-
-def _counter(name: str, about: str, labels: tuple[str, ...], values: Counts) -> Metric:
-    metric = CounterMetricFamily(f"weir_{name}", about, labels=labels)
-    for measured, value in values:
-        metric.add_metric(measured, value)
-    return metric
 
 
 def _gauge(

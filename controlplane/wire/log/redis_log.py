@@ -102,10 +102,10 @@ class RedisLog:
         names = [self._index, self._committed, self._newest, producer, self._counts]
         sequence, digest = (token.sequence, digest_of(blocks)) if token else ("", "")
         arguments: list[Any] = [limits.records, limits.bytes, sequence, size, digest]
-        for stream, (records, data, newest_ms, *limits_ms) in blocks.items():
+        for stream, (records, data, newest_ms, max_future_ms, delay_ms, _) in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
             newest = "" if newest_ms is None else newest_ms
-            arguments += [stream, records, data, newest, *limits_ms]
+            arguments += [stream, records, data, newest, max_future_ms, delay_ms]
         try:
             answer = cast("list[Any]", self._append(keys=names, args=arguments))
         except redis.RedisError as error:
@@ -145,7 +145,8 @@ class RedisLog:
         except redis.RedisError as error:
             raise LogUnavailable(str(error)) from error
         known = zip(streams, times, strict=False)
-        newest = {stream: int(ms) for stream, ms in known if ms is not None}
+        newest = {stream: int(ms.partition(b":")[0]) for stream, ms in known if ms is not None}
+        newest = {stream: ms for stream, ms in newest.items() if ms != NO_TIME}
         return LogHead(_position_of(result[0]).position if result else START, newest)
 
     def committed_position(self) -> LogPosition:

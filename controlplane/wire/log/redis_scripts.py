@@ -18,8 +18,8 @@ _REMEMBER_S: Final = 24 * 3600
 # to per stream, '' for none), (records | bytes, how much waits), (stale, the highest sequence) or
 # (reused, '').
 #
-# `advance` is `Watermark.after`. The hash of the watermarks has a stream's time ahead and since
-# when it waits, as `ahead:since`, in a field of its own.
+# `advance` is `Watermark.after`. The hash has the watermark of a stream, and while a time ahead
+# waits `watermark:ahead:since`.
 #
 # The last position's milliseconds are reused when the clock steps back: positions only grow.
 # A producer's hash has its highest sequence, and the last ones with their positions in a ring:
@@ -64,53 +64,51 @@ local seq = 0
 if ms <= tonumber(last_ms) then ms = tonumber(last_ms); seq = tonumber(last_seq) + 1 end
 local id = string.format('%.0f-%d', ms, seq)
 local none = {NO_TIME}
-local function advance(mark, ahead, since, newest, records, furthest, delay)
-  local own = newest == ''
-  newest = tonumber(newest) or ms
-  if newest > ms + furthest then return mark, ahead, since, none end
+local function advance(state, newest, own, records, furthest, delay)
+  local mark, ahead, since = tonumber(state), none, ms
+  if not mark then
+    mark, ahead, since = string.match(state, '^(-?%d+):(%d+):(%d+)$')
+    mark, ahead, since = tonumber(mark), tonumber(ahead), tonumber(since)
+  end
+  if newest > ms + furthest then return state, '{NO_TIME}' end
   local reached, clock = none, ms + delay
   if ahead == none or newest < ahead - delay then
     ahead, since = none, ms
   elseif ahead <= clock or ms - since >= delay then
     reached, mark, ahead = ahead, math.max(mark, ahead), none
   end
-  local near = mark + delay
-  local alone = mark > none and records < {CONFIRMING_RECORDS} and near < newest
-  local limit = clock
+  local near, limit = mark + delay, clock
   if mark > clock then limit = near end
+  local alone = mark > none and records < {CONFIRMING_RECORDS} and near < newest
   if not own and (alone or newest > limit) then
-    return mark, math.max(ahead, newest), since, reached
+    ahead = math.max(ahead, newest)
+  else
+    mark, reached = math.max(mark, newest), math.max(reached, newest)
   end
-  mark = math.max(mark, newest)
-  if ahead <= mark then ahead = none end
-  return mark, ahead, since, math.max(reached, newest)
+  reached = string.format('%.0f', reached)
+  if ahead <= mark then return string.format('%.0f', mark), reached end
+  return string.format('%.0f:%.0f:%.0f', mark, ahead, since), reached
 end
 local records, answer = 0, {{'ok', id}}
 for i = 6, #KEYS do
   local at = 6 + (i - 6) * 6
-  local stream, own = ARGV[at], tonumber(ARGV[at + 1])
-  local waits = stream .. ':ahead'
-  local state = redis.call('HMGET', KEYS[3], stream, waits)
-  local old, ahead, since = tonumber(state[1] or none), none, 0
-  if state[2] then
-    ahead, since = string.match(state[2], '^(-?%d+):(%d+)$')
-    ahead, since = tonumber(ahead), tonumber(since)
+  local old, reached = redis.call('HGET', KEYS[3], ARGV[at]) or '{NO_TIME}', ARGV[at + 3]
+  local before, new, mark, newest = old, old, tonumber(old), tonumber(reached)
+  local furthest, delay = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  -- Almost every append: nothing waits, and nothing is ahead.
+  if mark and newest and newest <= mark + delay and newest <= ms + math.min(delay, furthest) then
+    if newest > mark then new = reached end
+  else
+    new, reached = advance(old, newest or ms, not newest, tonumber(ARGV[at + 1]), furthest, delay)
+    before = string.match(old, '^-?%d+')
+    if before == '{NO_TIME}' then before = '' end
   end
-  local mark, reached
-  mark, ahead, since, reached = advance(old, ahead, since, ARGV[at + 3], own,
-    tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]))
-  reached = string.format('%.0f', reached)
-  local count = redis.call('HINCRBY', KEYS[5], stream, own)
-  redis.call('XADD', KEYS[i], id, 'n', own, 'b', ARGV[at + 2], 'x', reached,
-    'm', state[1] or '', 'c', count)
-  if mark > old then redis.call('HSET', KEYS[3], stream, string.format('%.0f', mark)) end
-  if ahead > none then
-    redis.call('HSET', KEYS[3], waits, string.format('%.0f:%.0f', ahead, since))
-  elseif state[2] then
-    redis.call('HDEL', KEYS[3], waits)
-  end
-  records = records + own
-  answer[#answer + 1] = state[1] or ''
+  local count = redis.call('HINCRBY', KEYS[5], ARGV[at], ARGV[at + 1])
+  redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', reached,
+    'm', before, 'c', count)
+  if new ~= old then redis.call('HSET', KEYS[3], ARGV[at], new) end
+  records = records + tonumber(ARGV[at + 1])
+  answer[#answer + 1] = before
   answer[#answer + 1] = reached
 end
 redis.call('XADD', KEYS[1], id, 'n', records, 'total', string.format('%.0f', total + records),

@@ -41,7 +41,8 @@ class Block(NamedTuple):
 
     `newest_ms`: None if the records have the time of the append. A time further ahead of the
     log's clock than `max_future_ms` is implausible and advances no watermark. `delay_ms`: so far
-    ahead a time advances the watermark without a confirmation (`Watermark.after`).
+    ahead a time advances the watermark without a confirmation (`Watermark.after`). `range_ms`: the
+    oldest and the newest event time of all plausible records, which stay with the producer.
     """
 
     records: int
@@ -49,6 +50,7 @@ class Block(NamedTuple):
     newest_ms: int | None
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
     delay_ms: int = DEFAULT_DELAY_MS
+    range_ms: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,44 +88,41 @@ def _signature(field: Any) -> str:
     return f"{field.type}{'' if field.nullable else ' not null'}"
 
 
-def newest_event_ms(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) -> int | None:
-    """Return the newest event time of a block in milliseconds; None: its records have none.
+class BlockTimes(NamedTuple):
+    """The event times of a block (ms): those that its watermark follows from, and of all records.
 
-    A record that is further ahead of `now_ms` than the schema allows does not count; without any
-    other record the result is `NO_TIME`. Nor does one beyond Tukey's fence, 1.5 interquartile
-    ranges after the third quartile (Exploratory Data Analysis, 1977), and the watermark delay.
+    `newest_ms`: without outliers, `NO_TIME` without any time, None if the records have none.
+    `range_ms`: the oldest and the newest.
+    """
+
+    newest_ms: int | None
+    range_ms: tuple[int, int] | None = None
+
+
+def block_times(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) -> BlockTimes:
+    """Return the event times of a block.
+
+    A record that is further ahead of `now_ms` than the schema allows does not count. A time is an
+    outlier if it is beyond Tukey's fence, 1.5 interquartile ranges after the third quartile
+    (Exploratory Data Analysis, 1977), and the watermark delay.
     """
     if not schema.event_time:
-        return None
-    times = _plausible_times(batch, schema, now_ms)
-    newest, delay = int(times.max(initial=NO_TIME)), round(schema.watermark_delay_s * 1000)
-    if len(times) and newest - int(times.min()) > delay:
+        return BlockTimes(None)
+    times = times_ms(batch.column(schema.event_time))
+    newest, last = int(times.max()), now_ms + round(schema.max_future_s * 1000)
+    if newest > last:
+        times = times[times <= last]
+        if not len(times):
+            return BlockTimes(NO_TIME)
+        newest = int(times.max())
+    oldest, delay = int(times.min()), round(schema.watermark_delay_s * 1000)
+    inner = newest
+    if newest - oldest > delay:
         places = (len(times) - 1) // 4, 3 * (len(times) - 1) // 4
         first, third = np.partition(times, places)[list(places)].tolist()
-        newest = int(times[times <= third + 1.5 * (third - first) + delay].max())
-    return newest
-
-
-def lateness_of(
-    batch: pa.RecordBatch, schema: StreamSchema, now_ms: int, watermarks: tuple[int, int]
-) -> tuple[int, int | None]:
-    """Return the late records of an appended block, and its newest event time if it is ahead.
-
-    `watermarks`: before and after it; a time is ahead by more than the watermark delay.
-    """
-    if not schema.event_time:
-        return 0, None
-    times = _plausible_times(batch, schema, now_ms)
-    before, after = watermarks
-    newest, delay = int(times.max(initial=NO_TIME)), round(schema.watermark_delay_s * 1000)
-    return int((times < before - delay).sum()), newest if newest > after + delay else None
-
-
-def _plausible_times(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) -> NDArray[np.int64]:
-    """Return the event times (ms) that are no further ahead of `now_ms` than the schema allows."""
-    times = times_ms(batch.column(schema.event_time))
-    limit = now_ms + round(schema.max_future_s * 1000)
-    return times if times.max() <= limit else times[times <= limit]
+        fence = third + 1.5 * (third - first) + delay
+        inner = newest if newest <= fence else int(times[times <= fence].max())
+    return BlockTimes(inner, (oldest, newest))
 
 
 def times_ms(column: Any) -> NDArray[np.int64]:

@@ -1,6 +1,7 @@
 """Samples say what was measured, roll-ups keep peaks, and nothing is kept beyond its time."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -193,7 +194,10 @@ def test_late_records_are_added_to_their_streams_and_queries(operator: Actor, sf
     """Of this cluster; a batch of an earlier release has none."""
     (query,) = placed(operator, sf, {"a": ["s0"]})
     stream, other = sf.streams.get(name="s0"), sf.streams.get(name="s1")
-    late = {"late_streams": {str(stream.pk): 3}, "late_queries": {str(query.pk): 2, "999999": 4}}
+    late: dict[str, Any] = {
+        "late_streams": {str(stream.pk): 3},
+        "late_queries": {str(query.pk): 2, "999999": 4},
+    }
     elsewhere = Cluster.objects.create(slug="elsewhere", name="Elsewhere", slots=1)
     ingestion.record(sf, [telemetry(1, NOON_MS, **late), telemetry(2, NOON_MS + 1_000, **late)])
     ingestion.record(sf, [telemetry(3, NOON_MS + 2_000)])

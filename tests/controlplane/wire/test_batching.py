@@ -16,7 +16,7 @@ from controlplane.wire import keys, log
 from controlplane.wire.batching import BatchingProducer
 from controlplane.wire.errors import BadBlock, BufferFull, LogFull, Undelivered
 from controlplane.wire.log.redis_log import RedisLog
-from controlplane.wire.log.values import START, Limits, LogPosition
+from controlplane.wire.log.values import START, AppendPosition, Limits, LogPosition
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.kafka import running_kafka
@@ -119,7 +119,7 @@ def test_a_full_buffer_makes_the_sender_wait(
         schemas=ALL_REPORTS,
     ) as producer:
         first = producer.send(1, one)
-        sent: list[Future[str]] = []
+        sent: list[Future[AppendPosition]] = []
         sender = Thread(target=lambda: sent.append(producer.send(1, one)))
         sender.start()
         sender.join(0.2)
@@ -214,8 +214,8 @@ def _sending(producer: BatchingProducer, acknowledged: list[int]) -> Iterator[Ev
                 return
             producer.send(1, reports(car)).add_done_callback(note(car))
 
-    def note(car: int) -> Callable[["Future[str]"], None]:
-        def noted(future: "Future[str]") -> None:
+    def note(car: int) -> Callable[["Future[AppendPosition]"], None]:
+        def noted(future: "Future[AppendPosition]") -> None:
             future.result(0)
             acknowledged.append(car)
             told.set()

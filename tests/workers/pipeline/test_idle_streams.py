@@ -60,7 +60,7 @@ def test_a_silent_stream_does_not_hold_windows_open_and_its_return_is_late(
         pipeline.batch()
         assert pairs(pipeline) == {0: 1}
         _pass_time(600)
-        append(producer, 2, 70, 200)
+        append(producer, 2, 70, 150, 200)
         late = pipeline.batch()["late"]
         append(producer, 1, 30, 80, 210)
         late += pipeline.batch(repeat=2)["late"]
@@ -77,7 +77,7 @@ def test_what_is_closed_stays_closed_where_the_task_moves(
         append(producer, 2, 20)
         pipeline.batch()
         _pass_time(600)
-        append(producer, 2, 70, 200)
+        append(producer, 2, 70, 150, 200)
         late = pipeline.batch()["late"]
         pipeline.publish(MoveTasks(5, ((1, 0, 1),)))
         append(producer, 2, 201)

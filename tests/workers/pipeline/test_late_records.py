@@ -92,7 +92,7 @@ def test_partitions_of_a_backlog_one_after_the_other_are_counted_as_late(
         )
         for _ in range(4)
     ]
-    newest, late = None, Counter[str]()
+    newest, late = 0, Counter[str]()
     answered, appended = 0, 0
     counts: dict[str, Counter[str]] = {"late_streams": Counter(), "late_queries": Counter()}
     with Producer(redis_server, "c") as producer:
@@ -104,11 +104,11 @@ def test_partitions_of_a_backlog_one_after_the_other_are_counted_as_late(
                 assert position.late is not None
                 answered += position.late[1]
                 appended += len(block)
-                for ms, key in block if newest is not None else ():
+                for ms, key in block:
                     late["all"] += ms < newest - DELAY_MS
                     late["a"] += key == "a" and ms < newest - DELAY_MS
                     late["patient"] += ms < newest - 12 * HOUR
-                newest = max(newest or 0, *(ms for ms, _ in block))
+                newest = max(newest, *(ms for ms, _ in block))
             row = pipeline.batch(repeat=rng.choice((1, 3)))
             for name, total in counts.items():
                 total.update(row[name])

@@ -2,7 +2,7 @@
 
 import random
 import time
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import redis
@@ -190,7 +190,8 @@ def test_a_stretch_of_time_confirms_a_time_ahead(
     ahead = now_ms + 30 * MINUTE
 
     def append(newest_ms: int, clock_ms: int) -> tuple[int, int]:
-        fields = redis_client.xrevrange(keys.index_key("c"), count=1)[0][1]
+        rows: Any = redis_client.xrevrange(keys.index_key("c"), count=1)
+        fields = rows[0][1]
         redis_client.xadd(keys.index_key("c"), fields, id=f"{now_ms + clock_ms}-900000")
         answer = log.append({1: Block(1, b"a", newest_ms)})
         assert answer.watermarks is not None

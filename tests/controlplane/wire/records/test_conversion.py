@@ -8,17 +8,20 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.wire.errors import BadBlock, InvalidBlock
 from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.records.record_codec import (
+    block_times,
     decode_block,
     encode_block,
-    newest_event_ms,
     to_record_batch,
 )
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.schemas import READINGS
+from tests.support.watermarks import newest_of
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 ROW: dict[str, Any] = {
@@ -154,13 +157,29 @@ def test_the_newest_time_that_is_not_too_far_ahead_counts(unit: str) -> None:
         wanted: Any = schema.arrow.field("t").type
         ticks = pa.array([int(s * per_s) for s in seconds], wanted)
         batch = pa.RecordBatch.from_arrays([ticks], schema=schema.arrow)
-        return newest_event_ms(batch, schema, now * 1000)
+        return block_times(batch, schema, now * 1000).newest_ms
 
     assert newest(now, now + 60, now + 61) == (now + 60) * 1000
     assert newest(now + 61) == NO_TIME
     assert newest(-5, -7) == -5000
     plain = StreamSchema((ColumnSpec("n", "int8"),))
-    assert newest_event_ms(to_record_batch(1, [{"n": 1}], plain), plain, 0) is None
+    assert block_times(to_record_batch(1, [{"n": 1}], plain), plain, 0) == (None, None)
+
+
+@given(
+    st.lists(st.integers(0, 10**7) | st.integers(0, 100), min_size=1, max_size=40),
+    st.sampled_from([0, 10, 10_000]),
+)
+def test_outliers_of_a_block_do_not_count(times: list[int], delay_ms: int) -> None:
+    """By Tukey's fence and the delay; the range has all times."""
+    schema = StreamSchema(
+        (ColumnSpec("t", "timestamp(ms)", nullable=False),), event_time="t",
+        watermark_delay_s=delay_ms / 1000,
+    )  # fmt: skip
+    columns = [pa.array(times, schema.arrow.field("t").type)]
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
+    expected = newest_of(times, delay_ms), (min(times), max(times))
+    assert block_times(batch, schema, 10**7) == expected
 
 
 @pytest.mark.parametrize(
