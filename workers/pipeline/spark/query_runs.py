@@ -16,7 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 logger = logging.getLogger("weir.pipeline")
 
 # Starts in a row without a finished batch; then the driver ends, and the agent starts another one.
-_STARTS: Final = 3
+# On a busy machine a process may not start within the ten seconds that Spark waits for it.
+_STARTS: Final = 10
 # The JVM lost a connection to a Python process; an exception in Python has a type of its own.
 _LOST: Final = ("java.io.", "java.net.", "java.nio.")
 
