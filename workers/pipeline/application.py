@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from workers.pipeline.checkpoints.bootstrap import Bootstrap, read_bootstrap
@@ -39,15 +38,10 @@ class Application:
     max_bytes: int = 64 << 20
 
 
-def start(spark: SparkSession, application: Application, *, once: bool = False) -> StreamingQuery:
-    """Start the streaming query; it continues from an existing checkpoint. As `prepare`."""
-    return prepare(spark, application, once=once).start()
-
-
 def prepare(
     spark: SparkSession, application: Application, *, once: bool = False
 ) -> DataStreamWriter:
-    """Return the streaming query, which can be started again after its end.
+    """Return the streaming query, which continues from an existing checkpoint at each start.
 
     `once`: run one batch only, the unfinished one if there is any. Raises `WrongPartitions`.
     """

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.wire import keys
 from controlplane.wire.routing.publication import read_table
-from workers.pipeline.application import Application, start
+from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import BootstrapWriter, has_pending_bootstrap
 from workers.pipeline.checkpoints.files import (
     AlreadyRunning,
@@ -158,7 +158,7 @@ def _finish_batch(spark: SparkSession, plan: Plan, checkpoint: Checkpoint) -> No
         log_url=plan.log_url,
     )
     logger.info("batch %s was begun: it is finished first", checkpoint.pending["batch"])
-    start(spark, application, once=True).awaitTermination()
+    prepare(spark, application, once=True).start().awaitTermination()
 
 
 def _write_seed(

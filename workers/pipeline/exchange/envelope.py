@@ -22,6 +22,7 @@ from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.records.record_codec import descriptor_of, parse_descriptor
 from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
 from workers.pipeline.engine.storage.idle_streams import LogTimes
+from workers.pipeline.spark.connections import task_failures
 from workers.pipeline.spark.partition_keys import NodeKeys
 
 if TYPE_CHECKING:
@@ -246,13 +247,13 @@ class BatchHeader:
         """Return the delay of a node per record in microseconds, or `LOST`; 0 without a fault."""
         return self.faults.get(str(node), 0)
 
-    def after_task_failures(self, failures: int) -> "BatchHeader":
-        """Return the header for a task that has failed so often in this attempt at the batch.
+    def of_task(self) -> "BatchHeader":
+        """Return the header for this process's Spark task.
 
-        The next attempt at a task looks for queries that end its process: a whole attempt at a
+        The second attempt at a task searches for queries that end its process: an attempt at a
         batch costs the start of a driver, that at a task a second.
         """
-        return replace(self, attempt=self.attempt + FAILURES) if failures else self
+        return replace(self, attempt=self.attempt + FAILURES) if task_failures() else self
 
 
 def to_rows(

@@ -16,7 +16,7 @@ from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
-from workers.pipeline.spark.connections import client_of, freeze_heap, tables_of, task_failures
+from workers.pipeline.spark.connections import client_of, freeze_heap, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class NodeProcessor(StatefulProcessor):
         """Evaluate one batch and yield the node's report and its changes."""
         limit_memory()
         batch = node_input(node_keys(self.partitions).node_of(int(key[0])), list(rows))
-        batch = replace(batch, header=batch.header.after_task_failures(task_failures()))
+        batch = replace(batch, header=batch.header.of_task())
         store = NodeStore(self._values)
         if self.seed is not None:
             self.seed.import_state(store, batch.node, batch.header.batch)

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import convert_exception
 from pyspark.sql.streaming.query import StreamingQuery
 
 logger = logging.getLogger("weir.pipeline")
 
 # Starts in a row without a finished batch; then the driver ends, and the agent starts another one.
-_STARTS: Final = 3
+# On a busy machine a process may not start within the ten seconds that Spark waits for it.
+_STARTS: Final = 10
 # The JVM lost a connection to a Python process; an exception in Python has a type of its own.
 _LOST: Final = ("java.io.", "java.net.", "java.nio.")
 
@@ -52,9 +52,8 @@ class QueryRuns:
 
 def has_lost_process(error: Exception) -> bool:
     """Return whether a query's end began with a broken connection to a Python process."""
-    root: Any = error
-    if isinstance(error, Py4JJavaError):
-        root = convert_exception(error.java_exception)
+    java = getattr(error, "java_exception", None)
+    root: Any = error if java is None else convert_exception(java)
     while (cause := getattr(root, "_cause", None)) is not None:
         root = cause
     return str(getattr(root, "_desc", "")).startswith(_LOST)

@@ -32,6 +32,7 @@ _MAX_DIRECTORY_BYTES: Final = 64
 # Executors may run in directories with long names (YARN's containers), so they use this one.
 _SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user's mode
 _ROOT: Final = Path(__file__).resolve().parents[3]
+_PYTHON: Final = Path(__file__).with_name("python.sh")
 _PACKAGES: Final = ("workers/pipeline", "controlplane/wire", "algorithms/partitioning")
 # What key groupings import beside their own package.
 _MODULES: Final = (
@@ -164,8 +165,7 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     Raises `SettingRejected`.
     """
     engine = engine or SparkSettings()
-    # Workers must find the packages that this driver has.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _choose_python(engine)
     # The JVM and all workers of this machine inherit it.
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
@@ -181,6 +181,13 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     if not engine.is_local:
         ship_code(spark)
     return spark
+
+
+def _choose_python(engine: SparkSettings) -> None:
+    """Set the Python of Spark's processes: workers must find the packages that this driver has."""
+    given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if engine.is_local and given == sys.executable and os.access(_PYTHON, os.X_OK):
+        os.environ |= {"WEIR_PYTHON": sys.executable, "PYSPARK_PYTHON": str(_PYTHON)}
 
 
 def settings(partitions: int, engine: SparkSettings, folder: str | None = None) -> dict[str, str]:

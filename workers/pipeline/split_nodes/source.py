@@ -34,13 +34,7 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, Planned
-from workers.pipeline.spark.connections import (
-    client_of,
-    freeze_heap,
-    log_of,
-    tables_of,
-    task_failures,
-)
+from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
@@ -131,18 +125,16 @@ class LogReader(DataSourceStreamReader):
     seed: str = ""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the start of a new checkpoint: the end of what an earlier one committed."""
+        """Return the end of what an earlier checkpoint committed; a first batch always follows."""
         if self.seed:
             return Offset.from_json(json.loads(self.seed)).to_json()
         client = client_of(self.redis_url)
         log_position = first_position(client, self.cluster, self._log())
         version = latest_version(client, self.cluster) or 0
         batch = first_batch(client, self.cluster)
-        restored = read_generation(client, self.cluster).restored
-        # A first batch without records reports the routing version, and that the nodes work.
         return Offset(
-            batch, log_position.position, log_position.total, version, restored=restored,
-            merge_pending=version > 0,
+            batch, log_position.position, log_position.total, version, merge_pending=version > 0,
+            restored=read_generation(client, self.cluster).restored,
             delayed=first_delays(client, self.cluster, log_position.position),
         ).to_json()  # fmt: skip
 
@@ -354,7 +346,7 @@ class LogReader(DataSourceStreamReader):
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
         limit_memory()
-        header, started = partition.header, time.perf_counter()
+        header, started = partition.header.of_task(), time.perf_counter()
         table = tables_of(self.redis_url, self.cluster).of_batch(
             header.export_version, header.version
         )
@@ -373,12 +365,10 @@ class LogReader(DataSourceStreamReader):
             **({"skipped": True} if partition.skipped else {}),
             **({} if header.ladder is None else {"ladder": header.ladder[:2]}),
         }
-        # The header of this task; nodes have tasks of their own.
-        mine = header.after_task_failures(task_failures())
-        probe_first = mine.attempt > attempts.FAILURES
+        probe_first = header.attempt > attempts.FAILURES
         router = KeyRouter(table, partition.states)
         result = dispatch(
-            entries, table, header.nodes, source, router, KeySampler.of(mine, table),
+            entries, table, header.nodes, source, router, KeySampler.of(header, table),
             LadderDrops.of(header.ladder, table.ladder), probe_first=probe_first,
         )  # fmt: skip
         # The report of a split node is in its first envelope for this node.
@@ -387,7 +377,7 @@ class LogReader(DataSourceStreamReader):
         dead_letters.keep(client_of(self.redis_url), self.cluster, result.dead.letters)
         freeze_heap()
         count_step(client_of(self.redis_url), self.cluster)
-        yield to_rows(header, node_keys(self.state_partitions), result.envelopes)
+        yield to_rows(partition.header, node_keys(self.state_partitions), result.envelopes)
 
     def _entries(
         self, partition: SplitPartition, streams: Sequence[int]

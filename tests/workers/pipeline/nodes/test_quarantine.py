@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import redis
+from pyspark import TaskContext
 
 from controlplane.wire import attempts, limits
 from controlplane.wire.language.registered import aggregate, function
@@ -128,10 +129,14 @@ def test_a_batch_that_ends_its_process_is_evaluated_without_the_culprits(
     assert {fault[0] for fault in later.report.faults} == BAD.keys()
 
 
-def test_a_task_that_has_failed_looks_for_culprits_at_once() -> None:
+def test_a_task_that_has_failed_looks_for_culprits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     header = BatchHeader(1, 1, None, None, 0, None, has_backlog=False, split=0, nodes=1)
-    assert header.after_task_failures(0) == header
-    assert header.after_task_failures(1).attempt > attempts.FAILURES
+    assert header.of_task() == header
+    context = TaskContext()
+    monkeypatch.setattr(TaskContext, "_taskContext", context)
+    for attempt, probes in ((0, False), (1, True), (3, True)):
+        monkeypatch.setattr(context, "_attemptNumber", attempt)
+        assert (header.of_task().attempt > attempts.FAILURES) == probes
 
 
 def test_what_fails_without_a_query_has_no_culprit() -> None:

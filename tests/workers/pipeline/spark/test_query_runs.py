@@ -76,7 +76,7 @@ def test_a_query_whose_process_died_starts_again(lost: Failure) -> None:
 
 def test_a_query_that_finishes_no_batch_ends_its_driver() -> None:
     """Another driver may help; three of them are a crash loop."""
-    runs, left = runs_of([Ended(PIPE, batches=False)] * 4)
+    runs, left = runs_of([Ended(PIPE, batches=False)] * 11)
     assert runs.wait(threading.Event()) is PIPE
     assert len(list(left)) == 1
 
@@ -85,7 +85,7 @@ def test_a_start_that_meets_another_dead_process_is_repeated() -> None:
     """Spark notices that a daemon has died when it needs it."""
     runs, _ = runs_of([Ended(PIPE), Refused(PIPE), Ended(REDIS)])
     assert runs.wait(threading.Event()) is REDIS
-    runs, left = runs_of([Ended(PIPE), Refused(PIPE), Refused(PIPE), Refused(PIPE)])
+    runs, left = runs_of([Ended(PIPE), *(Refused(PIPE) for _ in range(10))])
     assert runs.wait(threading.Event()) is PIPE
     assert len(list(left)) == 1
 

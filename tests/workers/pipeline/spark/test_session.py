@@ -1,7 +1,13 @@
 """The Spark settings of an application, by where it runs."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
+from workers.pipeline.spark import session
 from workers.pipeline.spark.session import SettingRejected, SparkSettings, settings
 
 
@@ -70,3 +76,23 @@ def test_sockets_are_used_where_there_is_a_directory_for_them() -> None:
     assert settings(2, SparkSettings(), "/tmp/d")["spark.python.unix.domain.socket.dir"] == "/tmp/d"
     assert name not in settings(2, SparkSettings())
     assert settings(2, SparkSettings(conf={name: "false"}), "/tmp/d")[name] == "false"
+
+
+def test_sparks_python_processes_do_not_compile_the_zip_file_of_pyspark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Executors of other machines have a Python of their own."""
+    for name in ("PYSPARK_PYTHON", "WEIR_PYTHON"):
+        # Restored after the test.
+        monkeypatch.setenv(name, "")
+        os.environ.pop(name)
+    session._choose_python(SparkSettings("spark://a:7077"))
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    session._choose_python(SparkSettings("local[2]"))
+    paths = ["/spark/python/lib/pyspark.zip", "/spark/python/lib/py4j-src.zip", "/mine", "/a.zip"]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    program = "import json, sys; print(json.dumps([sys.executable, sys.argv, sys.path]))"
+    command = [os.environ["PYSPARK_PYTHON"], "-c", program, "a b", "*"]
+    executable, arguments, path = json.loads(subprocess.check_output(command))
+    assert (executable, arguments[1:]) == (sys.executable, ["a b", "*"])
+    assert [item for item in paths if item in path] == ["/mine", "/a.zip"]
