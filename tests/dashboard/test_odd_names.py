@@ -28,7 +28,8 @@ from tests.support.pages import PageAddress, page_world
 # Methods of dictionaries, variables of templates, members of every object of a script.
 WORDS: Final = (
     "items", "keys", "values", "get", "count", "update", "pop", "copy", "clear", "forloop", "block",
-    "csrf_token", "constructor", "__proto__", "toString", "hasOwnProperty", "None", "True", "length",
+    "csrf_token", "constructor", "__proto__", "toString", "hasOwnProperty", "None", "True",
+    "length",
 )  # fmt: skip
 # What is no word, where a name may be anything.
 OTHERS: Final = (
@@ -94,7 +95,8 @@ def world(operator: Actor) -> list[PageAddress]:
 
 PROGRESS: Final = {
     "t": 1, "batch": 1, "rows": 1, "input": 1.0, "processed": 1.0, "duration_ms": 1, "phases": {},
-    "state_rows": None, "state_bytes": None, "state_dropped": None, "watermark_ms": None, "lags": [1],
+    "state_rows": None, "state_bytes": None, "state_dropped": None, "watermark_ms": None,
+    "lags": [1],
 }  # fmt: skip
 FAULT: Final = {"why": "x", "stage": "y", "sample": [dict.fromkeys(WORDS, 1), [1], "text"]}
 
