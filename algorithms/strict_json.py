@@ -63,8 +63,9 @@ class BadJson(ValueError):
 
     def at(self, path: Steps) -> "BadJson":
         """Return the same fault with its place in the value."""
-        error = BadJson(self.code, f"{self} (at {place_of(path) or 'the top'})")
-        error.place = place_of(path)
+        place = place_of(path)
+        error = BadJson(self.code, f"{self} (at {place or 'the top'})")
+        error.place = place
         return error
 
 
@@ -117,25 +118,9 @@ def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
     except BadJson as error:
         raise _located(error, text) from None
     if _ESCAPED.search(raw):
-        _check_characters(value)
+        for path, fault in unstorable(value):
+            raise fault.at(path)
     return value
-
-
-def require_storable(raw: bytes) -> None:
-    """Raise `BadJson` for NaN, NUL or half of a surrogate pair in JSON that is read elsewhere."""
-    if not _ESCAPED.search(raw) and b"NaN" not in raw and b"Infinity" not in raw:
-        return
-    check_bounds(raw)
-    try:
-        value = json.loads(raw.decode("utf-8-sig"), parse_float=str, parse_int=str)
-    except ValueError:
-        return
-    _check_characters(value)
-
-
-def _check_characters(value: Any) -> None:
-    for path, fault in unstorable(value):
-        raise BadJson(fault.code, str(fault)).at(path)
 
 
 def _located(error: BadJson, text: str) -> BadJson:
@@ -144,9 +129,9 @@ def _located(error: BadJson, text: str) -> BadJson:
         value = json.loads(text, object_pairs_hook=_Pairs, parse_int=float)
     except ValueError:
         return error
-    places = (path for path, fault in unstorable(value) if fault.code == error.code)
-    path = next(places, None)
-    return error if path is None else error.at(path)
+    return next(
+        (error.at(path) for path, fault in unstorable(value) if fault.code == error.code), error
+    )
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):

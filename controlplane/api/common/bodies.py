@@ -5,20 +5,11 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja.errors import HttpError
 
-from algorithms.strict_json import require_storable
-
 
 def body_of(request: HttpRequest) -> bytes:
-    """Return the body of a request.
-
-    Raises `HttpError` (413) if it is too large, and `BadJson` if it is JSON with a text or number
-    that cannot be stored.
-    """
+    """Return the body of a request. Raises `HttpError` (413) if it is too large."""
     try:
-        body = request.body
+        return request.body
     except RequestDataTooBig as error:
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         raise HttpError(413, f"A request has at most {most:,} bytes: send less at once") from error
-    if request.content_type == "application/json":
-        require_storable(body)
-    return body
