@@ -61,7 +61,7 @@ class BadJson(ValueError):
         self.place = ""
         super().__init__(message)
 
-    def at(self, path: Steps) -> "BadJson":
+    def placed(self, path: Steps) -> "BadJson":
         """Return the same fault with its place in the value."""
         place = place_of(path)
         error = BadJson(self.code, f"{self} (at {place or 'the top'})")
@@ -119,7 +119,7 @@ def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
         raise _located(error, text) from None
     if _ESCAPED.search(raw):
         for path, fault in unstorable(value):
-            raise fault.at(path)
+            raise fault.placed(path)
     return value
 
 
@@ -130,7 +130,7 @@ def _located(error: BadJson, text: str) -> BadJson:
     except ValueError:
         return error
     return next(
-        (error.at(path) for path, fault in unstorable(value) if fault.code == error.code), error
+        (error.placed(path) for path, fault in unstorable(value) if fault.code == error.code), error
     )
 
 

@@ -108,7 +108,7 @@ def schema_at(schema: Mapping[str, Any], path: tuple[Any, ...]) -> Mapping[str, 
     """Return the schema of the value at a path of a body, {} for an undeclared one."""
     for key in path:
         options = [schema, *schema.get("anyOf", ())]
-        inner = next((row["items"] for row in options if "items" in row), {})
+        inner: Mapping[str, Any] = next((row["items"] for row in options if "items" in row), {})
         schema = inner if isinstance(key, int) else properties(schema).get(key, {})
     return schema
 
