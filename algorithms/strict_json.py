@@ -62,10 +62,11 @@ class BadJson(ValueError):
         self.place = ""
         super().__init__(message)
 
-    def at(self, path: Steps) -> "BadJson":
+    def placed(self, path: Steps) -> "BadJson":
         """Return the same fault with its place in the value."""
-        error = BadJson(self.code, f"{self} (at {place_of(path) or 'the top'})")
-        error.place = place_of(path)
+        place = place_of(path)
+        error = BadJson(self.code, f"{self} (at {place or 'the top'})")
+        error.place = place
         return error
 
 
@@ -118,13 +119,9 @@ def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
     except BadJson as error:
         raise _located(error, text) from None
     if _ESCAPED.search(raw):
-        _check_characters(value)
+        for path, fault in unstorable(value):
+            raise fault.placed(path)
     return value
-
-
-def _check_characters(value: Any) -> None:
-    for path, fault in unstorable(value):
-        raise BadJson(fault.code, str(fault)).at(path)
 
 
 def _located(error: BadJson, text: str) -> BadJson:
@@ -133,9 +130,9 @@ def _located(error: BadJson, text: str) -> BadJson:
         value = json.loads(text, object_pairs_hook=_Pairs, parse_int=float)
     except ValueError:
         return error
-    places = (path for path, fault in unstorable(value) if fault.code == error.code)
-    path = next(places, None)
-    return error if path is None else error.at(path)
+    return next(
+        (error.placed(path) for path, fault in unstorable(value) if fault.code == error.code), error
+    )
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):

@@ -183,12 +183,10 @@ def get_comparison(request: HttpRequest, slug: str, pk: int) -> Any:
 
 
 @router.post("/{slug}/comparisons/{int:pk}/cancel", response=CancelledOut)
-def cancel_comparison(
-    request: HttpRequest, slug: str, pk: int, body: ReasonIn | None = None
-) -> Any:
+def cancel_comparison(request: HttpRequest, slug: str, pk: int, body: ReasonIn) -> Any:
     """Stop all candidates that are still computed; one alone is cancelled as a proposal."""
     actor, comparison = caller(request), comparison_by_id(cluster_of(request), pk)
-    return {"cancelled": comparisons.cancel(actor, comparison, body.reason if body else "")}
+    return {"cancelled": comparisons.cancel(actor, comparison, body.reason)}
 
 
 @router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage, openapi_extra=BY_NUMBER)

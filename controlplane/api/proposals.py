@@ -370,16 +370,11 @@ def _endpoint(verb: Verb) -> None:
 
     def apply_verb(request: HttpRequest, slug: str, pk: int, body: Any) -> Any:
         actor, proposal = caller(request), proposal_by_id(cluster_of(request), pk)
-        given = body.dict() if body is not None else {}
-        return verbs.apply_verb(actor, proposal, verb, **given)
+        return verbs.apply_verb(actor, proposal, verb, **body.dict())
 
     apply_verb.__name__ = f"{verb.name.replace(' ', '_')}_proposal"
     apply_verb.__doc__ = f"{verb.about}. Role: {verb.role}, or what the policy names instead."
     apply_verb.__annotations__["body"] = shape
-    if not (verb.seal or verb.reason):
-        # No field is required, so the body may be missing.
-        apply_verb.__annotations__["body"] = shape | None
-        apply_verb.__defaults__ = (None,)
     add = router.post(
         f"{PROPOSAL}/{verb.path}",
         response=ProposalOut,

@@ -30,14 +30,13 @@ _DEPTH: Final = 5
 
 @dataclass(frozen=True)
 class Request:
-    """A request of an operation, and what is extreme in it."""
+    """A request of an operation by a role."""
 
     operation: str
     method: str
     path: str
     body: bytes = b""
     content_type: str = JSON
-    about: str = ""
     role: str = "admin"
 
 
@@ -109,7 +108,7 @@ def schema_at(schema: Mapping[str, Any], path: tuple[Any, ...]) -> Mapping[str, 
     """Return the schema of the value at a path of a body, {} for an undeclared one."""
     for key in path:
         options = [schema, *schema.get("anyOf", ())]
-        inner = next((row["items"] for row in options if "items" in row), {})
+        inner: Mapping[str, Any] = next((row["items"] for row in options if "items" in row), {})
         schema = inner if isinstance(key, int) else properties(schema).get(key, {})
     return schema
 
@@ -194,14 +193,9 @@ def _made(
     slots: Sequence[tuple[str, str]],
     chance: random.Random,
 ) -> Request:
-    path, query, about = operation.path, dict[str, str](), list[str]()
+    others = [name for name in operation.names("query") if chance.random() < 0.2]
+    query = {name: chance.choice(extremes.TEXTS) for name in others}
     parts = {name: quote(value, safe="") for name, value in values.items()}
-    others = operation.names("query")
-    body = chance.choice(operation.bodies) if operation.bodies else None
-    raw, content_type = None, JSON
-    for name in others:
-        if chance.random() < 0.2:
-            query[name] = chance.choice(extremes.TEXTS)
     for kind, name in slots:
         if kind == "path":
             text = quote(chance.choice(extremes.TEXTS)[:2_000], safe="")
@@ -209,20 +203,26 @@ def _made(
         elif kind == "query":
             fitting = [str(value) for value in _fitting(operation.schemas.get(name, {}), chance)]
             query[name] = chance.choice(fitting or extremes.TEXTS)[:4_000]
-        elif kind == "body":
-            place = chance.choice(list(places(body)))
-            fitting = _fitting(schema_at(operation.body_schema, place), chance)
-            body = replaced(body, place, chance.choice(fitting or extremes.VALUES))
-            about.append(".".join(map(str, place)))
-        elif kind == "raw":
-            raw = chance.choice(extremes.BODIES)
-            content_type = chance.choice((JSON, JSON, *_TYPES))
+    path = operation.path
     for name, text in parts.items():
         path = path.replace(f"{{{name}}}", text)
     if query:
-        path += "?" + urlencode(query, quote_via=quote)
-    sent = raw if raw is not None else b"" if body is None else extremes.json_text(body)
+        path += f"?{urlencode(query, quote_via=quote)}"
     role = chance.choice(("admin", "admin", "operator", "viewer"))
-    return Request(
-        operation.name, operation.method, path, sent, content_type, ", ".join(about), role
-    )
+    if any(kind == "raw" for kind, _ in slots):
+        content_type = chance.choice((JSON, JSON, *_TYPES))
+        body = chance.choice(extremes.BODIES)
+        return Request(operation.name, operation.method, path, body, content_type, role)
+    changes = sum(kind == "body" for kind, _ in slots)
+    body = _body(operation, changes, chance) if operation.bodies else b""
+    return Request(operation.name, operation.method, path, body, JSON, role)
+
+
+def _body(operation: _Operation, changes: int, chance: random.Random) -> bytes:
+    """Return an example of a body with so many of its values replaced."""
+    body = chance.choice(operation.bodies)
+    for _ in range(changes):
+        place = chance.choice(list(places(body)))
+        fitting = _fitting(schema_at(operation.body_schema, place), chance)
+        body = replaced(body, place, chance.choice(fitting or extremes.VALUES))
+    return extremes.json_text(body)

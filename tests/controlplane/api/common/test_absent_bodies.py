@@ -21,7 +21,7 @@ def world(db: None, redis_url: str) -> Cluster:
 
 
 def optional_bodies() -> list[tuple[str, str, bool]]:
-    """Return method, path, and whether a body is required, of operations without required fields."""
+    """Return method, path, and whether a body is required, of bodies that require no field."""
     return [
         (method, path, operation["requestBody"]["required"])
         for path, methods in document()["paths"].items()

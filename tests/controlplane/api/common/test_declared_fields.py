@@ -1,4 +1,4 @@
-"""Fields that the OpenAPI document declares: times outside of the calendar, and empty selections."""
+"""Fields of the OpenAPI document: times outside of the calendar, and empty selections."""
 
 import json
 from collections.abc import Iterator
