@@ -3,15 +3,8 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    model_validator,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic.functional_validators import AfterValidator
 
 from controlplane.wire.redaction import without_password
 
@@ -21,8 +14,8 @@ Rate = Annotated[FiniteFloat, Field(ge=0)]
 # PostgreSQL stores no NUL character, neither as text nor in JSON.
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Key = Annotated[Text, Field(max_length=100)]
-# A text of the job: an older client sends its secrets, and Weir neither stores nor shows them.
-Shown = Annotated[Text, AfterValidator(without_password)]
+# A text of the job: an older client sends its secrets. No text becomes longer than its column.
+Shown = Annotated[Text, AfterValidator(lambda text: without_password(text)[: len(text)])]
 
 
 class _Part(BaseModel):
