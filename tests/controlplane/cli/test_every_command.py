@@ -118,7 +118,7 @@ REFUSED: Final = frozenset({
 
 def words_of(command: str, action: Action) -> list[str]:
     """Return the words that give an argument or option a valid value, [] to leave it out."""
-    option = action.option_strings[-1:]
+    option = list(action.option_strings[-1:])
     name = option[0].lstrip("-") if option else action.dest
     if action.nargs == 0:
         return option

@@ -15,6 +15,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, NotFound
 from controlplane.models import AuditEntry, Cluster, Exclusion, Query, QueryStream, Stream
+from controlplane.plans.plan import OtherAction
 from controlplane.topology import applicability, drop_rules, queries, streams
 from controlplane.topology.apply import Change, Refused, apply
 from controlplane.topology.drop_rules import DropSpec
@@ -120,7 +121,7 @@ def test_a_redis_that_was_away_forgets_it_later(
     publish_unpublished(sf.pk)
     redis = redis_client()
     assert redis.hexists(keys.schemas_key("sf"), str(stream.pk))
-    kept = redis.hgetall(keys.schemas_key("sf"))
+    kept: Any = redis.hgetall(keys.schemas_key("sf"))
     streams.delete(operator, stream, "s1")
     redis.hset(keys.schemas_key("sf"), mapping=kept)
     republish(Cluster.objects.get(pk=sf.pk))
@@ -179,7 +180,7 @@ def test_plans_do_not_bring_it_back(operator: Actor, sf: Cluster, stream: Stream
     for action in (AssignStream(stream.pk, 1), SetSchema(stream.pk, schema)):
         with pytest.raises(Refused, match="There is no stream"):
             apply(sf, [action], Change("again"))
-    (planned,) = [applicability.OtherAction(AssignStream(stream.pk, 1), ())]
+    (planned,) = [OtherAction(AssignStream(stream.pk, 1), ())]
     assert applicability.obstacles(sf, [planned]) == [applicability.Obstacle.ENDED]
 
 
