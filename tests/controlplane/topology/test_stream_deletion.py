@@ -197,7 +197,9 @@ def test_by_api_by_command_and_on_its_page(
     stream = sf.streams.get(name="s1")
     page = f"/clusters/sf/streams/{stream.pk}/"
     assert "Delete stream" in client.get(page).content.decode()
-    assert client.post(f"{page}delete/", {"confirm": "s2"})["Location"] == page
+    refused = client.post(f"{page}delete/", {"confirm": "s2"}, follow=True)
+    assert "must repeat its name" in refused.content.decode()
+    assert sf.streams.filter(name="s1").exists()
     assert client.post(f"{page}delete/", {"confirm": "s1"})["Location"] == "/clusters/sf/streams/"
     assert client.get(page).status_code == 404
     assert set(sf.streams.values_list("name", flat=True)) == {"s2", "s3", "s4", "s5"}
