@@ -3,15 +3,8 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    model_validator,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic.functional_validators import AfterValidator
 
 from controlplane.moments import IN_CALENDAR
 from controlplane.wire.redaction import without_password
@@ -23,8 +16,8 @@ Rate = Annotated[FiniteFloat, Field(ge=0)]
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Key = Annotated[Text, Field(max_length=100)]
 Time = Annotated[AwareDatetime, IN_CALENDAR]
-# A text of the job: an older client sends its secrets, and Weir neither stores nor shows them.
-Shown = Annotated[Text, AfterValidator(without_password)]
+# A text of the job: an older client sends its secrets. No text becomes longer than its column.
+Shown = Annotated[Text, AfterValidator(lambda text: without_password(text)[: len(text)])]
 
 
 class _Part(BaseModel):

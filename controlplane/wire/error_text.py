@@ -1,7 +1,7 @@
 """The line that states the cause in the output of a failed process."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from controlplane.wire.redaction import without_password
@@ -19,17 +19,12 @@ def cause_line(lines: Sequence[str]) -> str:
     The end of a Python traceback has an error whatever its class is called. Its begin has none:
     Spark writes the traceback of a Python worker into its own error.
     """
-    errors = list(_errors(lines))
-    return without_password(_OWN.sub("", (errors or lines or [""])[-1].strip()))
-
-
-def _errors(lines: Sequence[str]) -> Iterator[str]:
-    in_traceback = False
+    result, in_traceback = (lines or [""])[-1], False
     for line in lines:
         if _TRACEBACK in line:
             in_traceback = True
-        elif in_traceback and line[:1].isspace():
-            continue
-        elif in_traceback or (_ERROR.search(line) and not _JAVA_FRAME.match(line)):
+        elif not (in_traceback and line[:1].isspace()):
+            if in_traceback or (_ERROR.search(line) and not _JAVA_FRAME.match(line)):
+                result = line
             in_traceback = False
-            yield line
+    return without_password(_OWN.sub("", result.strip()))

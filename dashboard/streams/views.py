@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import redirect
 
 from controlplane.catalog.streams import (
     StreamFilters,
@@ -13,9 +12,9 @@ from controlplane.catalog.streams import (
 from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster
 from controlplane.topology import drop_rules, streams
-from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists.page import list_page, render_list_page
-from dashboard.responses import cluster_change, notify, notify_refusals, render_page
+from dashboard.responses import cluster_change, render_page
 from dashboard.streams.admission import (
     split_nodes_context,
     what_if_form,
@@ -74,13 +73,10 @@ def lift_drop(request: PageRequest, cluster: Cluster, pk: int) -> str:
     return f"Records are kept again{later}."
 
 
-@cluster_action
-def delete(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Delete a stream whose name is typed, and redirect to the list."""
+@cluster_change("streams")
+def delete(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Delete a stream whose name is typed."""
     stream, values = stream_by_id(cluster, pk).stream, request.POST
     confirm, reason = values.get("confirm", "").strip(), values.get("reason", "")[:300]
-    with notify_refusals(request):
-        streams.delete(request.actor, stream, confirm, reason)
-        notify(request, f"Stream {stream.name} is deleted with its records.")
-        return redirect("streams", cluster.slug)
-    return redirect("stream", cluster.slug, pk)
+    streams.delete(request.actor, stream, confirm, reason)
+    return f"Stream {stream.name} is deleted with its records."

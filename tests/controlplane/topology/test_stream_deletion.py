@@ -15,6 +15,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, NotFound
 from controlplane.models import AuditEntry, Cluster, Exclusion, Query, QueryStream, Stream
+from controlplane.plans.plan import OtherAction
 from controlplane.topology import applicability, drop_rules, queries, streams
 from controlplane.topology.apply import Change, Refused, apply
 from controlplane.topology.drop_rules import DropSpec
@@ -120,7 +121,7 @@ def test_a_redis_that_was_away_forgets_it_later(
     publish_unpublished(sf.pk)
     redis = redis_client()
     assert redis.hexists(keys.schemas_key("sf"), str(stream.pk))
-    kept = redis.hgetall(keys.schemas_key("sf"))
+    kept: Any = redis.hgetall(keys.schemas_key("sf"))
     streams.delete(operator, stream, "s1")
     redis.hset(keys.schemas_key("sf"), mapping=kept)
     republish(Cluster.objects.get(pk=sf.pk))
@@ -179,7 +180,7 @@ def test_plans_do_not_bring_it_back(operator: Actor, sf: Cluster, stream: Stream
     for action in (AssignStream(stream.pk, 1), SetSchema(stream.pk, schema)):
         with pytest.raises(Refused, match="There is no stream"):
             apply(sf, [action], Change("again"))
-    (planned,) = [applicability.OtherAction(AssignStream(stream.pk, 1), ())]
+    (planned,) = [OtherAction(AssignStream(stream.pk, 1), ())]
     assert applicability.obstacles(sf, [planned]) == [applicability.Obstacle.ENDED]
 
 
@@ -196,7 +197,9 @@ def test_by_api_by_command_and_on_its_page(
     stream = sf.streams.get(name="s1")
     page = f"/clusters/sf/streams/{stream.pk}/"
     assert "Delete stream" in client.get(page).content.decode()
-    assert client.post(f"{page}delete/", {"confirm": "s2"})["Location"] == page
+    refused = client.post(f"{page}delete/", {"confirm": "s2"}, follow=True)
+    assert "must repeat its name" in refused.content.decode()
+    assert sf.streams.filter(name="s1").exists()
     assert client.post(f"{page}delete/", {"confirm": "s1"})["Location"] == "/clusters/sf/streams/"
     assert client.get(page).status_code == 404
     assert set(sf.streams.values_list("name", flat=True)) == {"s2", "s3", "s4", "s5"}

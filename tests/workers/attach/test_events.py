@@ -61,6 +61,18 @@ def test_no_offset_and_no_observed_metric_is_sent() -> None:
     assert "secret" not in sent
 
 
+def test_no_password_leaves_the_job() -> None:
+    """Neither in a description, nor in an error, nor in a name."""
+    url = "jdbc:postgresql://h/db?user=u&password=hunter2"
+    source = {"description": f"JDBC[{url}]", "numInputRows": 0}
+    sink = {"description": "jdbc:sqlserver://h;user=u;password=hunter2;encrypt=true"}
+    told = [measured(sources=[source], sink=sink), events.terminated(ended(f"no route to {url}"))]
+    report = spark_progress(7, AT) | {"name": "copy with token=hunter2"}
+    sent = json.dumps([*told, events.progress(json.dumps(report))])
+    assert "hunter2" not in sent
+    assert sent.count("password=***") == 3
+
+
 def test_an_event_is_bounded() -> None:
     """Hundreds of sources with long names do not make a message of megabytes."""
     one = {

@@ -16,6 +16,7 @@ from tests.support.attached import RUN, event, message, progress_event
 pytestmark = pytest.mark.django_db(transaction=True)
 EVENTS = "/api/v1/attached/events"
 NOW = datetime.now(UTC)
+BAD = progress_event(0, NOW)
 
 
 @pytest.fixture
@@ -49,6 +50,27 @@ def test_a_resent_message_is_taken_and_stored_once(job: Client) -> None:
     assert AttachedProgress.objects.count() == 1
 
 
+def test_secrets_of_an_older_client_are_neither_stored_nor_shown(job: Client) -> None:
+    """A masked text is not longer than what the column holds."""
+    url = "jdbc:postgresql://h/db?user=u&password=hunter2"
+    source = {"description": url, "rows": 1}
+    sink = {"description": "jdbc:sqlserver://h;password=hunter2", "rows": 1}
+    progress = BAD["progress"] | {"sources": [source], "sink": sink}
+    short = "https://" + "a@" * 96
+    body = message(
+        event("started", NOW) | {"name": f"copy of {url}"},
+        BAD | {"progress": progress}, BAD | {"name": short},
+        event("terminated", NOW) | {"error": f"cannot connect to {url}"},
+    )  # fmt: skip
+    body["job"]["name"] = "token=hunter2"
+    assert post(job, body).status_code == 202
+    row = AttachedJob.objects.get()
+    kept = json.dumps(list(row.queries.values()), default=str) + row.name
+    assert "hunter2" not in kept
+    assert "jdbc:postgresql://h/db?user=u&password=***" in kept
+    assert "hunter2" not in job.get("/api/v1/attached/jobs").content.decode()
+
+
 def test_without_a_token_nothing_is_taken_or_told(client: Client, db: None) -> None:
     assert post(client, message()).status_code == 401
     assert client.get("/api/v1/attached/jobs").status_code == 401
@@ -60,9 +82,6 @@ def test_a_session_needs_the_csrf_token(viewer: Actor) -> None:
     browser.force_login(viewer.user)  # type: ignore[arg-type]
     assert post(browser, message()).status_code == 403
     assert not AttachedJob.objects.exists()
-
-
-BAD = progress_event(0, NOW)
 
 
 def spoiled(**changed: Any) -> dict[str, Any]:
