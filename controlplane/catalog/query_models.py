@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final, get_args, get_origin
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from controlplane.moments import IN_CALENDAR
 from controlplane.query_spec import DECLARED, Declaration, QueryField
@@ -28,21 +28,16 @@ def query_fields(
     *,
     checked: bool,
     moment: Any = datetime,
-    former_names: Mapping[str, str] | None = None,
     declaration: Declaration = DECLARED,
 ) -> dict[str, Any]:
     """Return the fields of a query for `pydantic.create_model`; `text`: the model of its text.
 
     `checked`: the model rejects values out of bounds; otherwise the bounds are documented only, and
-    the service reports them. `moment`: the type of points in time. `former_names`: another accepted
-    name by field.
+    the service reports them. `moment`: the type of points in time.
     """
-    former = former_names or {}
     kinds = {"text": text}
     return {
-        item.name: _field(
-            item, kinds.get(item.name, json_type(item.kind, moment)), checked, former.get(item.name)
-        )
+        item.name: _field(item, kinds.get(item.name, json_type(item.kind, moment)), checked)
         for item in declaration.fields
     }
 
@@ -73,7 +68,7 @@ def json_type(kind: Any, moment: Any = datetime) -> Any:
     return reduce(or_, arguments)
 
 
-def _field(item: QueryField, kind: Any, checked: bool, former: str | None = None) -> Any:
+def _field(item: QueryField, kind: Any, checked: bool) -> Any:
     given: dict[str, Any] = {"title": item.title, "description": item.facts["description"]}
     bounds = {name: item.facts[name] for name in (*_BOUNDS, *_LENGTHS) if name in item.facts}
     # The service checks choices, because it has the reason of each that is not possible.
@@ -82,8 +77,6 @@ def _field(item: QueryField, kind: Any, checked: bool, former: str | None = None
     extra |= {} if checked else _documented(kind, bounds)
     if extra:
         given["json_schema_extra"] = extra
-    if former is not None:
-        given["validation_alias"] = AliasChoices(item.name, former)
     if item.is_required:
         return kind, Field(**given)
     if item.default in ((), {}):

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
-    AliasChoices,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -173,9 +172,7 @@ class MeasuredPart(Part):
 _QUERY: Any = create_model(
     "_Query",
     __base__=Part,
-    **query_fields(
-        TextPart, checked=True, moment=AwareDatetime, former_names={"key_grouping": "scheme"}
-    ),
+    **query_fields(TextPart, checked=True, moment=AwareDatetime),
 )
 
 
@@ -185,7 +182,6 @@ class QueryPart(_QUERY):  # type: ignore[misc]  # as above
     aggregator: int | None = Field(
         None,
         ge=0,
-        validation_alias=AliasChoices("aggregator", "merge_node"),
         description="the index of the node that merges its windows; of a placed query with a "
         "key grouping; left out: the least loaded",
     )
@@ -219,7 +215,7 @@ class TaskRangePart(Part):
 
     node: int = Field(ge=0, description="a node's index")
     first: int = Field(ge=0)
-    stop: int = Field(ge=1, validation_alias=AliasChoices("stop", "past"))
+    stop: int = Field(ge=1)
 
 
 def _kind_of_place(value: Any) -> str:

@@ -166,10 +166,6 @@ def ensure_cluster(slug: str) -> Cluster:
             "demo": slug,
         },
     )
-    if not cluster.demo:
-        # The cluster of an earlier release.
-        cluster.demo = slug
-        cluster.save(update_fields=["demo"])
     if created:
         Node.objects.bulk_create(
             Node(

@@ -16,7 +16,7 @@ from controlplane.wire.errors import InvalidBlock, LogUnavailable
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Entry
-from controlplane.wire.records.record_codec import BlockSchema, decode_block, nested_column
+from controlplane.wire.records.record_codec import decode_block, nested_column
 from controlplane.wire.schema import StreamSchema
 
 # Blocks of the log that are read.
@@ -62,7 +62,7 @@ def suggested(stream: Stream) -> Coordinates | None:
         entries = newest_entries(stream)[-1:]
     except LogUnavailable:
         return None
-    values = {name: _column(entries, schema, name)[:_SAMPLE] for name in names}
+    values = {name: _column(entries, name)[:_SAMPLE] for name in names}
     degrees = [name for name in names if _are_degrees(values[name], _LONGITUDE)]
     latitudes = [name for name in degrees if _are_degrees(values[name], _LATITUDE)]
     if not latitudes or len(degrees) < _BOTH:
@@ -88,16 +88,15 @@ def points_of(
     entries: Sequence[Entry], schema: StreamSchema, coordinates: Coordinates
 ) -> tuple[Floats, Floats]:
     """Return the coordinates of the records of blocks; NaN for null."""
-    return _column(entries, schema, coordinates.east), _column(entries, schema, coordinates.north)
+    return _column(entries, coordinates.east), _column(entries, coordinates.north)
 
 
-def _column(entries: Sequence[Entry], schema: StreamSchema, name: str) -> Floats:
+def _column(entries: Sequence[Entry], name: str) -> Floats:
     """Return a column of numbers of the records of blocks, NaN for null."""
-    legacy = BlockSchema(schema.arrow, schema.event_time)
     parts: list[Any] = []
     for entry in entries:
         try:
-            records = decode_block(entry.block, legacy).records
+            records = decode_block(entry.block).records
         except InvalidBlock:
             continue
         column = nested_column(records, name)

@@ -30,8 +30,7 @@ _KEY: Final = ("stream_id", "query", "window_ms", "slide_ms", "start_s", "second
 def record(cluster: Cluster, rows: Sequence[Row]) -> None:
     """Add the counts of telemetry rows, in the transaction that stores the relay's position."""
     every = merged(row.get("drop_counts", ()) for row in rows)
-    # Rows of an earlier release have the records that arrived before those that were dropped.
-    counts = [DropCount(*[*row[:6], row[-1]]) for row in every if row[-1]]
+    counts = [count for row in every if (count := DropCount(*row)).dropped]
     # A batch may end after its stream was deleted.
     streams = Stream.objects.filter(cluster=cluster, pk__in={count.stream for count in counts})
     known = set(streams.values_list("pk", flat=True)) if counts else ()

@@ -78,12 +78,10 @@ class KeySample:
         head: list[Any] = json.loads(data[_HEAD.size : offset])
         hashes = np.frombuffer(data, "<u8", distinct, offset)
         counts = np.frombuffer(data, "<u4", distinct, offset + hashes.nbytes)
-        query, batch, split, clock_ms, elapsed_ms, records, labels, tasks, task_records = head[:9]
-        # Samples of earlier releases have no streams.
-        streams = head[9] if len(head) > 9 else ()  # noqa: PLR2004 - the columns above
+        *first, labels, tasks, task_records, streams = head
         return cls(
-            query, batch, split, clock_ms, elapsed_ms, records, hashes.tolist(), counts.tolist(),
-            labels, [dict(of_key) for of_key in tasks], task_records,
+            *first, hashes.tolist(), counts.tolist(), labels,
+            [dict(of_key) for of_key in tasks], task_records,
             tuple(dict(of_key) for of_key in streams),
         )  # fmt: skip
 

@@ -39,8 +39,6 @@ Data = "pa.RecordBatch | pa.Table | pd.DataFrame | Sequence[Row]"
 _TABLE: Final = Rules(exact_times=True)
 MAX_RECORDS: Final = 100_000
 _MAGIC: Final = b"WB1"
-# The first bytes of an Arrow message.
-_LEGACY_MAGIC: Final = b"\xff\xff\xff\xff"
 _HEAD: Final = struct.Struct("<3sI")
 _MS: Final[Any] = pa.timestamp("ms", tz="UTC")
 _TICKS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -149,16 +147,9 @@ def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
     return b"".join((_HEAD.pack(_MAGIC, len(descriptor)), descriptor, body))
 
 
-def decode_block(data: bytes, legacy_schema: BlockSchema | None = None) -> DecodedBlock:
-    """Return the records of one block that `encode_block` wrote. Raises `InvalidBlock`.
-
-    `legacy_schema`: the schema of blocks of an earlier release, which had no descriptor.
-    """
+def decode_block(data: bytes) -> DecodedBlock:
+    """Return the records of one block that `encode_block` wrote. Raises `InvalidBlock`."""
     try:
-        if legacy_schema is not None and data[:4] == _LEGACY_MAGIC:
-            return DecodedBlock(
-                pa.ipc.read_record_batch(pa.py_buffer(data), legacy_schema.schema), legacy_schema
-            )
         magic, size = _HEAD.unpack_from(data)
         if magic != _MAGIC:
             raise InvalidBlock("it does not begin as a block does")

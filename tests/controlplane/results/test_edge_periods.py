@@ -60,13 +60,6 @@ def test_rows_without_drops_store_nothing(sf: Cluster, now: datetime) -> None:
     assert not EdgePeriod.objects.exists()
 
 
-def test_rows_of_an_earlier_release_are_read(sf: Cluster, stream: Stream, now: datetime) -> None:
-    """With the records that arrived before those that were dropped."""
-    old = [[stream.pk, INPUT, 0, 0, 0, 10, 50, 3], [stream.pk, INPUT, 0, 0, 10, 10, 50, 0]]
-    ingest(sf, now, {"drop_counts": old})
-    assert [(row.start_s, row.dropped) for row in EdgePeriod.objects.all()] == [(0, 3)]
-
-
 def test_a_stream_of_another_cluster_or_none_is_ignored(
     sf: Cluster, stream: Stream, now: datetime
 ) -> None:

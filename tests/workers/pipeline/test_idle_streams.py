@@ -162,11 +162,8 @@ def test_what_is_closed_stays_closed_when_an_idle_stream_returns() -> None:
 
 
 def test_what_a_node_knows_of_the_log_outlives_a_batch() -> None:
-    """Also what an earlier release wrote, which does not say when queries began."""
     store = Memory()
     clock = StreamClock.read(store, LogTimes(1_000, {1: 900}, {1: 100, 2: 100}))
     clock.close({5: (1, 2)}, {1: 10})
     clock.save(store, {5: (1, 2)})
     assert replace(StreamClock.read(store), idle_ms=clock.idle_ms) == clock
-    store.put(CLOCK, b"[1000, 1000, [[1, 900]], [[5, 10]]]")
-    assert StreamClock.read(store) == StreamClock(1_000, 1_000, {1: 900}, {5: 10})

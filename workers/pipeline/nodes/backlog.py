@@ -27,8 +27,7 @@ class _Piece:
     """An envelope in the store: its records, how many of them are processed, and their tasks.
 
     `forwarded`: whether it was forwarded, so that its records may be older than what the node has
-    seen. `appended_ms`: when its newest record was appended to the log, 0 if an earlier release
-    stored the piece.
+    seen. `appended_ms`: when its newest record was appended to the log.
     """
 
     number: int
@@ -116,7 +115,7 @@ class NodeBacklog:
         for name in sorted(exported, key=_place_of):
             item = exported[name]
             envelope = Envelope.decode(item)
-            count, routed = _routing_of(name, task[1])
+            count, routed = _routing_of(name)
             held = TaskOwnership(
                 incarnation, [task[1]] * len(routed), column if column in envelope.extras else "",
                 count, () if routed == [task[1]] else routed,
@@ -226,11 +225,10 @@ def _place_of(name: str) -> int:
     return int(name.removeprefix(BACKLOG).partition(":")[0])
 
 
-def _routing_of(name: str, task: int) -> tuple[int, list[int]]:
+def _routing_of(name: str) -> tuple[int, list[int]]:
     """Return how many tasks there were, and the tasks that an envelope's records were routed to."""
     _, _, routing = name.partition(":")
-    # An earlier release did not name it.
-    count, *routed = json.loads(routing) if routing else [0, task]
+    count, *routed = json.loads(routing)
     return count, routed
 
 
@@ -249,11 +247,7 @@ def _read(data: bytes | None) -> _State:
         return _State()
     texts, pieces, credit, number = json.loads(data)
     tasks = {text: _owned(json.loads(text)) for text in texts}
-    # An earlier release stored no times of records.
-    kept = [
-        _Piece(n, taken, records, texts[index], old, *appended)
-        for n, taken, records, index, old, *appended in pieces
-    ]
+    kept = [_Piece(n, taken, records, texts[at], *more) for n, taken, records, at, *more in pieces]
     return _State(kept, tasks, credit, number)
 
 

@@ -82,9 +82,8 @@ class Projection:
 
     def of(self, entries: Sequence[Entry], dead: DeadLetterBuffer) -> Projected:
         """Return the records of these entries; what cannot be evaluated is added to `dead`."""
-        legacy_schema = BlockSchema(self.schema.arrow, self.schema.event_time)
         fits: dict[int, str] = {}
-        blocks = [self._decoded(entry, legacy_schema, fits, dead) for entry in entries]
+        blocks = [self._decoded(entry, fits, dead) for entry in entries]
         lengths = np.array(
             [0 if value is None else value.records.num_rows for value in blocks], np.int64
         )
@@ -121,11 +120,11 @@ class Projection:
         return name if name in self.columns else ""
 
     def _decoded(
-        self, entry: Entry, legacy_schema: BlockSchema, fits: dict[int, str], dead: DeadLetterBuffer
+        self, entry: Entry, fits: dict[int, str], dead: DeadLetterBuffer
     ) -> DecodedBlock | None:
         """Return a block's records; `fits`: the mismatch of each known schema, by identity."""
         try:
-            block = decode_block(entry.block, legacy_schema)
+            block = decode_block(entry.block)
         except InvalidBlock as error:
             self._add_dead_block(entry, Reason.UNREADABLE, str(error), dead)
             return None

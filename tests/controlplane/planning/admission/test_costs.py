@@ -35,13 +35,6 @@ def test_an_emulated_capacity_is_the_cost_of_its_node() -> None:
     assert operator_seconds([sample(busy=busy)], {0: 500.0, 1: 500.0, 2: 9.0}) == 0.002
 
 
-def test_samples_of_an_earlier_release_have_no_merging() -> None:
-    old = {"loads": [1_000.0], "busy": [0.8]}
-    assert operator_seconds([old], {}) == pytest.approx(0.0008)
-    assert merge_seconds([old, {}]) is None
-    assert partials_per_record([old, {}], 100.0) is None
-
-
 def test_the_cost_of_a_partial_result() -> None:
     assert merge_seconds([sample()]) == 0.00025
     assert merge_seconds([sample(merge_busy=[0.0, 0.04, 0.0])]) is None

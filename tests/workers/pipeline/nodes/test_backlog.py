@@ -1,6 +1,5 @@
 """The queue of a slow node: every record once, in order, for the tasks that it came for."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.exchange.envelope import Envelope, newest_of
-from workers.pipeline.nodes.backlog import BACKLOG, MOST_AGES, NodeBacklog, WorkItem
+from workers.pipeline.nodes.backlog import MOST_AGES, NodeBacklog, WorkItem
 
 
 def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
@@ -100,17 +99,6 @@ def test_records_wait_at_least_since_the_newest_of_their_envelope() -> None:
     assert len(pairs) == MOST_AGES
     assert pairs[0] == [102, 6]
     assert sum(records for _, records in pairs) == longer.records
-
-
-def test_a_backlog_of_an_earlier_release_is_read() -> None:
-    store = Memory()
-    waiting = NodeBacklog(store)
-    waiting.append([envelope((1, 4))], OWNED)
-    waiting.save()
-    texts, pieces, *rest = json.loads(store.get(BACKLOG) or b"")
-    store.put(BACKLOG, json.dumps([texts, [piece[:5] for piece in pieces], *rest]).encode())
-    former = NodeBacklog(store)
-    assert (former.records, former.waiting_since()) == (4, [])
 
 
 def test_what_waits_for_a_task_leaves_with_it() -> None:

@@ -52,10 +52,8 @@ class StreamClock:
     @classmethod
     def read(cls, store: "Store", log_times: LogTimes | None = None) -> "StreamClock":
         """Return the stored clock, advanced by the append times of a batch."""
-        row = json.loads(store.get(CLOCK) or b"[0, 0, [], []]")
-        # Rows of earlier releases have no start of queries.
-        now_ms, since_ms, last_append_ms, closed_until, *more = row
-        result = cls(now_ms, since_ms, dict(last_append_ms), dict(closed_until), dict(*more))
+        row = json.loads(store.get(CLOCK) or b"[0, 0, [], [], []]")
+        result = cls(*row[:2], *map(dict, row[2:]))
         if log_times is not None:
             result._take(log_times)
         return result
