@@ -78,11 +78,11 @@ class KeySample:
         head: list[Any] = json.loads(data[_HEAD.size : offset])
         hashes = np.frombuffer(data, "<u8", distinct, offset)
         counts = np.frombuffer(data, "<u4", distinct, offset + hashes.nbytes)
-        *first, labels, tasks, task_records, streams = head
+        query, batch, split, clock_ms, elapsed_ms, records, labels, tasks, task_records = head[:9]
         return cls(
-            *first, hashes.tolist(), counts.tolist(), labels,
-            [dict(of_key) for of_key in tasks], task_records,
-            tuple(dict(of_key) for of_key in streams),
+            query, batch, split, clock_ms, elapsed_ms, records, hashes.tolist(), counts.tolist(),
+            labels, [dict(of_key) for of_key in tasks], task_records,
+            tuple(dict(of_key) for of_key in head[9]),
         )  # fmt: skip
 
 
