@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
 
@@ -14,8 +14,9 @@ from django.utils.dateparse import parse_datetime
 
 from controlplane.errors import Invalid
 from controlplane.pagination.pages import whole
-from controlplane.wire.language.tree import Column, Kind
+from controlplane.wire.language.tree import DECIMAL_SCALE, Column, Kind
 from controlplane.wire.query import SIDES, STREAM, Computation
+from controlplane.wire.records.numbers import NumberText, scaled
 
 MAX_WINDOWS: Final = 1000
 DEFAULT_WINDOWS: Final = 200
@@ -173,7 +174,8 @@ def is_stream(name: str, expression: Any) -> bool:
 
 def _named(text: str, names: Sequence[str]) -> Sequence[Any]:
     try:
-        value = json.loads(text)
+        # Numbers keep their digits: the converters read them.
+        value = json.loads(text, parse_float=NumberText, parse_int=NumberText)
     except (ValueError, RecursionError):
         value = text
     if isinstance(value, dict) and sorted(value) == sorted(names):
@@ -189,15 +191,23 @@ def _named(text: str, names: Sequence[str]) -> Sequence[Any]:
 def _typed(name: str, kind: Kind, value: Any) -> Any:
     try:
         return None if value is None else _CONVERTERS[kind](value)
-    except (ValueError, TypeError, KeyError, OverflowError, InvalidOperation):
+    except (ValueError, TypeError, KeyError, OverflowError):
         raise Invalid({"key": [f"{name} is {kind}, which {value!r:.100} is not"]}) from None
 
 
 def _whole(value: Any) -> int:
-    number = int(value)
-    if isinstance(value, bool) or not -(2**63) <= number < 2**63:
+    number = None if isinstance(value, bool) else scaled(str(value), 0)
+    if number is None or not -(2**63) <= number < 2**63:
         raise ValueError
     return number
+
+
+def _decimal(value: Any) -> Decimal:
+    """Return a decimal of at most nine digits after the point, which a key has."""
+    number = scaled(str(value), DECIMAL_SCALE)
+    if number is None:
+        raise ValueError
+    return Decimal(f"{number}E-{DECIMAL_SCALE}")
 
 
 def _time(value: Any) -> datetime:
@@ -210,7 +220,7 @@ def _time(value: Any) -> datetime:
 _CONVERTERS: Final[Mapping[Kind, Any]] = {
     Kind.INT: _whole,
     Kind.FLOAT: float,
-    Kind.DECIMAL: lambda value: Decimal(str(value)),
+    Kind.DECIMAL: _decimal,
     Kind.BOOL: lambda value: {"true": True, "false": False}[str(value).lower()],
     Kind.TEXT: str,
     Kind.TIME: _time,

@@ -41,7 +41,7 @@ def test_the_example_of_a_producer_appends_its_record(
     code = re.search(r"```python\n(.*?)```", section("Append records"), re.DOTALL)
     assert code is not None
     names: dict[str, Any] = {"stream_id": 7}
-    exec(code[1], names)  # noqa: S102 - the example of our own page
+    exec(code[1], names)
     ((entry,),) = RedisLog(redis_client, "sf").read_streams([7], START, "+").values()
     assert entry.position == names["position"]
     (record,) = decode_block(entry.block).records.to_pylist()

@@ -7,7 +7,7 @@ and times are cut to the unit of their column.
 """
 
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +26,6 @@ from controlplane.wire.records.times import to_date, to_time
 
 FAILURES: Final = (pa.ArrowException, OverflowError, UnicodeError, ValueError)
 Cast = Callable[[Any], Any]
-_UTC: Final = (None, "UTC", "Z", "+00:00", "Etc/UTC")
 
 
 @dataclass(frozen=True)
@@ -47,50 +46,25 @@ def cast_to(source: Any, target: Any, rules: Rules) -> Cast | None:
     """Return how arrays of a source type become a flat target type, None if they cannot."""
     if pa.types.is_null(source):
         return lambda array: array.cast(target)
-    for is_target, find in _TARGETS.items():
-        if is_target(target):
-            cast: Cast | None = find(source, target, rules)
-            return cast
-    return None
-
-
-def _bool_cast(source: Any, _target: Any, rules: Rules) -> Cast | None:
-    if pa.types.is_boolean(source):
-        return lambda array: array
-    if not (rules.textual and is_text(source)):
+    rows = (row for row in _TARGETS if row[0](target))
+    _, sources, cast = next(rows, (None, (), None))
+    if cast is None or not (
+        (rules.textual and is_text(source)) or any(check(source) for check in sources)
+    ):
         return None
-    words = pa.array(["true", "false"])
-    return lambda array: pc.equal(keep_where(pc.is_in(array, words), array), "true")
+    return lambda array: cast(array, target, rules)
 
 
-def _integer_cast(source: Any, target: Any, rules: Rules) -> Cast | None:
-    if is_number(source) or (rules.textual and is_text(source)):
-        return lambda array: to_integer(array, target)
-    return None
+def _to_bool(array: Any, _target: Any, _rules: Rules) -> Any:
+    if pa.types.is_boolean(array.type):
+        return array
+    return pc.equal(keep_where(pc.is_in(array, pa.array(["true", "false"])), array), "true")
 
 
-def _float_cast(source: Any, target: Any, rules: Rules) -> Cast | None:
-    if is_number(source) or is_text(source):
-        return lambda array: to_float(array, target, textual=rules.textual)
-    return None
-
-
-def _decimal_cast(source: Any, target: Any, _rules: Rules) -> Cast | None:
-    if is_number(source) or is_text(source):
-        return lambda array: to_decimal(array, target)
-    return None
-
-
-def _text_cast(source: Any, target: Any, _rules: Rules) -> Cast | None:
-    return (lambda array: array.cast(target)) if is_text(source) else None
-
-
-def _binary_cast(source: Any, target: Any, _rules: Rules) -> Cast | None:
-    if is_text(source):
-        return lambda array: pa.array(map(_from_base64, array.to_pylist()), target)
-    if any(check(source) for check in _BINARIES):
-        return lambda array: array.cast(target)
-    return None
+def _to_binary(array: Any, target: Any, _rules: Rules) -> Any:
+    if is_text(array.type):
+        return pa.array(map(_from_base64, array.to_pylist()), target)
+    return array.cast(target)
 
 
 def _from_base64(text: str | None) -> bytes | None:
@@ -100,35 +74,34 @@ def _from_base64(text: str | None) -> bytes | None:
         return None
 
 
-def _date_cast(source: Any, target: Any, _rules: Rules) -> Cast | None:
-    is_midnight = pa.types.is_timestamp(source) and source.tz in _UTC
-    if is_midnight or pa.types.is_date(source) or is_text(source):
-        return lambda array: to_date(array, target)
-    return None
+def _to_time(array: Any, target: Any, rules: Rules) -> Any:
+    return to_time(array, target, rules.zone, textual=rules.textual, exact=rules.exact_times)
 
 
-def _time_cast(source: Any, target: Any, rules: Rules) -> Cast | None:
-    if not (pa.types.is_timestamp(source) or is_number(source) or is_text(source)):
-        return None
-    textual = rules.textual and is_text(source)
-    return lambda array: to_time(
-        array, target, rules.zone, textual=textual, exact=rules.exact_times
-    )
+def _is_midnight(source: Any) -> bool:
+    """Return True for times that may be the beginning of a date."""
+    return pa.types.is_timestamp(source) and source.tz in (None, "UTC", "Z", "+00:00", "Etc/UTC")
 
 
-_BINARIES: Final = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-    pa.types.is_binary_view,
-)
-_TARGETS: Final[Mapping[Callable[[Any], bool], Callable[[Any, Any, Rules], Cast | None]]] = {
-    pa.types.is_boolean: _bool_cast,
-    pa.types.is_integer: _integer_cast,
-    pa.types.is_floating: _float_cast,
-    pa.types.is_decimal: _decimal_cast,
-    pa.types.is_string: _text_cast,
-    pa.types.is_binary: _binary_cast,
-    pa.types.is_date: _date_cast,
-    pa.types.is_timestamp: _time_cast,
-}
+# By target type: the types of Arrow that it takes, besides text in a format of text, and its cast.
+_TARGETS: Final[tuple[tuple[Any, tuple[Any, ...], Callable[[Any, Any, Rules], Any]], ...]] = (
+    (pa.types.is_boolean, (pa.types.is_boolean,), _to_bool),
+    (pa.types.is_integer, (is_number,), lambda array, target, _: to_integer(array, target)),
+    (
+        pa.types.is_floating, (is_number, is_text),
+        lambda array, target, rules: to_float(array, target, textual=rules.textual),
+    ),
+    (pa.types.is_decimal, (is_number, is_text), lambda array, target, _: to_decimal(array, target)),
+    (pa.types.is_string, (is_text,), lambda array, target, _: array.cast(target)),
+    (
+        pa.types.is_binary,
+        (is_text, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary,
+         pa.types.is_binary_view),
+        _to_binary,
+    ),
+    (
+        pa.types.is_date, (pa.types.is_date, _is_midnight, is_text),
+        lambda array, target, _: to_date(array, target),
+    ),
+    (pa.types.is_timestamp, (pa.types.is_timestamp, is_number, is_text), _to_time),
+)  # fmt: skip

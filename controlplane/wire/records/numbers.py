@@ -174,7 +174,7 @@ def scaled(text: str, scale: int) -> int | None:
     shift += len(digits) - len(significant)
     if shift < 0 or len(significant) + shift > _MOST_DIGITS:
         return None
-    return int(sign + significant) * 10**shift
+    return int(sign + significant) * int(10**shift)
 
 
 def _scaled_float(value: Any, scale: int) -> int | None:

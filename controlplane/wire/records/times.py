@@ -181,4 +181,5 @@ def _in_nanoseconds(times: _Times) -> NDArray[np.bool_]:
     last_s, last_ns = _LAST_NS
     seconds, nanoseconds, _ = times
     after = (seconds > first_s) | ((seconds == first_s) & (nanoseconds >= first_ns))
-    return after & ((seconds < last_s) | ((seconds == last_s) & (nanoseconds <= last_ns)))
+    before = (seconds < last_s) | ((seconds == last_s) & (nanoseconds <= last_ns))
+    return np.asarray(after & before)

@@ -67,7 +67,12 @@ def convert_values(values: Sequence[Any], target: Any, rules: Rules) -> Converte
     parts = []
     for kind in kinds:
         places = [index for index, value in enumerate(values) if type(value) is kind]
-        parts.append((places, _of_kind([values[index] for index in places], kind, target, rules)))
+        try:
+            part = _of_kind([values[index] for index in places], kind, target, rules)
+        except TooManyFaults as many:
+            first = {places[index]: why for index, why in many.faults.items()}
+            raise TooManyFaults(first) from None
+        parts.append((places, part))
     return _scattered(len(values), parts, target)
 
 
@@ -162,9 +167,8 @@ def _listed(lengths: Any, child: Converted, target: Any) -> Converted:
     for index, why in child.faults.items():
         row = int(np.searchsorted(ends, index, side="right"))
         faults.setdefault(row, _inside(f"[{index - starts[row]}]", why))
-    array = pa.ListArray.from_arrays(
-        pa.array(starts), child.array, type=target, mask=lengths.is_null()
-    )
+    offsets: Any = pa.array(starts)
+    array = pa.ListArray.from_arrays(offsets, child.array, type=target, mask=lengths.is_null())
     return Converted(with_nulls(array, faults), faults)
 
 

@@ -41,9 +41,9 @@ def schema_of(kind: str) -> StreamSchema:
     return StreamSchema((ColumnSpec("v", kind),))
 
 
-def check(body: bytes, format: Format, kind: str, wanted: list[Any], zone: str = "") -> None:
+def check(body: bytes, form: Format, kind: str, wanted: list[Any], zone: str = "") -> None:
     """Check that the record of each refused value is a fault, and the others have their values."""
-    found = conform(body, format, schema_of(kind), zone)
+    found = conform(body, form, schema_of(kind), zone)
     assert sorted(found.faults) == [i for i, value in enumerate(wanted) if value is REFUSED]
     column = found.batch.column("v")
     held = column.cast(pa.int32() if kind == "date" else pa.int64()).to_pylist()
@@ -90,7 +90,8 @@ def time_texts(draw: st.DrawFn) -> tuple[str, int | None]:
         if hours > 23 or minutes > 59:
             offset = 0
             hour = 24
-    text = f"{year:04}-{month:02}-{day:02}{draw(st.sampled_from('T '))}{clock}{'.' if digits else ''}{digits}{zone}"
+    between, point = draw(st.sampled_from("T ")), "." if digits else ""
+    text = f"{year:04}-{month:02}-{day:02}{between}{clock}{point}{digits}{zone}"
     try:
         days = date(year, month, day).toordinal() - EPOCH
     except ValueError:
@@ -246,7 +247,7 @@ def test_dates_as_text(parts: list[tuple[int, int, int]]) -> None:
     st.integers(0, 1),
 )
 @settings(max_examples=100)
-def test_arrow_dates_and_midnights(days: list[int], unit: str, beyond: int) -> None:
+def test_arrow_dates_and_midnights(days: list[int], unit: Any, beyond: int) -> None:
     """A time that is no midnight is no date."""
     in_years = [FIRST_S <= day * 86_400 < END_S for day in days]
     wanted = [day if known else REFUSED for day, known in zip(days, in_years, strict=True)]

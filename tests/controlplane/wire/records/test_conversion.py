@@ -1,6 +1,6 @@
 """What programs have becomes what a stream's schema asks for, or is refused with the place."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -89,6 +89,57 @@ def test_arrow_is_taken_where_no_value_changes() -> None:
     lossy = part.set_column(2, "grade", pa.array([300, 1]))
     with pytest.raises(BadBlock, match="column grade: is not int8"):
         to_record_batch(1, lossy, READINGS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "stored"),
+    [
+        ("decimal(12, 2)", "31.50", Decimal("31.50")), ("decimal(12, 2)", 0.1, Decimal("0.10")),
+        ("decimal(12, 2)", np.float32(0.1), Decimal("0.10")), ("decimal(12, 2)", 0.125, None),
+        ("decimal(12, 2)", float("nan"), None), ("decimal(12, 2)", Decimal("NaN"), None),
+        ("decimal(12, 2)", Decimal("1e-999999999"), None), ("decimal(12, 2)", True, None),
+        ("decimal(38, 9)", 2.0**60, Decimal(2**60)), ("int64", 2.0**60, 2**60),
+        ("int64", 1e300, None), ("int64", True, None), ("int64", np.True_, None),
+        ("int64", "7", None), ("int64", np.uint64(2**64 - 1), None), ("int64", 10**4_000, None),
+        ("uint64", np.uint64(2**64 - 1), 2**64 - 1), ("int8", np.int64(127), 127),
+        ("float64", 2**53 + 1, 2.0**53), ("float64", Decimal("0.1"), 0.1), ("float64", "7", None),
+        ("float32", 1e39, None), ("string", 2**70, None), ("string", 7, None),
+        ("date", datetime(2024, 5, 31, tzinfo=UTC), date(2024, 5, 31)),
+        ("date", datetime(2024, 5, 31, 1, tzinfo=UTC), None),
+        ("timestamp(ms)", AT, AT.replace(microsecond=123000)),
+        ("timestamp(us)", "2026-03-01T12:00:00.123456Z", AT),
+        ("timestamp(ms)", datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5))), None),
+        ("list<int8>", (1, 2), [1, 2]), ("list<int8>", np.array([1, 200]), None),
+    ],
+)  # fmt: skip
+def test_values_of_python_are_exact_or_refused(kind: str, value: Any, stored: Any) -> None:
+    """As over HTTP; the refusal names the record and what the column takes."""
+    schema = StreamSchema((ColumnSpec("v", kind),))
+    if stored is not None:
+        batch = to_record_batch(1, [{"v": None}, {"v": value}], schema)
+        assert batch.column("v").to_pylist() == [None, stored]
+        return
+    with pytest.raises(BadBlock, match=r"record 1: column v: is not .* [mM]ust be") as refused:
+        to_record_batch(1, [{"v": None}, {"v": value}], schema)
+    assert refused.value.record == 1
+
+
+def test_data_frames_keep_all_digits() -> None:
+    """Whole floats beyond 53 bits, nanoseconds of pandas, columns of mixed objects."""
+    kinds = {"i": "int64", "d": "decimal(38, 9)", "t": "timestamp(ns)"}
+    schema = StreamSchema(tuple(ColumnSpec(name, kind) for name, kind in kinds.items()))
+    time = pd.Timestamp("2026-03-01T12:00:00.123456789Z")
+    frame = pd.DataFrame({"i": [2.0**60, np.nan], "d": [2**53 + 1, 0.5], "t": [time, None]})
+    mixed = frame.assign(d=pd.Series([2**53 + 1, 0.5], dtype=object))
+    batch = to_record_batch(1, mixed, schema)
+    assert batch.column("i").to_pylist() == [2**60, None]
+    assert batch.column("d").to_pylist() == [Decimal(2**53 + 1), Decimal("0.5")]
+    assert batch.column("t").cast(pa.int64()).to_pylist() == [time.value, None]
+    rows = to_record_batch(1, [{"t": time}], schema)
+    assert rows.column("t").cast(pa.int64()).to_pylist() == [time.value]
+    coarse = StreamSchema((ColumnSpec("t", "timestamp(us)"),))
+    with pytest.raises(BadBlock, match="record 0: column t"):
+        to_record_batch(1, frame[["t"]], coarse)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
