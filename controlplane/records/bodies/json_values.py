@@ -18,7 +18,7 @@ def json_reader(**options: Any) -> Callable[[str], Any]:
     an integer of more digits than Python converts. `options`: of `json.JSONDecoder`.
     """
     strict = {"parse_constant": no_constant, "object_pairs_hook": object_of}
-    given: dict[str, Any] = {"parse_float": NumberText, **strict} | options
+    given: dict[str, Any] = {"parse_float": NumberText, **strict, **options}
     read = json.JSONDecoder(**given).decode
     read_long = json.JSONDecoder(parse_int=NumberText, **given).decode
 
