@@ -288,12 +288,11 @@ class NodeBatch:
         items: Sequence[WorkItem],
     ) -> NodeReport:
         """Return the report, without the time that was spent."""
-        header, queries = self.input.header, self.table.table.queries
         worked = [envelope for work in items for envelope in work.envelopes]
         return NodeReport(
             node=self.input.node,
-            batch=header.batch,
-            version=header.version,
+            batch=self.input.header.batch,
+            version=self.input.header.version,
             records=sum(value.records.num_rows for value in self.input.envelopes),
             bytes=self.input.bytes,
             busy_ms=0.0,
@@ -305,7 +304,7 @@ class NodeBatch:
             arrivals=arrivals_of(worked),
             sources=[element.source for element in self.input.envelopes if element.source],
             # What has only moved away is still in the table.
-            ended=[query for query in sorted(changed.ended) if query not in queries],
+            ended=sorted(changed.ended - self.table.table.queries.keys()),
             split=self.tasks.split,
             merged=self._aggregated_queries,
             moves=_moves(exported, self._leaving),
@@ -315,7 +314,7 @@ class NodeBatch:
             waiting_since=self.backlog.waiting_since(),
             capacity=self.table.table.capacities.get(self.input.node),
             state_us=changed.state_us,
-            elapsed_ms=header.elapsed_ms,
+            elapsed_ms=self.input.header.elapsed_ms,
             dropped=[[*edge, lost] for edge, lost in changed.dropped.items() if lost],
             ladder_dropped=[[*edge, n] for edge, n in changed.ladder_dropped.items() if n],
             drop_counts=changed.drop_counts.rows(),

@@ -46,11 +46,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         **_shedding(nodes, sources),
-        # Records that are late by the watermark delay of their stream, and those of each query.
-        "late_streams": _by_stream(sources, "late"),
-        "late_queries": _late_queries(nodes),
-        # Records that became dead letters, by stream and reason.
-        "dead": _by_stream(sources, "dead"),
+        **_rejected(nodes, sources),
         # Queries whose key grouping had no state, because the bound of the offset was reached.
         "fresh_groupings": sorted({query for s in sources for query in s.get("fresh", ())}),
         # An administrator has skipped the batch: its records were not read.
@@ -114,12 +110,13 @@ def _by_stream(sources: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     return {stream: value for source in sources for stream, value in source.get(name, {}).items()}
 
 
-def _late_queries(nodes: Sequence[NodeReport]) -> dict[str, int]:
-    """Return the late records of each query over its nodes."""
-    result: Counter[str] = Counter()
+def _rejected(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return late records by stream and by query, and dead letters by stream and reason."""
+    late: Counter[str] = Counter()
     for report in nodes:
-        result.update({str(query): records for query, records in report.late_queries})
-    return dict(result)
+        late.update({str(query): records for query, records in report.late_queries})
+    dead = _by_stream(sources, "dead")
+    return {"late_streams": _by_stream(sources, "late"), "late_queries": dict(late), "dead": dead}
 
 
 def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:

@@ -99,10 +99,10 @@ class Projection:
             good = ~(future | missing)
             self._add_dead_letters(entries, blocks, lengths, missing, dead, Reason.NO_TIME)
             self._add_dead_letters(entries, blocks, lengths, future & ~missing, dead, Reason.FUTURE)
-        late = self._late(entries, lengths, ts_ms, good)
+        late = self._count_late(entries, lengths, ts_ms, good)
         return Projected(batch, lengths, good, self._read_time, late)
 
-    def _late(
+    def _count_late(
         self, entries: Sequence[Entry], lengths: Int64s, ts_ms: Int64s, good: Mask | None
     ) -> int:
         """Return the number of late records."""
