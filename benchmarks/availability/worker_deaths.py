@@ -168,9 +168,9 @@ def main() -> None:
                     if options.only and way not in options.only:
                         continue
                     pause, starts = deaths.longest_pause(act)
-                    told = {fault["query"]: fault["why"] for row in deaths.driver.telemetry()
+                    faults = {fault["query"]: fault["why"] for row in deaths.driver.telemetry()
                             for fault in row["faults"]}  # fmt: skip
-                    print(f"{way:12} {pause:6.1f} s  {starts} drivers  {told}", flush=True)
+                    print(f"{way:12} {pause:6.1f} s  {starts} drivers  {faults}", flush=True)
                 deaths.driver.wait_for(lambda _: deaths.counted() >= deaths.appended, "all records")
                 assert deaths.counted() == deaths.appended, "a record is counted twice"
                 print(f"done: {deaths.appended:,} records, each counted once")

@@ -22,7 +22,7 @@ _LOST: Final = ("java.io.", "java.net.", "java.nio.")
 
 
 class QueryRuns:
-    """The runs of a query; `query`: the newest one."""
+    """Starts the same query again and again; `query`: the newest one."""
 
     def __init__(self, start: Callable[[], StreamingQuery]) -> None:
         self._start = start
