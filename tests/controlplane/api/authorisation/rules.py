@@ -64,7 +64,8 @@ OPERATIONS: Final = _rules(
         clusters_routes_set_batch_limits clusters_routes_set_nodes clusters_routes_change_node
         clusters_shedding_arm_ladder clusters_shedding_disarm_ladder
         clusters_shedding_activate_rung clusters_shedding_release_rung
-        streams_routes_register_streams streams_admission_declare_split_capacity
+        streams_routes_register_streams streams_routes_delete_stream
+        streams_admission_declare_split_capacity
         streams_admission_declare_characteristics streams_admission_redirect_stream
         streams_stream_schemas_put_schema streams_stream_schemas_change_schema
         streams_stream_schemas_infer_schema streams_dead_letters_replay_dead_letters
@@ -143,7 +144,7 @@ PAGES: Final = _rules(
         scenario-start scenario-end tour-start tour-dismiss
         explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
-        stream-characteristics stream-redirect drop-set drop-lift query-new
+        stream-characteristics stream-redirect stream-delete drop-set drop-lift query-new
         stream-coordinates query-preview query-preview-cancel query-end
         query-restore query-move bulk-restore bulk-cancel
         query-retention query-key-grouping query-task-count query-aggregator-count

@@ -34,6 +34,7 @@ OPERATION_OF: Final = {
     "split-capacity": "streams_admission_declare_split_capacity",
     "stream-characteristics": "streams_admission_declare_characteristics",
     "stream-redirect": "streams_admission_redirect_stream",
+    "stream-delete": "streams_routes_delete_stream",
     "drop-set": "queries_edges_set_drop_rule",
     "drop-lift": "queries_edges_remove_drop_rule",
     "query-check": "queries_routes_check_query",
