@@ -129,7 +129,7 @@ def _of_text(texts: Any, zone: str) -> _Times:
     clock = keep_where(pc.or_(is_whole, pc.equal(pc.utf8_length(clock), _WITH_SECONDS)), clock)
     seconds, _, known = _of_ticks(clock.cast(pa.timestamp("s")), 1)
     parts = pc.utf8_rpad(pc.replace_substring(named, ":", ""), 5, "0")
-    hours, minutes = (_whole(pc.utf8_slice_codeunits(parts, at, at + 2)) for at in (1, 3))
+    hours, minutes = (_whole(pc.utf8_slice_codeunits(parts, first, first + 2)) for first in (1, 3))
     east = np.asarray(pc.fill_null(pc.starts_with(parts, "+"), fill_value=False))
     ahead = np.where(east, 1, -1) * (hours * 60 + minutes) * 60
     nanoseconds = _whole(pc.utf8_slice_codeunits(pc.utf8_rpad(digits, 9, "0"), 0, 9))
