@@ -105,7 +105,7 @@ class Projection:
     def _count_late(
         self, entries: Sequence[Entry], lengths: Int64s, ts_ms: Int64s, good: Mask | None
     ) -> int:
-        """Return the number of late records."""
+        """Return how many records are late."""
         delay = round(self.schema.watermark_delay_s * 1000)
         times = (NO_TIME if entry.mark_ms is None else entry.mark_ms - delay for entry in entries)
         limits = np.array([*times], np.int64)
