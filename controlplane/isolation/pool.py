@@ -171,7 +171,8 @@ class _Service:
     def _bootstrap(self, _parent_sentinel: int) -> NoReturn:
         # Objects of the imports stay shared with the fork server.
         gc.freeze()
-        pipe, memory = get_inherited_fds()
+        descriptors: Any = get_inherited_fds()
+        pipe, memory = descriptors
         os.dup2(memory, _FILE)
         connection = Connection(pipe)
         # Requests wait for the result: the child has the priority of its parent.

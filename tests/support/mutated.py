@@ -5,14 +5,14 @@ import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from controlplane.records.bodies import Format
 
-ROWS: Final = [
+ROWS: Final[list[dict[str, Any]]] = [
     {"at": 1_790_000_000_000 + row, "s": f"Käse, {row % 7}", "d": f"{row}.25", "f": row / 3,
      "l": ["a", None, "b" * (row % 5)], "p": {"x": row, "y": None}}
     for row in range(200)
@@ -50,17 +50,17 @@ _TOKENS: Final = (
 
 def table_of(rows: Sequence[Any]) -> Any:
     """Return rows as an Arrow table with a dictionary, a decimal and nested values."""
-    types = {
+    types: dict[str, Any] = {
         "at": pa.timestamp("ms", "UTC"), "s": pa.string(), "d": pa.decimal128(12, 2),
         "f": pa.float64(), "l": pa.list_(pa.string()),
         "p": pa.struct([("x", pa.int64()), ("y", pa.string())]),
     }  # fmt: skip
     whole = [row | {"d": Decimal(row["d"])} for row in rows]
-    table = pa.Table.from_pylist(whole, schema=pa.schema(list(types.items())))
+    table = pa.Table.from_pylist(whole, schema=pa.schema(types))
     return table.set_column(1, "s", table["s"].dictionary_encode())
 
 
-def arrow_of(table: Any, compression: str | None = None) -> bytes:
+def arrow_of(table: Any, compression: Literal["lz4", "zstd"] | None = None) -> bytes:
     """Return a table as an Arrow stream of several batches."""
     sink = io.BytesIO()
     options = pa.ipc.IpcWriteOptions(compression=compression)
@@ -122,6 +122,8 @@ def _mutated(random: Random, body: bytes, other: bytes) -> bytes:
     number = (random.choice(_NUMBERS) % 2 ** (8 * width)).to_bytes(width, "little")
     flipped = bytes(byte ^ 1 << random.randrange(8) for byte in body[begin : begin + 1])
     # (what stands at the place, where the body goes on)
+    middle: bytes
+    rest: bytes
     middle, rest = random.choice([
         (flipped, body[begin + 1 :]),
         (random.randbytes(length), body[end:]),

@@ -4,6 +4,7 @@ import io
 import json
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,11 +30,13 @@ def refusal(body: bytes, kind: Format, schema: StreamSchema = INT) -> str:
     """Return code and text of the refusal of a body."""
     with pytest.raises((BadBody, Invalid)) as refused:
         conform(body, kind, schema)
-    if isinstance(refused.value, BadBody):
-        return f"400 {refused.value.code} {refused.value}"
-    faults = [f"{name}: {why}" for name, whys in refused.value.fields.items() for why in whys]
-    rows = [f"{row} {fields}" for row, fields in refused.value.rows.items()]
-    return f"422 {refused.value.code} {'; '.join([*faults, *rows])}"
+    error = refused.value
+    if isinstance(error, BadBody):
+        return f"400 {error.code} {error}"
+    assert isinstance(error, Invalid)
+    faults = [f"{name}: {why}" for name, whys in error.fields.items() for why in whys]
+    rows = [f"{row} {fields}" for row, fields in error.rows.items()]
+    return f"422 {error.code} {'; '.join([*faults, *rows])}"
 
 
 def column(array: Any, name: str = "v") -> Any:
@@ -44,7 +47,9 @@ def one_text_many_times(size: int, rows: int) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * size]))
 
 
-UNION: Final = pa.UnionArray.from_sparse(
+# The stubs of Arrow have other types of codes, and of intervals.
+arrow: Any = pa
+UNION: Final = arrow.UnionArray.from_sparse(
     pa.array([5, 7], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])], type_codes=[5, 7]
 )
 TWICE: Final = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
@@ -56,7 +61,7 @@ NO_COLUMN: Final = {
     "views of lists": pa.array([[1]], pa.list_view(pa.int8())),
     "map": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())),
     "duration": pa.array([1], pa.duration("ns")),
-    "interval": pa.array([pa.MonthDayNano([1, 2, 3])]),
+    "interval": arrow.array([arrow.MonthDayNano([1, 2, 3])]),
     "time": pa.array([1], pa.time64("ns")),
     "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16], pa.binary(16))),
     "field twice": TWICE,
@@ -124,7 +129,7 @@ def lists_of_parquet() -> bytes:
     return parquet_of(column(pa.ListArray.from_arrays([0, len(values)], values)))
 
 
-BOMBS: Final = {
+BOMBS: Final[dict[str, tuple[Format, Callable[[], bytes]]]] = {
     "zstd": (Format.ARROW, lambda: zstd_bomb(600 * MB)),
     "dictionary": (Format.ARROW, lambda: arrow_of(column(one_text_many_times(MB, 5_000)))),
     "dictionary of Parquet": (

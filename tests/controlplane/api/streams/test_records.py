@@ -90,7 +90,7 @@ def test_rows_of_json_are_appended_together(script: Client, log: Log) -> None:
     answer = post(script, {"records": [GOOD, other, without]})
     assert answer.status_code == 201
     position = entries(log)[0].position
-    none = {"dead_letters": 0, "late": 0, "ahead": None, "warnings": []}
+    none: dict[str, Any] = {"dead_letters": 0, "late": 0, "ahead": None, "warnings": []}
     assert answer.json() == {"position": position, "records": 3} | none
     empty = GOOD | {"speed": None}
     assert rows_in(log) == [GOOD, empty | {"ts": 1_211_587_201_500}, empty]
@@ -414,7 +414,8 @@ def test_a_body_with_a_content_encoding_is_refused_everywhere(
 
 def test_refusals_of_bodies_are_problems_with_codes_and_places(script: Client, log: Log) -> None:
     """What ended or fooled a process is an answer; nothing is appended."""
-    union = pa.UnionArray.from_sparse(
+    arrays: Any = pa.UnionArray
+    union = arrays.from_sparse(
         pa.array([5, 7], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])], type_codes=[5, 7]
     )
     answer = post(script, arrow(pa.table({"car": union})), kind=ARROW)
