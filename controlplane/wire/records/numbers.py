@@ -4,7 +4,7 @@ A cast returns an array of the target type that is null where the target has no 
 raises `pa.ArrowException`, if the cast of Arrow does. Ordinary values are cast by Arrow; others,
 one by one, as Python's integers, which have no limits. Arrow's parser of decimals receives only
 plain digits that the target has: it wraps longer numbers, rounds at exponents below -76, and
-ends the process at exponents such as -999999999 (true of all versions up to 26).
+ends the process at exponents such as -999999999 (seen with version 26).
 """
 
 import re
