@@ -179,7 +179,8 @@ def _named(text: str, names: Sequence[str]) -> Sequence[Any]:
     if isinstance(value, list) and len(value) == len(names):
         return value
     if not isinstance(value, dict | list) and len(names) == 1:
-        return [value]
+        # Of a key of text, `true` and `NaN` are texts.
+        return [value if value is None or isinstance(value, str) else text]
     columns = ", ".join(names) or "none"
     raise Invalid({"key": [f"must be a JSON array or object of the key's columns: {columns}"]})
 

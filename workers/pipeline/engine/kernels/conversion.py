@@ -26,8 +26,8 @@ _MOST_DIGITS: Final = 9
 # All decimals are 0 if they are rounded to so many digits; floats to fewer than -_FINEST.
 _COARSEST: Final = -30
 _FINEST: Final = 400
-# The largest power of 10 that is a float.
-_EXACT_POWER: Final = 22
+# Arrow has larger powers of 10 in single precision only.
+_EXACT_POWER: Final = 14
 _TIME: Final = pa.timestamp("ms", tz="UTC")
 _DAY_MS: Final = 86_400_000
 
@@ -75,8 +75,10 @@ def _floats_to(values: Value, digits: int) -> Value:
     if abs(digits) > _EXACT_POWER:
         places = max(-_FINEST, min(digits, _FINEST))
         return pa.array([_round_exactly(item, places) for item in numbers.to_pylist()], FLOAT)
-    # Arrow multiplies by the power: whole numbers stay as they are, and none becomes infinite.
-    whole = pc.greater_equal(pc.abs(numbers), 2.0**52 if digits >= 0 else math.inf)
+    # Arrow multiplies by the power: no number becomes infinite, and none too small for it stays.
+    if digits < 0:
+        return pc.round(pc.if_else(pc.less(pc.abs(numbers), 1.0), 0.0, numbers), ndigits=digits)
+    whole = pc.greater_equal(pc.abs(numbers), 2.0**52)
     return pc.if_else(whole, numbers, pc.round(pc.if_else(whole, 0.0, numbers), ndigits=digits))
 
 

@@ -53,10 +53,10 @@ def _round_decimal(units: str, digits: int) -> str:
 
 
 def _round_float(number: float, digits: int) -> float:
-    """Round half to even; exactly where Arrow's power of 10 is no float."""
+    """Round half to even; exactly where Arrow's power of 10 is not."""
     if not math.isfinite(number) or (digits >= 0 and abs(number) >= 2.0**52):
         return number
-    if abs(digits) > 22:
+    if abs(digits) > 14:
         try:
             return round(number, max(-400, min(digits, 400)))
         except OverflowError:
@@ -64,7 +64,7 @@ def _round_float(number: float, digits: int) -> float:
     power = 10.0 ** abs(digits)
     scaled = number * power if digits >= 0 else number / power
     whole = float(round(scaled))
-    if whole == scaled:
+    if whole == scaled and (digits >= 0 or abs(number) >= 1):
         return number
     return whole / power if digits >= 0 else whole * power
 
