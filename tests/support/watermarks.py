@@ -24,7 +24,8 @@ def watermarks(
 ) -> list[int | None]:
     """Return the watermark before each append, and after the last one; None for none.
 
-    `run`: the appends since one whose time had to wait, as long as none is older by the delay.
+    `run`: the appends since one whose time had to wait, as long as none is older by the delay, and
+    no other time was confirmed.
     """
     mark: int | None = None
     run: list[tuple[int, int]] = []
@@ -40,6 +41,7 @@ def watermarks(
         confirmed = bool(run) and (front - at_ms <= delay_ms or at_ms - run[0][0] >= delay_ms)
         if confirmed:
             mark = front if mark is None else max(mark, front)
+            run = []
         is_future = newest - at_ms > delay_ms and not (
             mark is not None and mark - at_ms > delay_ms and newest - mark <= delay_ms
         )
@@ -48,6 +50,6 @@ def watermarks(
             run = [*run, (at_ms, newest)]
         else:
             mark = newest if mark is None else max(mark, newest)
-            run = [] if confirmed or front <= mark else run
+            run = [] if front <= mark else run
         result.append(mark)
     return result

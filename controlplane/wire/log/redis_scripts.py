@@ -75,7 +75,7 @@ local function advance(state, newest, own, records, furthest, delay)
   if ahead == none or newest < ahead - delay then
     ahead, since = none, ms
   elseif ahead <= clock or ms - since >= delay then
-    reached, mark, ahead = ahead, math.max(mark, ahead), none
+    reached, mark, ahead, since = ahead, math.max(mark, ahead), none, ms
   end
   local near, limit = mark + delay, clock
   if mark > clock then limit = near end

@@ -118,7 +118,7 @@ class Watermark(NamedTuple):
         if ahead == NO_TIME or newest < ahead - block.delay_ms:
             ahead, since = NO_TIME, appended_ms
         elif ahead <= clock or appended_ms - since >= block.delay_ms:
-            reached, ms, ahead = ahead, max(ms, ahead), NO_TIME
+            reached, ms, ahead, since = ahead, max(ms, ahead), NO_TIME, appended_ms
         near = ms + block.delay_ms
         is_alone = ms > NO_TIME and block.records < CONFIRMING_RECORDS and near < newest
         # The clock does not limit a stream whose watermark was confirmed ahead of it.

@@ -89,6 +89,18 @@ def test_one_append_ahead_of_the_clock_makes_no_later_record_late(
     assert marks[-1] == appends[-1].newest_ms, "and the others advance it"
 
 
+@pytest.mark.parametrize("step_ms", [1_000, DELAY_MS, DELAY_MS + 1, 10 * DELAY_MS])
+def test_two_appends_ahead_within_the_delay_make_no_later_record_late(step_ms: int) -> None:
+    """Also of a stream whose appends are more than the delay apart, each of which waits."""
+    appends = live(*[0] * 100, step_ms=step_ms)
+    at_ms = appends[50].at_ms
+    appends[51:51] = [Appended(at_ms + n, at_ms + 50 * MINUTE) for n in (1, 2)]
+    marks = marks_of(appends)
+    for append, mark in zip(appends, marks, strict=False):
+        assert append.newest_ms is not None
+        assert mark is None or append.newest_ms >= mark - DELAY_MS
+
+
 def test_a_source_whose_clock_is_ahead_does_not_silence_the_others() -> None:
     """It appends as often as all others together, for hours."""
     appends = live(*[0, 50 * MINUTE] * 5_000)
