@@ -191,13 +191,13 @@ def _dead_letters(group: Any) -> None:
     sub = add_cluster_command(
         group, "delete", "dead_letters.delete_dead_letters", about, reason=True
     )
-    sub.add_argument("--all", action="store_true", help="all of the cluster")
     _chosen(sub, by_id=True)
 
 
 def _chosen(sub: Any, *, by_id: bool = False) -> None:
     if by_id:
         sub.add_argument("ids", nargs="*", metavar="id", help="(default: as the options select)")
+        sub.add_argument("--all", action="store_true", help="all of the cluster")
     sub.add_argument("--stream", metavar="NAME")
     sub.add_argument("--why", choices=_REASONS, metavar="REASON", help=", ".join(_REASONS))
 

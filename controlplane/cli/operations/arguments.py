@@ -9,6 +9,7 @@ from typing import Any
 
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.operations.declaration import Operation, Option
+from controlplane.moments import read_moment
 
 # Where the values of NAME=VALUE are in a body: on their own, or below `parameters`.
 _NESTED = ("/proposals/estimate", "/lab/")
@@ -35,7 +36,8 @@ def _add_option(sub: Any, option: Option) -> None:
     if option.flag is not None:
         sub.add_argument(f"--{option.name}", action="store_const", const=option.flag, **more)
         return
-    more |= {"type": option.type or str, "required": option.required}
+    kind = read_moment if option.metavar == "TIME" else str
+    more |= {"type": option.type or kind, "required": option.required}
     more |= {"choices": option.choices} if option.choices else {"metavar": option.metavar}
     more |= {"action": "extend", "nargs": "+"} if option.many else {}
     sub.add_argument(f"--{option.name}", **more)
