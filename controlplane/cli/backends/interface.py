@@ -110,8 +110,9 @@ def path_of(template: str, values: Mapping[str, Any]) -> str:
     """
     names = [name for _, name, _, _ in Formatter().parse(template) if name]
     for name in names:
-        if str(values[name]).strip(".") == "" or "/" in str(values[name]):
-            raise Refused(Code.NOT_FOUND, f"There is no {name} {str(values[name])!r}")
+        text = str(values[name])
+        if not text.strip(".") or "/" in text or text.startswith("-"):
+            raise Refused(Code.NOT_FOUND, f"There is no {name} {text!r}")
     return template.format_map({name: quote(str(values[name]), safe="") for name in names})
 
 

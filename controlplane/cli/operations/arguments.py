@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.cli.codes import Code, Refused
+from controlplane.cli.command_parser import duration
 from controlplane.cli.operations.declaration import Operation, Option
 from controlplane.moments import read_moment
 
@@ -28,7 +29,7 @@ def add_arguments(sub: Any, operation: Operation) -> None:
         sub.add_argument("--data", type=Path, required=True, metavar="FILE", help=about)
     if operation.wait:
         sub.add_argument("--wait", action="store_true", help="wait until it is computed")
-        sub.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(600)")
+        sub.add_argument("--timeout", type=duration, default=600, metavar="SECONDS", help="(600)")
 
 
 def _add_option(sub: Any, option: Option) -> None:

@@ -235,7 +235,7 @@ def test_a_client_elsewhere_needs_neither_settings_nor_a_database(
     assert "node 3" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "s0/drops", "../sf"])
+@pytest.mark.parametrize("name", ["", ".", "..", "s0/drops", "../sf", "-1"])
 @pytest.mark.parametrize("command", ["clusters samples {}", "streams show sf {}", "tail sf {}"])
 def test_a_name_is_one_part_of_an_address(
     elsewhere: tuple[str, ...], weir: Weir, command: str, name: str
@@ -254,6 +254,14 @@ def test_yaml_that_is_no_json_is_refused(
     file.write_text(f"queries: {queries}\n")
     done = weir("queries", "submit", "sf", "--input", file, *elsewhere)
     assert (done.code, "JSON cannot express" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("number", ["nan", "1e308", "-1"])
+@pytest.mark.parametrize("command", ["shedding history sf --hours", "tail sf q0 --for",
+                                     "watch sf --every", "plan placement sf --timeout"])  # fmt: skip
+def test_a_duration_is_bounded(cluster: Cluster, weir: Weir, command: str, number: str) -> None:
+    done = weir(*command.split(), number)
+    assert (done.code, "must be from 0 to 1,000,000" in done.err) == (2, True)
 
 
 def test_times_without_a_zone_are_in_utc(elsewhere: tuple[str, ...], weir: Weir) -> None:
