@@ -257,8 +257,10 @@ def test_yaml_that_is_no_json_is_refused(
 
 
 @pytest.mark.parametrize("number", ["nan", "1e308", "-1"])
-@pytest.mark.parametrize("command", ["shedding history sf --hours", "tail sf q0 --for",
-                                     "watch sf --every", "plan placement sf --timeout"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    ["shedding history sf --hours", "tail sf q0 --for", "watch sf --every", "plan p sf --timeout"],
+)
 def test_a_duration_is_bounded(cluster: Cluster, weir: Weir, command: str, number: str) -> None:
     done = weir(*command.split(), number)
     assert (done.code, "must be from 0 to 1,000,000" in done.err) == (2, True)
