@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from controlplane.api.common.schemas import fields_of
+from controlplane.api.common.schemas import Time, fields_of
 from controlplane.api.common.security import viewed_cluster
 from controlplane.explain import Cause, Explanation, explain, parse_subject
 from controlplane.explain.texts import change_text, headline, ranked_text, remedy_text, summary
@@ -21,7 +21,6 @@ from controlplane.explain.values import (
     Remedy,
     Series,
 )
-from controlplane.moments import Moment
 
 router = Router(tags=["clusters"])
 
@@ -143,9 +142,7 @@ class ExplanationOut(
 
 
 @router.get("/{slug}/explanations/{subject}", response=ExplanationOut)
-def get_explanation(
-    request: HttpRequest, slug: str, subject: str, time: Moment | None = None
-) -> Any:
+def get_explanation(request: HttpRequest, slug: str, subject: str, time: Time | None = None) -> Any:
     """Explain a subject: what exceeds a limit, since when, the likely cause, and fitting plans.
 
     It is node:<index>, stream:<name>, query:<name>, measure:<name> or decision:<id>, and may end

@@ -1,6 +1,6 @@
 """The parts of the command line that all groups of commands share."""
 
-from argparse import SUPPRESS, ArgumentParser
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from typing import Any, Final, NoReturn
 
 from controlplane.cli.codes import Code, Refused
@@ -8,12 +8,21 @@ from controlplane.cli.codes import Code, Refused
 # The options of all commands that call a Weir, by attribute. They may precede a command or follow
 # it; so these defaults are those of `weir` alone, and a command without the option leaves them.
 COMMON: Final = {"acting_user": "", "url": None, "token_file": "", "ca_file": "", "json": False}
+_LONGEST: Final = 1_000_000
 # Commands that compute in this process, from files alone: they call no Weir, here or elsewhere.
 LOCAL: Final = {
     "documents.print_schema": "the format of descriptions is that of this program",
     "lab.run_experiment": "`weir lab start` lets a worker of Weir run it",
     "streams.infer_schema": "it reads a file of this machine",
 }
+
+
+def duration(text: str) -> float:
+    """Return the number of an option, in its unit. Raises `ArgumentTypeError`."""
+    value = float(text)
+    if not 0 <= value <= _LONGEST:
+        raise ArgumentTypeError(f"{text}: must be from 0 to {_LONGEST:,}")
+    return value
 
 
 class CommandParser(ArgumentParser):

@@ -20,6 +20,7 @@ from controlplane.cli.command_parser import (
     add_common,
     add_filter,
     add_group,
+    duration,
 )
 from controlplane.cli.operations.arguments import add_arguments
 from controlplane.cli.operations.catalog import GROUPS, OPERATIONS
@@ -191,13 +192,13 @@ def _dead_letters(group: Any) -> None:
     sub = add_cluster_command(
         group, "delete", "dead_letters.delete_dead_letters", about, reason=True
     )
-    sub.add_argument("--all", action="store_true", help="all of the cluster")
     _chosen(sub, by_id=True)
 
 
 def _chosen(sub: Any, *, by_id: bool = False) -> None:
     if by_id:
         sub.add_argument("ids", nargs="*", metavar="id", help="(default: as the options select)")
+        sub.add_argument("--all", action="store_true", help="all of the cluster")
     sub.add_argument("--stream", metavar="NAME")
     sub.add_argument("--why", choices=_REASONS, metavar="REASON", help=", ".join(_REASONS))
 
@@ -270,7 +271,7 @@ def _plan(commands: Any) -> None:
     )
     sub.add_argument("--no-wait", dest="wait", action="store_false", help="do not wait for it")
     sub.add_argument("--here", action="store_true", help="compute in this process, not a worker")
-    sub.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(600)")
+    sub.add_argument("--timeout", type=duration, default=600, metavar="SECONDS", help="(600)")
 
 
 def _proposals(group: Any) -> None:
@@ -304,8 +305,9 @@ def _proposals(group: Any) -> None:
 
 
 def _add_follow_options(sub: Any) -> None:
-    sub.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
-    sub.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="at most so long")
+    sub.add_argument("--every", type=duration, default=1.0, metavar="SECONDS", help="(1)")
+    sub.add_argument("--for", dest="seconds", type=duration, metavar="SECONDS",
+                     help="at most so long")  # fmt: skip
 
 
 def _watch(commands: Any) -> None:
@@ -370,7 +372,7 @@ def _shedding(group: Any) -> None:
     about = "when which rung dropped records"
     sub = add_cluster_command(group, "history", "shedding.list_history", about)
     sub.add_argument("--intervals", action="store_true", help="the intervals of episodes, by rung")
-    sub.add_argument("--hours", type=float, default=24.0, metavar="N", help="of the past (24)")
+    sub.add_argument("--hours", type=duration, default=24.0, metavar="N", help="of the past (24)")
     about = "what the ladder would have dropped in a past time range; changes nothing"
     sub = add_cluster_command(group, "drill", "shedding.drill", about)
     time = {"type": read_moment, "metavar": "TIME"}

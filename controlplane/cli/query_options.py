@@ -8,6 +8,7 @@ from typing import Any, Final
 from controlplane.cli.codes import Code, Refused
 from controlplane.errors import Invalid
 from controlplane.groupings import PARAMETERS, read_parameters
+from controlplane.moments import read_moment
 from controlplane.query_spec import DECLARED, Declaration, ParameterValue, QueryField, QuerySpec
 from controlplane.wire.query_text import QueryText
 
@@ -21,7 +22,7 @@ _ARGUMENTS: Final[Mapping[Any, Mapping[str, Any]]] = {
     int: {"type": int, "metavar": "N"},
     float: {"type": float, "metavar": "N"},
     float | None: {"type": float, "metavar": "N"},
-    datetime | None: {"type": datetime.fromisoformat, "metavar": "TIME"},
+    datetime | None: {"type": read_moment, "metavar": "TIME"},
     Sequence[str]: {"action": "append", "metavar": "NAME"},
     Sequence[Sequence[str]]: {"action": "append", "nargs": 2, "metavar": ("LEFT", "RIGHT")},
     **{kind: {"action": "append", "metavar": entry} for kind, entry in _ENTRIES.items()},

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from django.utils import timezone
@@ -103,7 +103,9 @@ def _observation(
     cluster: Cluster, time: datetime | None, now: datetime | None
 ) -> ClusterObservation:
     present = now or timezone.now()
-    return ClusterObservation(cluster, min(time or present, present), present)
+    # Nothing is known before 1970, and the times beside the first ones are none.
+    moment = max(min(time or present, present), datetime.fromtimestamp(0, UTC))
+    return ClusterObservation(cluster, moment, present)
 
 
 def read_evidence(
@@ -293,9 +295,7 @@ def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explana
     """Explain the measure of a decision of a watch loop, when it was first made."""
     rows = Decision.objects.filter(cluster=observed.cluster)
     row = row_by(rows, "decision", pk=int(subject.name))
-    moment = ClusterObservation(
-        observed.cluster, min(subject.time or row.last_at, observed.now), observed.now
-    )
+    moment = _observation(observed.cluster, subject.time or row.last_at, observed.now)
     measure = _LOOPS.get(row.loop, Measure.LOAD)
     inner = Subject(SubjectKind.MEASURE, measure, moment.time)
     explanation = _explain_measure(moment, inner)

@@ -249,14 +249,14 @@ def _update(
 
 
 def _delete_streams(streams: Collection[int], writer: Writer) -> None:
-    """Delete streams, also from what ended queries have read.
+    """Delete streams, and all that ended queries of them have read: part of it is another query.
 
     Raises `VersionMoved` if a live query reads one by now.
     """
     if not streams:
         return
     list(Stream.objects.select_for_update().filter(pk__in=streams))
-    subscriptions = QueryStream.objects.filter(stream__in=streams)
+    subscriptions = QueryStream.objects.filter(query__subscriptions__stream__in=streams)
     if subscriptions.filter(query__state__in=LIVE_STATES).exists():
         raise VersionMoved(writer.version - 1)
     subscriptions.delete()

@@ -1,6 +1,6 @@
 """Endpoints of clusters, nodes, samples and routing versions."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -9,14 +9,14 @@ from ninja import Router
 from pydantic import ConfigDict, Field
 
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
+from controlplane.api.common.schemas import ListOut, ReasonIn, Time, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.catalog.routing_versions import VersionFilters, version_by_number, versions_slice
 from controlplane.clusters import changes
 from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_by_index, node_table
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, RoutingVersion
-from controlplane.moments import Moment, shifted
+from controlplane.moments import shifted
 from controlplane.pagination.cursors import Place
 from controlplane.telemetry.time_series import RESOLUTIONS, latest_values, require_readable
 from controlplane.telemetry.time_series import samples as read_samples
@@ -167,16 +167,16 @@ def change_node(request: HttpRequest, slug: str, index: int, body: NodeIn) -> An
 def list_samples(
     request: HttpRequest,
     slug: str,
-    start: Moment | None = None,
-    end: Moment | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
     resolution: int | None = None,
 ) -> Any:
     """Return measured samples, oldest first; by default the last fifteen minutes."""
     caller(request)
     if resolution is not None and resolution not in RESOLUTIONS:
         raise Invalid({"resolution": ["Must be 1, 10 or 60 seconds"]})
-    until = _aware("end", end) or timezone.now()
-    since = _aware("start", start) or shifted(until, -DEFAULT_SPAN)
+    until = end or timezone.now()
+    since = start or shifted(until, -DEFAULT_SPAN)
     if since >= until:
         raise Invalid({"start": ["Must be before end"]})
     require_readable(since, until, resolution)
@@ -187,12 +187,6 @@ def list_samples(
 def get_sample(request: HttpRequest, slug: str) -> Any:
     """Return the newest sample, null before the first."""
     return latest_values(viewed_cluster(request))
-
-
-def _aware(field: str, moment: datetime | None) -> datetime | None:
-    if moment is not None and timezone.is_naive(moment):
-        raise Invalid({field: ["Give a time zone"]})
-    return moment
 
 
 class VersionOut(

@@ -1,16 +1,16 @@
 """Endpoints of load shedding: the ladder of a cluster, arming, history, drills."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from django.http import HttpRequest
 from ninja import Query, Router
-from pydantic import AwareDatetime, StrictInt
+from pydantic import StrictInt
 
-from controlplane.api.common.schemas import ReasonIn, RequestBody, columns_of, fields_of
+from controlplane.api.common.schemas import ReasonIn, RequestBody, Time, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import SheddingInterval
-from controlplane.moments import IN_CALENDAR, shifted
+from controlplane.moments import shifted
 from controlplane.planning.shedding.node_costs import NodeCost
 from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
@@ -170,14 +170,11 @@ class DisarmIn(ReasonIn):
     minutes: StrictInt = 0
 
 
-_Time = Annotated[AwareDatetime, IN_CALENDAR]
-
-
 class RangeIn(RequestBody):
     """A time range, by default the last day."""
 
-    start: _Time | None = None
-    stop: _Time | None = None
+    start: Time | None = None
+    stop: Time | None = None
 
     def times(self) -> tuple[datetime, datetime]:
         """Return both ends."""

@@ -7,13 +7,14 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
-from typing import Any, Final, Self, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Self, TypeVar, get_type_hints
 from uuid import UUID
 
 from django.db import models
 from ninja import Schema
 from pydantic import (
     AliasPath,
+    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -22,6 +23,10 @@ from pydantic import (
     model_validator,
 )
 
+from controlplane.moments import IN_CALENDAR
+
+# Of a request: with a time zone, as the years 1 to 9999 in UTC have it.
+Time = Annotated[AwareDatetime, IN_CALENDAR]
 _TYPES: Final[Mapping[type[Any], Any]] = {
     models.BooleanField: bool,
     models.CharField: str,

@@ -17,7 +17,7 @@ from ninja.decorators import decorate_view
 from controlplane.access.roles import require_viewer
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.problems import problem
-from controlplane.api.common.schemas import ListOut, below, columns_of
+from controlplane.api.common.schemas import ListOut, Time, below, columns_of
 from controlplane.api.common.security import caller
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
@@ -30,7 +30,7 @@ from controlplane.integrations.attached_list import (
 )
 from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedJob, AttachedQuery
-from controlplane.moments import Moment, shifted
+from controlplane.moments import shifted
 
 
 class AcceptedOut(Schema):
@@ -156,7 +156,7 @@ def get_query(request: HttpRequest, pk: int) -> Any:
 
 @router.get("/queries/{int:pk}/progress", response=list[AttachedProgressOut])
 def list_progress(
-    request: HttpRequest, pk: int, start: Moment | None = None, end: Moment | None = None
+    request: HttpRequest, pk: int, start: Time | None = None, end: Time | None = None
 ) -> Any:
     """Return the progress of a run, oldest first; by default of the last fifteen minutes.
 

@@ -95,18 +95,15 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)
 def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
-    """Delete the selected dead letters, or with `all` those of the cluster.
-
-    The total count does not change.
-    """
+    """Delete dead letters; the total count does not change."""
     actor, cluster = caller(request), cluster_of(request)
     require_operator(actor, cluster)
-    if body.all == any((body.ids, body.stream, body.reason_code)):
-        raise Invalid({"ids": ["Give ids, a stream or a reason_code, or else all: true"]})
     choice = _choice(cluster, body)
     return {"deleted": dead_letters.delete(actor, cluster, choice, body.reason)}
 
 
 def _choice(cluster: Cluster, body: ChoiceIn) -> Choice:
+    if body.all == any((body.ids, body.stream, body.reason_code)):
+        raise Invalid({"ids": ["Give ids, a stream or a reason_code, or else all: true"]})
     named = {"stream": body.stream or "", "reason": body.reason_code or ""}
     return Choice(body.ids, DeadLetterFilters.of(cluster, named))

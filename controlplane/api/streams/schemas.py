@@ -135,17 +135,18 @@ class DeadLetterPageOut(BaseModel):
 
 
 class ChoiceIn(RequestBody):
-    """A selection of dead letters: by id, or by stream and reason; an empty one is refused."""
+    """A selection of dead letters: by id, or by stream and reason; or all: those of the cluster."""
 
     ids: list[str] | None = Field(None, min_length=1, max_length=1000)
     stream: str | None = Field(None, min_length=1, max_length=100)
     reason_code: str | None = Field(
         None, min_length=1, max_length=20, description="body, future, no_time, schema, …"
     )
+    all: bool = False
 
 
 class ReplayIn(ChoiceIn):
-    """The dead letters to append again, all of the cluster without a selection.
+    """The dead letters to append again.
 
     zone: the IANA time zone of times that name none. after: `next` of the previous response.
     """
@@ -155,9 +156,8 @@ class ReplayIn(ChoiceIn):
 
 
 class DeleteIn(ChoiceIn):
-    """The dead letters to delete, and the reason; all: those of the cluster, not a selection."""
+    """The dead letters to delete, and the reason."""
 
-    all: bool = False
     reason: str = Field("", max_length=300)
 
 

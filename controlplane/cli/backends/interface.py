@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from http import HTTPStatus
+from string import Formatter
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from controlplane.cli.backends.problems import refused_by_answer
+from controlplane.cli.codes import Code, Refused
 
 ROOT: Final = "/api/v1"
 JSON: Final = "application/json"
@@ -57,7 +59,11 @@ class Api(ABC):
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None
     ) -> Any:
         """Return the JSON of a response. Raises `Refused` for an error."""
-        data = b"" if body is None else json.dumps(body, default=_plain).encode()
+        try:
+            data = b"" if body is None else json.dumps(body, default=_plain).encode()
+        except (TypeError, ValueError, RecursionError) as wrong:
+            # YAML has names of any type, and aliases of what they are in.
+            raise Refused(Code.WRONG, f"JSON cannot express the values: {wrong}") from None
         return self.answer(method, path, query, data).value
 
     def answer(
@@ -98,8 +104,16 @@ def _written(value: Any) -> str:
 
 
 def path_of(template: str, values: Mapping[str, Any]) -> str:
-    """Return a path with its parameters in braces replaced by values."""
-    return template.format_map({name: quote(str(value), safe="") for name, value in values.items()})
+    """Return a path with its parameters in braces replaced by values.
+
+    Raises `Refused` for one that would be none, or several, of the parts of a path.
+    """
+    names = [name for _, name, _, _ in Formatter().parse(template) if name]
+    for name in names:
+        text = str(values[name])
+        if not text.strip(".") or "/" in text or text.startswith("-"):
+            raise Refused(Code.NOT_FOUND, f"There is no {name} {text!r}")
+    return template.format_map({name: quote(str(values[name]), safe="") for name in names})
 
 
 def cluster_path(given: Namespace) -> str:

@@ -52,8 +52,7 @@ def replay_dead_letters(given: Namespace) -> int:
 def delete_dead_letters(given: Namespace) -> None:
     """Delete dead letters."""
     path = f"{_path(given)}/delete"
-    chosen = {**_choice(given), "all": given.all, "reason": given.reason}
-    removed = api_of(given).post(path, **chosen)["deleted"]
+    removed = api_of(given).post(path, **_choice(given), reason=given.reason)["deleted"]
     print_answer(given, {"deleted": removed}, f"{removed:,} given up")
 
 
@@ -62,4 +61,5 @@ def _path(given: Namespace) -> str:
 
 
 def _choice(given: Namespace) -> dict[str, Any]:
-    return {"ids": given.ids or None, "stream": given.stream, "reason_code": given.why}
+    chosen = {"ids": given.ids or None, "stream": given.stream, "reason_code": given.why}
+    return chosen | {"all": given.all}

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.cli.codes import Code, Refused
+from controlplane.cli.command_parser import duration
 from controlplane.cli.operations.declaration import Operation, Option
+from controlplane.moments import read_moment
 
 # Where the values of NAME=VALUE are in a body: on their own, or below `parameters`.
 _NESTED = ("/proposals/estimate", "/lab/")
@@ -27,7 +29,7 @@ def add_arguments(sub: Any, operation: Operation) -> None:
         sub.add_argument("--data", type=Path, required=True, metavar="FILE", help=about)
     if operation.wait:
         sub.add_argument("--wait", action="store_true", help="wait until it is computed")
-        sub.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(600)")
+        sub.add_argument("--timeout", type=duration, default=600, metavar="SECONDS", help="(600)")
 
 
 def _add_option(sub: Any, option: Option) -> None:
@@ -35,7 +37,8 @@ def _add_option(sub: Any, option: Option) -> None:
     if option.flag is not None:
         sub.add_argument(f"--{option.name}", action="store_const", const=option.flag, **more)
         return
-    more |= {"type": option.type or str, "required": option.required}
+    kind = read_moment if option.metavar == "TIME" else str
+    more |= {"type": option.type or kind, "required": option.required}
     more |= {"choices": option.choices} if option.choices else {"metavar": option.metavar}
     more |= {"action": "extend", "nargs": "+"} if option.many else {}
     sub.add_argument(f"--{option.name}", **more)

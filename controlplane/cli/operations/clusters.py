@@ -165,7 +165,8 @@ _QUERIES: Final = (
               data="query"),
     Operation(
         "queries results", "GET", "/clusters/{cluster}/queries/{query}/results", "stored windows",
-        query=(Option("from", "UTC", metavar="TIME"), Option("to", "UTC", metavar="TIME"),
+        query=(Option("from", "UTC, or in ms", type=str, metavar="TIME"),
+               Option("to", "UTC, or in ms", type=str, metavar="TIME"),
                Option("key", "windows of this key"), Option("state", "open or final"),
                Option("order"), Option("cursor"), Option("limit", type=int, metavar="N")),
         rows="windows", columns={"window (UTC)": ("window_start", "moment"),

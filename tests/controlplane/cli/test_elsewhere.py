@@ -89,7 +89,8 @@ READS: tuple[tuple[str, ...], ...] = (
     ("streams characteristics", "sf s0 peak=5 average="),
     ("streams redirect", "sf s0 1 --reason r"), ("streams redirections", "sf s0"),
     ("streams outlook", "sf s0"), ("streams what-if", "sf average=5"),
-    ("dead-letters export", "sf"), ("dead-letters replay", "sf"), ("dead-letters delete", "sf"),
+    ("dead-letters export", "sf"), ("dead-letters replay", "sf --all"),
+    ("dead-letters replay", "sf"), ("dead-letters delete", "sf"),
     ("queries submit", "sf q0 --stream s0 --aggregate n=count(*)"),
     ("queries retain", "sf q0 --seconds 86400"), ("queries keys", "sf q0"),
     ("queries key-grouping", "sf q0 partial_key"), ("queries groupings", ""),
@@ -232,6 +233,47 @@ def test_a_client_elsewhere_needs_neither_settings_nor_a_database(
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "node 3" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "s0/drops", "../sf", "-1"])
+@pytest.mark.parametrize("command", ["clusters samples {}", "streams show sf {}", "tail sf {}"])
+def test_a_name_is_one_part_of_an_address(
+    elsewhere: tuple[str, ...], weir: Weir, command: str, name: str
+) -> None:
+    words = [name if word == "{}" else word for word in command.split()]
+    for more, user in ((elsewhere, ""), ((), "a-operator")):
+        done = weir(*words, *more, user=user)
+        assert (done.code, done.err.count("There is no ")) == (3, 1)
+
+
+@pytest.mark.parametrize("queries", ["&a [*a]", "[{2030-01-01: 1}]"])
+def test_yaml_that_is_no_json_is_refused(
+    elsewhere: tuple[str, ...], weir: Weir, tmp_path: Path, queries: str
+) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text(f"queries: {queries}\n")
+    done = weir("queries", "submit", "sf", "--input", file, *elsewhere)
+    assert (done.code, "JSON cannot express" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("number", ["nan", "1e308", "-1"])
+@pytest.mark.parametrize(
+    "command",
+    ["shedding history sf --hours", "tail sf q0 --for", "watch sf --every", "plan p sf --timeout"],
+)
+def test_a_duration_is_bounded(cluster: Cluster, weir: Weir, command: str, number: str) -> None:
+    done = weir(*command.split(), number)
+    assert (done.code, "must be from 0 to 1,000,000" in done.err) == (2, True)
+
+
+def test_times_without_a_zone_are_in_utc(elsewhere: tuple[str, ...], weir: Weir) -> None:
+    words = ("sf", "e", "--stream", "s0", "--aggregate", "n=count(*)", "--ends-at", "2099-01-01")
+    assert weir("queries", "submit", *words, *elsewhere).code == 0
+    query = weir("queries", "show", "sf", "e", "--json", *elsewhere).json
+    assert query["ends_at"] == "2099-01-01T00:00:00Z"
+    times = ("--start", "2026-01-01T00:00", "--end", "2026-01-01T00:10")
+    assert weir("clusters", "samples", "sf", *times, *elsewhere).code == 0
+    assert weir("explain", "sf", "node:0", "--time", "2026-01-01", *elsewhere).code == 0
 
 
 class Flaky:

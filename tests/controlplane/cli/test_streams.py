@@ -125,7 +125,7 @@ def test_dead_letters_are_listed_exported_and_appended_again(
     assert json.loads(json.loads(exported[0])["record"]) == rows[0]
     csv = weir("dead-letters", "export", "sf", "--format", "csv", "--json", **by).out
     assert csv.startswith("id,stream,")
-    done = weir("dead-letters", "replay", "sf", **by)
+    done = weir("dead-letters", "replay", "sf", "--all", **by)
     assert (done.code != 0, "0 appended again, 2 left" in done.out) == (True, True)
     gone = weir("dead-letters", "delete", "sf", listed[0]["id"], "--reason", "a test", **by)
     assert "1 given up" in gone.out

@@ -18,6 +18,7 @@ from controlplane.models import AuditEntry, Cluster, Exclusion, Query, QueryStre
 from controlplane.plans.plan import OtherAction
 from controlplane.topology import applicability, drop_rules, queries, streams
 from controlplane.topology.apply import Change, Refused, apply
+from controlplane.topology.bulk_actions import restore_named
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.placement import place_pending
 from controlplane.topology.publishing import publish_unpublished, republish
@@ -28,7 +29,7 @@ from controlplane.wire.log import open_log
 from controlplane.wire.routing.cluster_actions import AssignStream, RemoveStream, SetSchema
 from controlplane.wire.routing.publication import latest_version, read_table
 from tests.controlplane.api.callers import user_of
-from tests.support.cluster import actor, placed, replayed_table
+from tests.support.cluster import actor, placed, replayed_table, submit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RECORD = {"ts": 1_211_587_200_000, "car": 17, "x": 52300, "y": 65100, "speed": 830}
@@ -145,6 +146,17 @@ def test_live_readers_are_named_and_ended_ones_keep_their_results(
     queries.end(operator, sf, ["q00"])
     with pytest.raises(Conflict, match="read by q00"):
         streams.delete(operator, stream, "s1")
+
+
+def test_an_ended_reader_is_not_restored(operator: Actor, sf: Cluster, stream: Stream) -> None:
+    """Neither without the stream, nor over another stream that has its name now."""
+    submit(operator, sf, {"one": ["s1"], "two": ["s1", "s2"], "other": ["s2"]})
+    Query.objects.filter(cluster=sf).update(state="ended", ended_at=timezone.now())
+    streams.delete(operator, stream, "s1")
+    streams.register(operator, sf, [streams.StreamSpec("s1", schema=stream.schema)])
+    done = restore_named(operator, sf, ["one", "two", "other"])
+    assert (done.done, done.failed) == (1, 2)
+    assert [query.name for query in Query.objects.filter(state="pending")] == ["other"]
 
 
 def test_a_query_that_was_submitted_meanwhile_is_not_lost(

@@ -39,3 +39,12 @@ def test_an_explanation_has_values_and_sentences(operator: Actor, sf: Cluster) -
     assert (answer["finding"]["grade"], answer["is_live"]) == ("good", False)
     assert get(client, "/clusters/sf/explanations/node:77").status_code == 404
     assert get(client, "/clusters/sf/explanations/planet:1").status_code == 422
+
+
+def test_the_time_is_in_the_calendar(sf: Cluster, viewer: Actor) -> None:
+    """At its first day nothing is known; a time without a zone is refused."""
+    client, path = scripted(viewer), "/clusters/sf/explanations/node:0?time="
+    for time in ("0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z"):
+        assert get(client, f"{path}{time}").json()["finding"]["grade"] == "unknown", time
+    answer = get(client, f"{path}2026-01-01T00:00:00")
+    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["time"])

@@ -129,12 +129,12 @@ def test_what_fits_the_present_schema_is_appended_again_once(
     append(script, [LONG, {"page": 7}])
     append(script, "at,page,ms\n2024-01-01T00:00:00Z,/csv,400\n", kind="text/csv")
     path = f"{BASE}/dead-letters/replay"
-    assert post(script, path, {}).json()["appended"] == 0
+    assert post(script, path, {"all": True}).json()["appended"] == 0
     widen(script)
     monkeypatch.setattr(dead_letters, "remove", lambda *_: 0)
-    post(script, path, {})
+    post(script, path, {"all": True})
     monkeypatch.undo()
-    answer = post(script, path, {}).json()
+    answer = post(script, path, {"all": True}).json()
     assert (answer["appended"], answer["left"], answer["next"]) == (2, 1, None)
     assert [row["ms"] for row in appended(log)] == [300, 400]
     (left,) = listed(script)
@@ -211,6 +211,21 @@ def test_an_export_has_every_dead_letter(script: Client) -> None:
     rows = b"".join(answer.streaming_content).decode().splitlines()
     assert rows[0].startswith("id,stream,position,index")
     assert "'=1+1" in rows[2]
+
+
+@pytest.mark.parametrize("verb", ["replay", "delete"])
+def test_all_of_a_cluster_are_chosen_explicitly(script: Client, verb: str) -> None:
+    """No selection, an empty one, and one beside `all` are refused and change nothing."""
+    append(script, [LONG])
+    widen(script)
+    path = f"{BASE}/dead-letters/{verb}"
+    chosen = listed(script)[0]["id"]
+    refused = [{}, {"ids": []}, {"ids": None}, {"stream": ""}, {"all": False},
+               {"all": True, "ids": [chosen]}, {"all": True, "stream": "visits"}]  # fmt: skip
+    assert [post(script, path, body).status_code for body in refused] == [422] * len(refused)
+    assert len(listed(script)) == 1
+    assert post(script, path, {"all": True}).status_code == 200
+    assert listed(script) == []
 
 
 def test_dead_letters_are_given_up(script: Client) -> None:
