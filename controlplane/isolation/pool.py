@@ -153,7 +153,8 @@ class _Child:
                     return OutOfMemory(self._limits.memory_bytes, self._limits.memory_bytes)
                 case number:
                     return ChildDied(max(number, 0))
-        return ChildDied(0)
+        # The fork server has ended, and its children with it: the call may be repeated.
+        return NoChild()
 
     def close(self) -> None:
         """Close the pipes, by which the child ends."""

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import signal
 
 
 def child_id() -> bytes:
@@ -39,3 +40,9 @@ def hang() -> bytes:
 def keep(size: int, kept: list[bytearray] = []) -> bytes:  # noqa: B006 - a leak
     kept.append(bytearray(b"x" * size))
     return child_id()
+
+
+def kill_server() -> bytes:
+    """Kill the fork server, by which this child ends, too."""
+    os.kill(os.getppid(), signal.SIGKILL)
+    return hang()

@@ -14,8 +14,8 @@ from controlplane.errors import BadBody
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 _RECORDS, _DICTIONARY = "record batch", "dictionary"
 # Fields of the tables Message, DictionaryBatch and RecordBatch by number.
-_HEADER, _DATA, _LENGTH, _BUFFERS, _COMPRESSION = 2, 1, 0, 2, 3
-_BUFFER: Final = struct.Struct("<qq")
+_HEADER, _DATA, _LENGTH, _NODES, _BUFFERS, _COMPRESSION = 2, 1, 0, 1, 2, 3
+_PAIR: Final = struct.Struct("<qq")
 
 
 def declared_sizes(body: bytes) -> tuple[int, int]:
@@ -32,8 +32,8 @@ def declared_sizes(body: bytes) -> tuple[int, int]:
         batch = _table(metadata, _table(metadata, 0)[_HEADER])
         if message.type == _DICTIONARY:
             batch = _table(metadata, batch[_DATA])
-        else:
-            records += _number(metadata, "<q", batch.get(_LENGTH, 0))
+        elif _LENGTH in batch:
+            records += _number(metadata, "<q", batch[_LENGTH])
         size += _unpacked(metadata, batch, message.body)
     end = source.tell()
     if not body[:end].endswith(_END):
@@ -45,17 +45,23 @@ def declared_sizes(body: bytes) -> tuple[int, int]:
 
 def _unpacked(metadata: bytes, batch: dict[int, int], body: Any) -> int:
     """Return the bytes of a batch when all of its buffers are unpacked."""
-    if _BUFFERS not in batch:
-        return 0
-    vector = _place(metadata, batch[_BUFFERS])
-    size = 0
-    for index in range(_number(metadata, "<I", vector)):
-        offset, length = _BUFFER.unpack_from(metadata, vector + 4 + index * _BUFFER.size)
+    # Nulls, empty structs and binaries of no bytes have no buffer: each value counts as a byte.
+    size = sum(length for length, _ in _pairs(metadata, batch, _NODES))
+    for offset, length in _pairs(metadata, batch, _BUFFERS):
         packed = length > 0 and _COMPRESSION in batch
         unpacked = _number(bytes(body[offset : offset + 8]), "<q", 0) if packed else length
         # -1: the buffer is not compressed although others are.
         size += max(unpacked, length if unpacked == -1 else 0)
     return size
+
+
+def _pairs(metadata: bytes, batch: dict[int, int], field: int) -> list[tuple[int, ...]]:
+    """Return the pairs of numbers of a field: lengths and nulls of arrays, or places of buffers."""
+    if field not in batch:
+        return []
+    begin = _place(metadata, batch[field])
+    count = _number(metadata, "<I", begin)
+    return list(_PAIR.iter_unpack(metadata[begin + 4 : begin + 4 + count * _PAIR.size]))
 
 
 def _table(data: bytes, pointer: int) -> dict[int, int]:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
 
 from controlplane.errors import Fields, Invalid
 from controlplane.wire.records.conversion import MAX_FAULTS, Converted, TooManyFaults
-from controlplane.wire.records.numbers import NumberText, pc
+from controlplane.wire.records.numbers import NumberText, pc, scaled
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
@@ -131,8 +132,8 @@ def early_numbers(field: Any, times: Any, value_at: Callable[[int], Any]) -> lis
         return []
     # Text with a date names its year.
     values = [(place, value) for place in pc.indices_nonzero(early).to_pylist()
-              if not isinstance(value := value_at(place), str) or isinstance(value, NumberText)
-              or value.lstrip("-").isdecimal()]  # fmt: skip
+              if not isinstance(value := value_at(place), str)
+              or scaled(value, 0) is not None]  # fmt: skip
     if not values:
         return []
     place, value = values[0]
@@ -172,9 +173,10 @@ def check_count(count: int) -> None:
 
 
 def unknown_columns(names: Iterable[object], schema: StreamSchema) -> Fields:
-    """Return a fault for each name that is no column of the schema."""
+    """Return a fault for each of the first names that are no columns of the schema."""
     known = {spec.name for spec in schema.columns}
-    return {str(name)[:_NAME]: [NO_COLUMN] for name in names if name not in known}
+    unknown = (name for name in names if name not in known)
+    return {str(name)[:_NAME]: [NO_COLUMN] for name in islice(unknown, MAX_SHOWN)}
 
 
 def reason_of(fields: Fields) -> str:

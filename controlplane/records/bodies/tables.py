@@ -2,7 +2,9 @@
 
 import io
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 from controlplane.errors import BadBody, Fields, Invalid
 from controlplane.records.bodies.arrow_messages import declared_sizes
 from controlplane.records.bodies.conformance import (
+    MAX_SHOWN,
     MISSING,
     TWICE,
     Conformed,
@@ -96,16 +99,16 @@ def of_parquet(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
 def _fitting(given: Any, schema: StreamSchema) -> Sequence[int]:
     """Return all columns. Raises `Invalid` for columns that do not fit a stream at all."""
-    names = given.names
+    names = Counter(given.names)
     wrong = unknown_columns(names, schema)
-    wrong |= {name: [TWICE] for name in names if names.count(name) > 1}
+    wrong |= {name: [TWICE] for name, count in names.items() if count > 1}
     needed = [spec.name for spec in schema.columns if not spec.nullable]
     wrong |= {name: [MISSING] for name in needed if name not in names}
     faults = ((field.name, unreadable(field.type)) for field in given)
     wrong |= {name: [why] for name, why in faults if why and name not in wrong}
     if wrong:
-        raise Invalid(wrong)
-    return range(len(names))
+        raise Invalid(dict(islice(wrong.items(), MAX_SHOWN)))
+    return range(len(given))
 
 
 def unreadable(arrow: Any) -> str:
@@ -114,9 +117,9 @@ def unreadable(arrow: Any) -> str:
     if pa.types.is_dictionary(arrow):
         parts = [arrow.value_type]
     elif pa.types.is_struct(arrow):
-        names = [field.name for field in arrow]
-        if twice := sorted(name for name in set(names) if names.count(name) > 1):
-            return f"Names the field {twice[0]} twice"
+        name, count = next(iter(Counter(field.name for field in arrow).most_common(1)), ("", 0))
+        if count > 1:
+            return f"Names the field {name} twice"
         parts = [field.type for field in arrow]
     elif any(test(arrow) for test in _LISTS):
         parts = [arrow.value_type]
@@ -217,9 +220,7 @@ def read_parquet(body: bytes, choose: Choose, most: int = 0) -> Any:
             check_size(_parquet_size(file.metadata, most or MAX_RECORDS))
             names = file.schema_arrow.names
             chosen = [names[index] for index in choose(file.schema_arrow)]
-            columns = map(file.metadata.schema.column, range(file.metadata.num_columns))
-            texts = [leaf.path for leaf in columns if leaf.physical_type == _TEXT and
-                     leaf.path == leaf.name and not leaf.max_repetition_level]  # fmt: skip
+            texts = _dictionaries(file.metadata)
         if len(set(names)) < len(names):
             raise BadBody("The body is a Parquet file that names a column twice")
         # As dictionaries, of which few bytes in the file may be many in memory.
@@ -231,6 +232,17 @@ def read_parquet(body: bytes, choose: Choose, most: int = 0) -> Any:
         raise
     except _UNREADABLE as error:
         raise BadBody(f"The body is no Parquet file: {error}") from error
+
+
+def _dictionaries(metadata: Any) -> list[str]:
+    """Return the columns of text that Arrow can read as dictionaries: flat, of no delta pages."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    leaves = enumerate(map(metadata.schema.column, range(metadata.num_columns)))
+    return [
+        leaf.path for index, leaf in leaves
+        if leaf.physical_type == _TEXT and leaf.path == leaf.name and not leaf.max_repetition_level
+        and not any("DELTA" in str(group.column(index).encodings) for group in groups)
+    ]  # fmt: skip
 
 
 def _parquet_size(metadata: Any, most: int) -> int:

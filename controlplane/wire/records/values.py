@@ -1,5 +1,6 @@
 """Conversion of Python values, and of Arrow arrays, to columns whose types may be nested."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -189,7 +190,8 @@ def _structs(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
 
 def _structs_of_array(array: Any, target: Any, rules: Rules) -> Converted:
     names = [field.name for field in array.type]
-    wrong = {name: "There are two fields of this name" for name in names if names.count(name) > 1}
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    wrong = dict.fromkeys(twice, "There are two fields of this name")
     wrong |= {name: _NO_FIELD for name in names if target.get_field_index(name) < 0}
     known = array.is_valid().to_pylist()
     faults: dict[int, str] = {}

@@ -21,7 +21,17 @@ from controlplane.isolation import (
     pool,
 )
 from controlplane.runtime.processes import is_alive
-from tests.support.calls import child_id, confinement, crash, fail, hang, keep, kill, take
+from tests.support.calls import (
+    child_id,
+    confinement,
+    crash,
+    fail,
+    hang,
+    keep,
+    kill,
+    kill_server,
+    take,
+)
 
 MB = 1 << 20
 
@@ -79,6 +89,16 @@ def test_an_idle_child_that_was_killed_is_replaced(children: ChildPool, idle: by
     while psutil.pid_exists(int(idle)):
         pass
     assert children.call(child_id) != idle
+
+
+def test_a_call_whose_fork_server_is_killed_may_be_repeated(
+    children: ChildPool, idle: bytes
+) -> None:
+    """The call itself is not to blame; the next one starts another server."""
+    server = psutil.Process(int(idle)).ppid()
+    with pytest.raises(NoChild):
+        children.call(kill_server)
+    assert psutil.Process(int(children.call(child_id))).ppid() != server
 
 
 def test_a_child_that_keeps_memory_is_replaced(children: ChildPool, idle: bytes) -> None:

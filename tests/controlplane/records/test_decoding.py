@@ -129,6 +129,13 @@ def lists_of_parquet() -> bytes:
     return parquet_of(column(pa.ListArray.from_arrays([0, len(values)], values)))
 
 
+def lists_of_nothing(values: Any) -> Any:
+    """One list of many values that take no byte."""
+    offsets = pa.py_buffer(struct.pack("<ii", 0, len(values)))
+    kind = pa.list_(values.type)
+    return arrow.Array.from_buffers(kind, 1, [None, offsets], children=[values])
+
+
 BOMBS: Final[dict[str, tuple[Format, Callable[[], bytes]]]] = {
     "zstd": (Format.ARROW, lambda: zstd_bomb(600 * MB)),
     "dictionary": (Format.ARROW, lambda: arrow_of(column(one_text_many_times(MB, 5_000)))),
@@ -139,6 +146,11 @@ BOMBS: Final[dict[str, tuple[Format, Callable[[], bytes]]]] = {
         Format.PARQUET, lambda: parquet_of(column(pa.array(["x" * 300 * MB])), compression="zstd"),
     ),
     "lists of Parquet": (Format.PARQUET, lists_of_parquet),
+    "lists of nulls": (Format.ARROW, lambda: arrow_of(column(lists_of_nothing(pa.nulls(2**27))))),
+    "lists of empty structs": (
+        Format.ARROW, lambda: arrow_of(column(lists_of_nothing(
+            arrow.Array.from_buffers(pa.struct([]), 2**27, [None], children=[])))),
+    ),
 }  # fmt: skip
 
 
@@ -278,6 +290,12 @@ def early(body: bytes, kind: Format, schema: StreamSchema = TIMED) -> list[str]:
     return [f"{warned.column}: {warned.text}" for warned in found.warnings]
 
 
+@pytest.mark.parametrize("text", ["1792310405.0", "1.792310405e9", "+1792310405", "-0.0", "5."])
+def test_seconds_in_any_form_of_a_number_are_warned_about(text: str) -> None:
+    """Programs write the seconds of a float column so."""
+    assert f"the first number, {text}, is 1970-01" in early(f"at\n{text}\n".encode(), Format.CSV)[0]
+
+
 def test_seconds_in_place_of_milliseconds_are_warned_about() -> None:
     """Of numbers in every format; text and Arrow times have a year that was meant."""
     seconds = 1_792_310_405
@@ -326,3 +344,41 @@ def test_a_large_parquet_file_is_a_sample_by_its_first_records() -> None:
     pq.write_table(table, sink)
     assert table.nbytes > 64 * MB
     assert infer(sink.getvalue(), Format.PARQUET).columns[0].type == "int64"
+
+
+def test_batches_without_records_are_nothing() -> None:
+    """Their length is not written, as it is the default."""
+    sink = io.BytesIO()
+    batch = pa.record_batch({"v": pa.array([1, 2])})
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        for part in (batch[:0], batch, batch[:0]):
+            writer.write_batch(part)
+    assert conform(sink.getvalue(), Format.ARROW, INT).batch.num_rows == 2
+
+
+def test_many_unknown_columns_are_refused_by_the_first() -> None:
+    """In a time linear in the columns, in every format."""
+    names = [f"c{number}" for number in range(20_000)]
+    table = pa.Table.from_arrays([pa.array([1])] * len(names), names=names)
+    row = dict.fromkeys(names, 1)
+    for kind, body in ((Format.ARROW, arrow_of(table)), (Format.JSON, json.dumps([row]).encode())):
+        text = refusal(body, kind)
+        assert text.count("There is no such column") == 20
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_text_of_every_encoding_of_parquet_is_read(encoding: str) -> None:
+    """Arrow reads deltas, which other writers use by default, but not as dictionaries."""
+    sink = io.BytesIO()
+    table = column(pa.array(["a", "ab", None, "ab"]))
+    pq.write_table(table, sink, use_dictionary=False, column_encoding=encoding)
+    found = conform(sink.getvalue(), Format.PARQUET, TEXT).batch.column("v")
+    assert found.to_pylist() == ["a", "ab", None, "ab"]
+
+
+def test_different_texts_of_parquet_count_once() -> None:
+    """The most records with as much text as a body may have."""
+    texts = [f"{number:0140}" for number in range(100_000)]
+    sink = io.BytesIO()
+    pq.write_table(column(pa.array(texts)), sink, compression="none", use_dictionary=False)
+    assert conform(sink.getvalue(), Format.PARQUET, TEXT).batch.num_rows == len(texts)
