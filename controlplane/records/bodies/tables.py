@@ -265,9 +265,9 @@ def _collected(batches: Iterable[Any], schema: Any, most: int) -> Any:
         rows += batch.num_rows
         if not most and rows > MAX_RECORDS:
             check_count(rows)
-        size += batch.nbytes
-        check_size(size)
         batch.validate(full=True)
+        size += sum(map(_size_of, batch.columns))
+        check_size(size)
         kept.append(batch)
         if 0 < most <= rows:
             break
@@ -275,6 +275,13 @@ def _collected(batches: Iterable[Any], schema: Any, most: int) -> Any:
     if not most:
         check_count(table.num_rows)
     return table.slice(0, most or None)
+
+
+def _size_of(array: Any) -> int:
+    """Return the bytes of an array when written out: batches of Parquet repeat a dictionary."""
+    if pa.types.is_dictionary(array.type):
+        return int(array.indices.nbytes + _decoded_size(array.dictionary, array.indices))
+    return int(array.nbytes)
 
 
 def check_size(size: int) -> None:

@@ -382,3 +382,12 @@ def test_different_texts_of_parquet_count_once() -> None:
     sink = io.BytesIO()
     pq.write_table(column(pa.array(texts)), sink, compression="none", use_dictionary=False)
     assert conform(sink.getvalue(), Format.PARQUET, TEXT).batch.num_rows == len(texts)
+
+
+def test_texts_of_parquet_without_dictionaries_count_once() -> None:
+    """Arrow repeats what it has read of a column in the dictionary of each batch."""
+    rows = 60_000
+    texts = pa.table({"v": [f"{'x' * 140}{number}" for number in range(rows)]})
+    sink = io.BytesIO()
+    pq.write_table(texts, sink, use_dictionary=False, compression="none")
+    assert conform(sink.getvalue(), Format.PARQUET, TEXT).batch.num_rows == rows
