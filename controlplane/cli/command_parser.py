@@ -91,3 +91,10 @@ def add_filter(sub: Any, example: str) -> None:
     about = f'as "{example}"; an unknown field is answered with the known ones'
     sub.add_argument("--filter", default="", metavar="TEXT", help=about)
     add_pages(sub)
+
+
+def add_follow_options(sub: Any) -> None:
+    """Add how often, and for how long, a command reads what it follows."""
+    sub.add_argument("--every", type=duration, default=1.0, metavar="SECONDS", help="(1)")
+    sub.add_argument("--for", dest="seconds", type=duration, metavar="SECONDS",
+                     help="at most so long")  # fmt: skip

@@ -19,6 +19,7 @@ from controlplane.cli.command_parser import (
     add_command,
     add_common,
     add_filter,
+    add_follow_options,
     add_group,
     duration,
 )
@@ -304,12 +305,6 @@ def _proposals(group: Any) -> None:
         sub.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
 
 
-def _add_follow_options(sub: Any) -> None:
-    sub.add_argument("--every", type=duration, default=1.0, metavar="SECONDS", help="(1)")
-    sub.add_argument("--for", dest="seconds", type=duration, metavar="SECONDS",
-                     help="at most so long")  # fmt: skip
-
-
 def _watch(commands: Any) -> None:
     sub = add_cluster_command(
         commands, "watch", "watch.watch_cluster", "follow a cluster, or one proposal"
@@ -317,7 +312,7 @@ def _watch(commands: Any) -> None:
     sub.add_argument(
         "--proposal", type=int, metavar="ID", help="until it ends; exit code 0 if it was executed"
     )
-    _add_follow_options(sub)
+    add_follow_options(sub)
 
 
 def _tail(commands: Any) -> None:
@@ -326,7 +321,7 @@ def _tail(commands: Any) -> None:
     )
     sub.add_argument("--final-only", action="store_true", help="omit windows that may change")
     sub.add_argument("--after", default="", metavar="ID", help="continue after this event")
-    _add_follow_options(sub)
+    add_follow_options(sub)
 
 
 def _lab(group: Any) -> None:
@@ -398,10 +393,7 @@ _GROUPS: Final = {
     "streams": ("list and declare streams, change their schemas", _streams),
     "dead-letters": ("list, export and append again records that do not fit", _dead_letters),
     "queries": ("list, show, submit and end queries", _queries),
-    "shedding": (
-        "show, arm and drill ladders of load shedding, set weights of queries",
-        _shedding,
-    ),
+    "shedding": ("show, arm and drill ladders of drop rules, set weights of queries", _shedding),
     "proposals": ("look at proposals and decide on them", _proposals),
     "lab": ("list and run the Lab's experiments", _lab),
 }

@@ -14,12 +14,7 @@ from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.log.values import NO_TIME, Entry
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
-from workers.pipeline.engine.evaluation.drop_rules import (
-    dropped_shares,
-    drops_all,
-    is_dropped,
-    sample_hashes,
-)
+from workers.pipeline.engine.evaluation import drop_rules
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
 from workers.pipeline.engine.evaluation.records import (
     DELIVERY_DROPPED,
@@ -194,7 +189,7 @@ class InputEdges:
         if schema is None or (rule is None and by_ladder is None and readers is None):
             return None
         projection = Projection(stream, schema, () if readers is None else readers.columns)
-        if rule is None and by_ladder is not None and drops_all(by_ladder):
+        if rule is None and by_ladder is not None and drop_rules.drops_all(by_ladder):
             # The blocks are not even decoded; their event times travel.
             _add(self.ladder_dropped, stream, sum(entry.records for entry in read))
             self.counter.drop(stream, INPUT, by_ladder, _periods_of_entries(read))
@@ -220,11 +215,11 @@ class InputEdges:
         """Return the records that a rule keeps; the number of the others is added to `dropped`."""
         if rule is None:
             return blocks
-        is_dropped_row = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
+        is_dropped_row = drop_rules.is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
         _add(dropped, stream, int(is_dropped_row.sum()))
         self.counter.drop(stream, INPUT, rule, periods_of(blocks.ts_ms[is_dropped_row]))
         blocks = blocks.where(~is_dropped_row)
-        return blocks.with_dropped(INPUT_DROPPED, dropped_shares(rule, blocks.ts_ms))
+        return blocks.with_dropped(INPUT_DROPPED, drop_rules.dropped_shares(rule, blocks.ts_ms))
 
 
 def _periods_of_entries(read: Sequence[Entry]) -> Counter[int]:
@@ -236,7 +231,7 @@ def _periods_of_entries(read: Sequence[Entry]) -> Counter[int]:
 
 def _hashes(stream: int, read: Sequence[Entry], lengths: Int64s) -> NDArray[np.uint64]:
     pairs = zip(read, lengths.tolist(), strict=True)
-    hashes = [sample_hashes(stream, entry.position, records) for entry, records in pairs]
+    hashes = [drop_rules.sample_hashes(stream, entry.position, records) for entry, records in pairs]
     return np.concatenate([np.zeros(0, np.uint64), *hashes])
 
 
