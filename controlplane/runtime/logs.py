@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from controlplane.wire.error_text import cause_line
+from controlplane.wire.errors import cause_line
 
 MAX_BYTES: Final = 20_000_000
 TAIL_BYTES: Final = 64_000

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from controlplane.wire.error_text import cause_line
+from controlplane.wire.errors import cause_line
 from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap

@@ -11,7 +11,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import RoutingGap, RoutingMissing, RoutingTaken
-from controlplane.wire.removed_streams import forget_streams
+from controlplane.wire.records.removed_streams import forget_streams
 from controlplane.wire.routing.cluster_actions import RemoveStream, SetSchema
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from controlplane.wire.schema import StreamSchema

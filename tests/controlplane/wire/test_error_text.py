@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.wire.error_text import cause_line
+from controlplane.wire.errors import cause_line
 
 # As Spark reports the error of a Python data source: the traceback of its worker within its own.
 STREAM_FAILED = """\

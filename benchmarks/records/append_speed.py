@@ -1,6 +1,6 @@
 """Appends over HTTP: the whole call POST …/records of this checkout against that of another.
 
-    python -m benchmarks.append_speed [--against PATH] [--rounds 60] [--records 1 100 10000]
+    python -m benchmarks.records.append_speed [--against PATH] [--rounds 60] [--records 1 100 10000]
 
 Each side runs a web process with the command of `make run`, with the code of its checkout, on a
 database and a Redis of its own. Every round sends the same body to both, in turns who is first; a
@@ -59,7 +59,7 @@ def main() -> None:
     if options.side:
         serve()
         return
-    here = Path(__file__).resolve().parents[1]
+    here = Path(__file__).resolve().parents[2]
     sides = {"new": here} | ({"old": options.against.resolve()} if options.against else {})
     with ExitStack() as stack:
         clients = {name: stack.enter_context(side(path)) for name, path in sides.items()}
@@ -139,7 +139,7 @@ def serve() -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.append_speed", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.records.append_speed", description=__doc__)
     parser.add_argument("--against", type=Path, metavar="PATH", help="another checkout")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--records", type=int, nargs="+", default=[1, 100, 10_000])
