@@ -6,6 +6,7 @@ record, the more the fewer records it has. The slope of the time over the record
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
 from typing import Any, Final
 
@@ -100,7 +101,9 @@ def _batch_s(sample: Mapping[str, Any]) -> float:
 def _of_nodes(sample: Mapping[str, Any]) -> Iterator[tuple[float, float, float]]:
     """Yield records/s, share of time that it computes and that it merges, of each node."""
     loads, busy = sample.get("loads") or (), sample.get("busy") or ()
-    return zip(loads, busy, sample.get("merge_busy") or (), strict=False)
+    # Samples without aggregator nodes may have no `merge_busy`.
+    merge_busy = chain(sample.get("merge_busy") or (), (0.0 for _ in loads))
+    return zip(loads, busy, merge_busy, strict=False)
 
 
 def merge_seconds(samples: Samples) -> float | None:
