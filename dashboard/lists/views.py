@@ -5,7 +5,6 @@ from typing import Final
 
 from django.http import Http404, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -105,4 +104,4 @@ def _changed(request: PageRequest, change: Callable[[], str]) -> HttpResponseRed
     back = request.POST.get("back", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
         back = reverse("fleet")
-    return redirect(back)
+    return HttpResponseRedirect(back)
