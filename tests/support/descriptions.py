@@ -86,7 +86,7 @@ def small() -> ClusterDescription:
 
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9.:@+_-]{0,8}", fullmatch=True).filter(
-    lambda name: name not in {"bulk", "check", "end", "new"}
+    lambda name: name not in {"bulk", "check", "end", "new"} and not name.isdecimal()
 )
 # What is hard to write: words that YAML 1.1 takes for something else, blanks, marks, other scripts.
 TEXTS = st.one_of(

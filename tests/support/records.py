@@ -7,10 +7,13 @@ from controlplane.wire.producer import Producer
 from tests.support.schemas import REPORTS
 
 
-def append_at(cluster: Cluster, stream: int, ts_ms: int) -> str:
-    """Append one record of a stream with an event time; return its position."""
+def append_at(cluster: Cluster, stream: int, ts_ms: int, records: int = 3) -> str:
+    """Append records of a stream with an event time; return their position.
+
+    With three the watermark follows at once: one alone may be that of a wrong clock.
+    """
     row = {"ts": ts_ms, "car": 1, "x": 0, "y": 0, "speed": 5}
     with Producer(cluster.log_url or settings.REDIS_URL, cluster.slug) as producer:
-        position = producer.append({stream: [row]}, schemas={stream: REPORTS})
+        position = producer.append({stream: [row] * records}, schemas={stream: REPORTS})
     assert position is not None
     return position

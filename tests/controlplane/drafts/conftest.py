@@ -26,8 +26,8 @@ def by(operator: Actor) -> Actor:
 def cluster(sf: Cluster) -> Cluster:
     """Three records of s0 and one of s1, a minute apart; s2 has none."""
     for minute in range(3):
-        append_at(sf, made.stream_id(sf, "s0"), FIRST_MS + 60_000 * minute)
-    append_at(sf, made.stream_id(sf, "s1"), FIRST_MS)
+        append_at(sf, made.stream_id(sf, "s0"), FIRST_MS + 60_000 * minute, records=1)
+    append_at(sf, made.stream_id(sf, "s1"), FIRST_MS, records=1)
     return sf
 
 

@@ -44,7 +44,7 @@ def test_a_preview_has_the_windows_of_the_newest_records(
 def test_late_records_and_records_left_out_by_where_are_not_in_windows(
     by: Actor, cluster: Cluster, worker: list[str]
 ) -> None:
-    append_at(cluster, made.stream_id(cluster, "s0"), 999_999_000_000)
+    append_at(cluster, made.stream_id(cluster, "s0"), 999_999_000_000, records=1)
     assert preview(by, cluster, spec(("s0",), lateness_s=10.0)).late == 1
     empty = preview(by, cluster, spec(where="speed > 5"))
     assert (empty.windows, empty.records) == ([], 5)
