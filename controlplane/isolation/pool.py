@@ -108,7 +108,7 @@ class _Child:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        # Until an answer says otherwise.
+        # Unless an answer has another value.
         self.is_last = True
         self._connection, theirs = Pipe()
         self._memory = os.memfd_create("weir-child")

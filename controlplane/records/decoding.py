@@ -75,11 +75,11 @@ def decode(read: Callable[..., Answer], *arguments: Any) -> Answer:
         raise Undecodable(error.code, text, {"limit": error.limit, "unit": unit}) from error
     except ChildDied as error:
         text = f"The process that decoded the body was ended by it (signal {error.number})"
-        advice = "It is damaged, or has a type that its reader cannot take: write it anew, as JSON"
+        advice = "It is damaged, or has a type that its reader cannot take: write it again, as JSON"
         raise Undecodable("decoder_died", f"{text}. {advice}") from error
     except ChildFailed as error:
         logger.error("A body was not decoded: %s", error)
-        text = "The body has values or types that its reader cannot take: write it anew, as JSON"
+        text = "The body has values or types that its reader cannot take: write it again, as JSON"
         raise Undecodable("not_decoded", text) from error
     head, begin = _HEAD.unpack_from(answer)[0], _HEAD.size
     value = json.loads(answer[begin : begin + head])

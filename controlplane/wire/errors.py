@@ -9,7 +9,7 @@ from controlplane.wire.redaction import without_password
 _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _JAVA_FRAME: Final = re.compile(r"\s*(at [\w.$]+[(]|\.\.\. \d+ more)")
-# Errors of the wire are whole sentences; their class says nothing to an operator.
+# Errors of the wire are whole sentences; their class means nothing to an operator.
 _OWN: Final = re.compile(r"^controlplane\.wire\.errors\.\w+: ")
 
 

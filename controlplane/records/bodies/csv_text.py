@@ -48,7 +48,7 @@ def check_utf8(body: bytes) -> None:
         raise BadBody(f"The body is no UTF-8 text ({_place(body, error.start)})") from None
 
 
-def _place(body: bytes, at: int) -> str:
+def _place(body: bytes, index: int) -> str:
     """Return the line and the column of a byte, for people."""
-    line, begin = body.count(b"\n", 0, at) + 1, body.rfind(b"\n", 0, at)
-    return f"line {line}, column {at - begin}"
+    line, begin = body.count(b"\n", 0, index) + 1, body.rfind(b"\n", 0, index)
+    return f"line {line}, column {index - begin}"

@@ -1,4 +1,4 @@
-"""The samples of windows under drop rules: what the records that were kept say about the others.
+"""The samples of windows under drop rules: estimates of all records from those that were kept.
 
 A record that was kept with probability p stands for w = 1 / p records (Horvitz and Thompson, 1952).
 So the sum of w - 1 over the kept records of a window and key estimates without bias how many others

@@ -65,15 +65,15 @@ def _check_messages(consumer: Any, topic: str, deadline: float) -> None:
     def left() -> float:
         return max(0.1, deadline - time.monotonic())
 
-    found = consumer.list_topics(topic, timeout=left()).topics[topic]
-    if found.error is not None and found.error.code() not in NO_TOPIC:
-        raise KafkaException(found.error)
-    for number in sorted(found.partitions):
+    metadata = consumer.list_topics(topic, timeout=left()).topics[topic]
+    if metadata.error is not None and metadata.error.code() not in NO_TOPIC:
+        raise KafkaException(metadata.error)
+    for number in sorted(metadata.partitions):
         place = TopicPartition(topic, number)
         first, end = consumer.get_watermark_offsets(place, timeout=left())
         if end > first and number != PARTITION:
             what = f"the topic {topic} has messages in partition {number}, and Weir reads the first"
-            raise BadLogUrl(f"{what} of {len(found.partitions)} alone: {_ANOTHER}")
+            raise BadLogUrl(f"{what} of {len(metadata.partitions)} alone: {_ANOTHER}")
         for offset in {first, end - 1} if end > first else ():
             consumer.assign([TopicPartition(topic, number, offset)])
             message = consumer.poll(left())

@@ -172,7 +172,7 @@ def same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
         number = numbers.setdefault(position, len(numbers))
         return sample_hashes(stream, f"{number}-0", records)
 
-    monkeypatch.setattr(dispatch, "sample_hashes", numbered)
+    monkeypatch.setattr(dispatch.drop_rules, "sample_hashes", numbered)
 
 
 def test_intervals_have_the_truth_in_95_of_100_cases(

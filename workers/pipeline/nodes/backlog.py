@@ -247,7 +247,7 @@ def _read(data: bytes | None) -> _State:
         return _State()
     texts, pieces, credit, number = json.loads(data)
     tasks = {text: _owned(json.loads(text)) for text in texts}
-    kept = [_Piece(n, taken, records, texts[at], *more) for n, taken, records, at, *more in pieces]
+    kept = [_Piece(n, taken, records, texts[i], *more) for n, taken, records, i, *more in pieces]
     return _State(kept, tasks, credit, number)
 
 
