@@ -26,8 +26,8 @@ from controlplane.wire.query_text import QueryText
 from tests.support.examples import NIGHTLY
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import REPORTS
+from workers.pipeline.engine.evaluation import drop_rules as record_rules
 from workers.pipeline.engine.evaluation.drop_rules import sample_hashes
-from workers.pipeline.split_nodes import dispatch
 
 # By night it takes half an hour.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(7_200)]
@@ -172,7 +172,7 @@ def same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
         number = numbers.setdefault(position, len(numbers))
         return sample_hashes(stream, f"{number}-0", records)
 
-    monkeypatch.setattr(dispatch.drop_rules, "sample_hashes", numbered)
+    monkeypatch.setattr(record_rules, "sample_hashes", numbered)
 
 
 def test_intervals_have_the_truth_in_95_of_100_cases(
