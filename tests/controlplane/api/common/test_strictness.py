@@ -129,7 +129,8 @@ def test_a_foreign_cluster_is_an_unknown_one(sf: Cluster, operator: Actor) -> No
     get(script, "/me")  # The first use of a token is noted.
     for method, path, operation in operations():
         if path.startswith("/api/v1/clusters/{slug}"):
-            needed = "?confirm=x" if method == "delete" and path.endswith("{slug}") else ""
+            is_named = method == "delete" and path.endswith(("{slug}", "{stream}"))
+            needed = "?confirm=x" if is_named else ""
             _compare(script, method, address(path, "%s") + needed, example(operation) or {})
 
 
