@@ -16,7 +16,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,13 +148,18 @@ def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "hang", lambda: deaths.append(_HANGS)
 
 
-def main() -> None:
-    """Print the table."""
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of a command line, by default that of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="ways to die")
     parser.add_argument("--master", default="", help="of Spark; local[2,1]: without retries")
     parser.add_argument("--log", default="", help="a copy of the driver's output")
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Print the table."""
+    options = parse_options()
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
         folder = Path(name)
         (folder / "redis").mkdir()

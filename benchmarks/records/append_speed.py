@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -138,13 +138,13 @@ def serve() -> None:
             sys.stdin.read()
 
 
-def parse_options() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.records.append_speed", description=__doc__)
     parser.add_argument("--against", type=Path, metavar="PATH", help="another checkout")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--records", type=int, nargs="+", default=[1, 100, 10_000])
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

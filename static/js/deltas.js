@@ -13,9 +13,10 @@ export function rememberLines(element, last) {
   const lines = new Map();
   for (const group of element.querySelectorAll(".scatterlayer .trace")) {
     const { meta } = group.__data__?.[0]?.trace ?? {};
-    const path = [...group.querySelectorAll("path.js-line")].at(-1);
+    const parts = [...group.querySelectorAll("path.js-line")];
+    const path = parts.pop();
     if (!meta?.field || !path) continue;
-    lines.set(meta.field, { path, kept: withoutLast(path.getAttribute("d") ?? ""), scale: meta.scale ?? 1 });
+    lines.set(meta.field, { path, parts, kept: withoutLast(path.getAttribute("d") ?? ""), scale: meta.scale ?? 1 });
   }
   element.weirLines = { lines, last, moved: 0, isBehind: false };
 }
@@ -44,7 +45,10 @@ export function extendLines(element, samples, fields, range) {
   if (isFull && !moveAxis(element, moved)) return false;
   for (const [line, text] of drawn) {
     line.path.setAttribute("d", text);
-    if (isFull) line.kept = withoutLast(text);
+    if (!isFull) continue;
+    line.kept = withoutLast(text);
+    // Plotly draws the parts of a line that gaps divide apart; now they are in the text.
+    for (const part of line.parts.splice(0)) part.remove();
   }
   if (isFull) known.last = samples.at(-1).t;
   known.isBehind = true;

@@ -8,6 +8,7 @@ import redis
 from controlplane.wire.errors import BadLogUrl, BadMessage
 from controlplane.wire.log.address import KAFKA_SCHEME, KafkaAddress, check_url, kafka_address
 from controlplane.wire.redaction import without_password
+from controlplane.wire.redis_clients import connect
 
 # Of the whole check, in seconds.
 LIMIT_S: Final = 5.0
@@ -26,8 +27,7 @@ def check_log(url: str, cluster: str) -> None:
         if url.startswith(f"{KAFKA_SCHEME}://"):
             _check_kafka(kafka_address(url, cluster), cluster)
             return
-        timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), LIMIT_S / 2)
-        with redis.Redis.from_url(url, **timeouts) as client:
+        with connect(url, read_s=LIMIT_S / 2, connect_s=LIMIT_S / 2) as client:
             # A replica, a full Redis and a user without the right refuse it.
             client.set(f"weir:{cluster}:log-check", "", px=1)
     except redis.RedisError as error:

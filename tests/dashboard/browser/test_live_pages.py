@@ -103,7 +103,8 @@ def test_a_sample_is_on_the_charts_and_in_the_numbers(operating: Page, cluster: 
 def test_new_points_extend_the_drawn_lines(operating: Page, cluster: Cluster) -> None:
     """Plotly lays a chart out again only when its scale or the places of names must change."""
     page = live(operating)
-    lines = "[...document.querySelectorAll('[data-figure=rates] path.js-line')]"
+    # Of lines that a gap divides, the newest parts.
+    lines = "[...document.querySelectorAll('[data-figure=rates] path.js-line:last-of-type')]"
     page.evaluate(
         "window.counts = 0; const react = window.Plotly.react;"
         "window.Plotly.react = (...all) => { window.counts += 1; return react(...all); };"
@@ -245,7 +246,8 @@ def test_no_page_scrolls_sideways(operating: Page, width: int, path: str) -> Non
     assert operating.evaluate("document.documentElement.scrollWidth") <= width
 
 
-# Charts as they are drawn: words and places of ticks, ends and marks, and the last points of lines.
+# Charts as they are drawn: words and places of ticks, ends and marks, and the last points of the
+# parts of lines: Plotly draws the parts that a gap divides as paths of their own.
 DRAWN = """() => [...document.querySelectorAll("#charts [data-figure]")].map((chart) => {
   const all = (selector) => [...chart.querySelectorAll(selector)];
   const places = (selector) => all(selector).map((part) => {
@@ -254,11 +256,12 @@ DRAWN = """() => [...document.querySelectorAll("#charts [data-figure]")].map((ch
   }).sort(([a], [b]) => a - b);
   const words = (selector) => all(selector).map((text) => text.textContent).sort();
   const [ticks, ends] = [".xaxislayer-above g.xtick text", ".textpoint text"];
-  const last = (line) => line.getAttribute("d").split(/[ML]/).at(-1).split(",").map(Number);
+  const last = (part) => part.split("L").at(-1).split(",").map(Number);
+  const parts = (line) => line.getAttribute("d").split("M").slice(1);
   return {
     words: [words(ticks), words(ends)],
     places: [ticks, ends, ".xaxislayer-above path.xtick", ".xy2 path"].flatMap(places),
-    lines: all("path.js-line").map(last),
+    lines: all("path.js-line").flatMap(parts).map(last),
   };
 })"""
 # Samples of so many seconds after the newest one, with what the last one measures.
@@ -281,14 +284,14 @@ MOVED = (
 )
 
 
-def played(page: Page) -> Page:
+def played(page: Page, gap_ms: int = 0) -> Page:
     """Draw the mark of a plan and the newest sample, which `PLAY` repeats; count what follows."""
     page.evaluate(
         "addEventListener('weir:sample!', ({ detail }) => { window.newest = detail.at(-1); })"
     )
     about = {"version": 78, "text": "Proposal 7: 2 queries moved", "proposal": 7}
     page.evaluate("(detail) => dispatchEvent(new CustomEvent('weir:event!', { detail }))", about)
-    newest = sample(now(), version=78)
+    newest = sample(now() + gap_ms, version=78)
     page.evaluate("(newest) => { window.newest = newest; }", newest)
     page.evaluate(PLAY, [1, {}])
     eventually(page, "document.querySelectorAll('#charts .xy2 .textpoint text').length === 4")
@@ -296,8 +299,11 @@ def played(page: Page) -> Page:
     return page
 
 
-def test_a_moved_axis_is_what_plotly_would_draw(operating: Page, cluster: Cluster) -> None:
-    page = played(live(operating))
+@pytest.mark.parametrize("gap_ms", [0, 20_000])
+def test_a_moved_axis_is_what_plotly_would_draw(
+    operating: Page, cluster: Cluster, gap_ms: int
+) -> None:
+    page = played(live(operating), gap_ms)
     page.evaluate(PLAY, [25, {"imbalance": 0.07}])
     eventually(page, MOVED)
     assert page.evaluate("window.counts") == 0

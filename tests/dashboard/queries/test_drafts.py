@@ -32,7 +32,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_preview_is_shown_and_nothing_is_stored(operating: Client, sf: Cluster) -> None:
-    append_at(sf, made.stream_id(sf, "s0"), 1_000_000)
+    append_at(sf, made.stream_id(sf, "s0"), 1_000_000, records=1)
     count = Query.objects.count()
     context = operating.post(PREVIEW, FORM, **HTMX).context
     assert context["table"]["values"] == ["n", "fast"]

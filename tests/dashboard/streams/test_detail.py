@@ -143,7 +143,7 @@ def test_readers_and_their_nodes_are_listed(operator: Actor, sf: Cluster, stream
 def test_a_stream_is_drawn_by_confirmed_coordinates(
     operating: Client, sf: Cluster, stream: Stream
 ) -> None:
-    append_at(sf, stream.pk, 1_000_000)
+    append_at(sf, stream.pk, 1_000_000, records=1)
     path = f"/clusters/sf/streams/{stream.pk}"
     before = operating.get(f"{path}/map/")
     assert before.context["columns"] == ["car", "x", "y", "speed"]

@@ -101,7 +101,7 @@ class Plant:
     def send(self, count: int) -> None:
         """Append records of one key in one minute."""
         for at in range(count):
-            append_at(self.cluster, stream_id(self.cluster, f"s{at % 2}"), NOON_MS + at)
+            append_at(self.cluster, stream_id(self.cluster, f"s{at % 2}"), NOON_MS + at, records=1)
 
     def reconcile(self, *, lost: bool = False) -> list[Kind]:
         """Let the agent look for losses; `lost`: there is no checkpoint."""

@@ -18,6 +18,6 @@ def test_a_worker_computes_a_requested_preview(
     previews._waiting_client.cache_clear()
     by = made.actor("operator")
     cluster = made.small_cluster(by)
-    append_at(cluster, made.stream_id(cluster, "s0"), 1_000_000)
+    append_at(cluster, made.stream_id(cluster, "s0"), 1_000_000, records=1)
     result = previews.preview(by, cluster, QuerySpec("", ("s0",), QueryText({"n": "count(*)"})))
     assert [window.values for window in result.windows] == [{"n": 1}]

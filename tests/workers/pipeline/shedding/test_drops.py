@@ -78,8 +78,11 @@ def processed(table: CompiledTable, drops: LadderDrops) -> tuple[dict[str, Any],
 
 
 def counted(changes: BatchChanges) -> dict[int, int]:
+    """Return the records per query; samples and sketches are tables of their own."""
     result: dict[int, int] = {}
     for _, _, rows in changed_rows(changes):
+        if "s0" not in rows.column_names:
+            continue
         for query, records in zip(rows["query"].to_pylist(), rows["s0"].to_pylist(), strict=True):
             result[query] = result.get(query, 0) + records
     return result
