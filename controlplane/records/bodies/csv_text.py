@@ -3,19 +3,23 @@
 import numpy as np
 
 from controlplane.errors import BadBody, Invalid
+from controlplane.wire.schema import MAX_COLUMNS
 
 _BOM = b"\xef\xbb\xbf"
 _QUOTE = ord('"')
 _BREAKS = (ord(","), ord("\n"), ord("\r"))
+# What other programs write between cells.
+_SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 
 
 def check_csv(body: bytes) -> None:
     """Raise `Invalid` for a quotation mark that is not where RFC 4180 allows one.
 
     A cell in quotes ends with its quotation mark, and another cell has none. Raises `BadBody` for
-    text that is not UTF-8, or has a NUL.
+    text that is not UTF-8, or has a NUL, and for a header that names no stream's columns.
     """
     check_utf8(body)
+    _check_header(body.partition(b"\n")[0])
     if (nul := body.find(b"\0")) >= 0:
         raise BadBody(f"The body is no CSV: it has a NUL character ({_place(body, nul)})")
     text = np.frombuffer(body, np.uint8, offset=len(_BOM) if body.startswith(_BOM) else 0)
@@ -38,6 +42,17 @@ def check_csv(body: bytes) -> None:
     if first is not None:
         place = _place(body, first[0] + len(body) - len(text))
         raise Invalid({"records": [f"The quotation mark in {place} {first[1]}"]})
+
+
+def _check_header(line: bytes) -> None:
+    cells = line.count(b",") + 1
+    if cells > MAX_COLUMNS:
+        what = f"has {cells:,} cells, and a stream has at most {MAX_COLUMNS} columns"
+        raise BadBody(f"The body is no CSV of records: its header {what}")
+    for separator, name in _SEPARATORS.items():
+        if cells == 1 and separator in line:
+            what = f"separates its cells with {name}: separate them with commas"
+            raise BadBody(f"The body is no CSV: its header {what}")
 
 
 def check_utf8(body: bytes) -> None:

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.test import Client
 
 from controlplane.api.common.examples import ORDERS_SCHEMA
+from controlplane.drafts import preview as previews
 from controlplane.models import Cluster
 from controlplane.topology.streams import StreamSpec, register
 from tests.controlplane.api.callers import scripted
@@ -22,12 +23,15 @@ from tests.support.cluster import actor
 # Requests of one test.
 PART: Final = 500
 PARTS: Final = int(os.environ.get("WEIR_GENERATED_REQUESTS", "500")) // PART
+# No worker runs here, which would compute a valid preview.
+NO_WORKER: Final = b'"code": "preview_away"'
 
 
 @pytest.fixture
 def world(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster with a row of every kind; a feed of events ends at once."""
     monkeypatch.setattr("controlplane.api.queries.feed.LONGEST_S", 0.0)
+    monkeypatch.setattr(previews, "WAIT_S", 0.1)
     by = actor("operator")
     cluster = rich_cluster(by)
     # The streams that the examples of bodies are about.
@@ -64,10 +68,10 @@ def test_no_generated_request_breaks(world: Cluster, clients: dict[str, Client],
     faults = []
     for request in requests(world, PART, part):
         answer = sent(clients[request.role], request)
-        if answer.status_code >= 500:
+        if answer.status_code >= 500 and NO_WORKER not in answer.content:
             info = getattr(answer, "exc_info", None) or (None, answer.content)
             faults.append(f"{answer.status_code} {request}: {info[1]!r}"[:1_000])
-        elif answer.status_code >= 400:
+        elif 400 <= answer.status_code < 500:
             body = answer.json()
             if body["detail"] in ("", f"{HTTPStatus(answer.status_code).phrase}."):
                 faults.append(f"{answer.status_code} without a reason: {request}"[:1_000])

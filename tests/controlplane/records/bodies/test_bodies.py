@@ -296,6 +296,8 @@ def test_arrow_of_other_widths_and_encodings_is_cast_value_by_value() -> None:
         (b"{", Format.JSON), (b"\xff", Format.JSON), (b"[" * 100_000, Format.JSON),
         (b"\xff", Format.NDJSON), (b"", Format.CSV), (b"PAR1", Format.PARQUET),
         (b"\x00" * 64, Format.ARROW), (arrow_of(pa.table({"v": [1]}))[:-30], Format.ARROW),
+        (b"v;w\n1;2\n", Format.CSV), (b"v\tw\n1\t2\n", Format.CSV),
+        (b",".join(b"c%d" % i for i in range(300_000)), Format.CSV),
     ],
 )  # fmt: skip
 def test_what_is_not_of_its_format_is_a_bad_body(body: bytes, kind: Format) -> None:
@@ -345,21 +347,6 @@ def test_what_grows_too_large_when_unpacked_is_refused(monkeypatch: pytest.Monke
         with pytest.raises(Invalid, match="not valid") as refused:
             conform(body, kind, column("string", "v"))
         assert "MiB" in refused.value.fields["records"][0]
-
-
-def test_ten_thousand_rows_of_json_take_well_below_200_ms() -> None:
-    """The best of three, on whatever else the machine does."""
-    schema = StreamSchema(
-        tuple(ColumnSpec(name, TYPES[name]) for name in ("at", "item", "weight", "big", "gift")),
-    )
-    row = {"at": 1_700_000_000_000, "item": "tea", "weight": 1.25, "big": 2**40, "gift": False}
-    body = json.dumps({"records": [row] * 10_000}).encode()
-    took = []
-    for _ in range(3):
-        begun = time.process_time()
-        assert conform(body, Format.JSON, schema).batch.num_rows == 10_000
-        took.append(time.process_time() - begun)
-    assert min(took) < 0.2
 
 
 def test_of_very_many_faults_no_more_are_sought() -> None:
