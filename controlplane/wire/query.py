@@ -279,7 +279,7 @@ class _Reader:
         return Window(max(size, 1), max(slide, 1))
 
     def milliseconds(self, where: str, seconds: float, least: int) -> int:
-        ms = round(seconds * 1000) if math.isfinite(seconds) else -1
+        ms = round(seconds * 1000) if math.isfinite(seconds * 1000) else -1
         if ms < least or not math.isclose(ms, seconds * 1000, abs_tol=1e-6):
             self.faults[where] = f"must be whole milliseconds, at least {least / 1000:g} s"
             return 0

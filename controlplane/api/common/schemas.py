@@ -20,11 +20,14 @@ from pydantic import (
     Field,
     ValidationInfo,
     create_model,
+    field_validator,
     model_validator,
 )
 
 from controlplane.moments import IN_CALENDAR
 
+# The largest whole number of a column of the database.
+LARGEST: Final = 2**63 - 1
 # Of a request: with a time zone, as the years 1 to 9999 in UTC have it.
 Time = Annotated[AwareDatetime, IN_CALENDAR]
 _TYPES: Final[Mapping[type[Any], Any]] = {
@@ -109,9 +112,19 @@ class PageOut(Schema):
 
 
 class RequestBody(Schema):
-    """The base class of all bodies of requests: fields that it does not declare are refused."""
+    """The base class of all bodies of requests: fields that it does not declare are refused.
+
+    So are whole numbers that no column of the database has.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _storable(cls, value: Any) -> Any:
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise ValueError(f"must be between -{LARGEST} and {LARGEST}")
+        return value
 
 
 class ReasonIn(RequestBody):

@@ -108,6 +108,7 @@ def test_every_fault_is_named_at_its_field() -> None:
         ({"key": ["nowhere"]}, "key"),
         ({"window_s": 0}, "window_s"),
         ({"window_s": float("nan")}, "window_s"),
+        ({"window_s": -1e308}, "window_s"),
         ({"window_s": 0.0005}, "window_s"),
         ({"window_s": 3600, "slide_s": 1}, "slide_s"),
     ],

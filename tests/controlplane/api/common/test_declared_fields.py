@@ -109,6 +109,13 @@ def state(cluster: Cluster) -> tuple[dict[str, set[Any]], list[tuple[int, str]],
     return rows, list(Query.objects.order_by("pk").values_list("pk", "state")), len(letters)
 
 
+def test_a_whole_number_that_no_column_has_is_refused(script: Client, world: Cluster) -> None:
+    body = {"sequence": 2**63, "hash": "0f"}
+    answer = script.post("/api/v1/audit/verify", body, content_type="application/json")
+    assert answer.status_code == 422
+    assert list(answer.json()["fields"]) == ["sequence"]
+
+
 def test_an_empty_list_selects_nothing(script: Client, world: Cluster) -> None:
     """Of every list of a body: no row is gone, no query ends, no dead letter is deleted."""
     tried = set()
