@@ -37,7 +37,7 @@ def _whole(value: Any) -> Any:
 
 
 def _kinds(value: Any) -> Any:
-    known = adapters()
+    known = list(adapters())
     if not isinstance(value, list) or any(kind not in known for kind in value):
         raise ValueError(f"Must be a list of {', '.join(known)}")
     return [kind for kind in known if kind in value]

@@ -62,6 +62,7 @@ def test_the_admin_of_one_cluster_is_none_of_another(sf: Cluster) -> None:
     [
         ("auto_kinds", ["teleport"], "placement, migration, admission"),
         ("auto_kinds", "placement", "list"),
+        ("auto_kinds", [["placement"]], "list"),
         ("auto_days", [7], "0 (Monday) to 6"),
         ("auto_days", [True], "0 (Monday) to 6"),
         ("auto_from", "25:00", "time of day"),
