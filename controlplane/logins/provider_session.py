@@ -1,0 +1,50 @@
+"""HTTP sessions with the provider of single sign-on: each connection uses a checked address.
+
+The metadata of a provider name further addresses, and any of them may redirect. They must be at the
+host and port of the issuer, public by https, or destinations of the site. No proxy of the
+environment is used.
+"""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from authlib.integrations.django_client import DjangoOAuth2App
+from authlib.integrations.requests_client import OAuth2Session
+from django.conf import settings
+from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool
+
+from controlplane.wire.network.destinations import PORTS, addresses, place_of
+
+
+class _Adapter(HTTPAdapter):
+    def send(self, request: PreparedRequest, **options: Any) -> Response:
+        request.headers["Host"] = urlsplit(str(request.url)).netloc
+        return super().send(request, **options | {"proxies": {}})
+
+    def get_connection_with_tls_context(
+        self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
+    ) -> HTTPConnectionPool:
+        parts = urlsplit(str(request.url))
+        place, keys = self.build_connection_pool_key_attributes(request, verify, cert)
+        port = parts.port or PORTS[parts.scheme]
+        issuer = place_of(settings.OIDC_ISSUER)
+        address = addresses(parts.scheme, str(parts.hostname), port, issuer)[0]
+        if parts.scheme == "https":
+            keys |= {"server_hostname": parts.hostname, "assert_hostname": parts.hostname}
+        place |= {"host": address, "port": port}
+        return self.poolmanager.connection_from_host(**place, pool_kwargs=keys)
+
+
+class _Session(OAuth2Session):  # type: ignore[misc]
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, _Adapter())
+
+
+class ProviderApp(DjangoOAuth2App):  # type: ignore[misc]
+    """Authlib's client with checked connections."""
+
+    client_cls = _Session
