@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from authlib.integrations.django_client import DjangoOAuth2App
 from authlib.integrations.requests_client import OAuth2Session
 from django.conf import settings
-from requests import PreparedRequest, Response
+from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool
 
@@ -19,10 +19,6 @@ from controlplane.wire.network.destinations import PORTS, addresses, place_of
 
 
 class _Adapter(HTTPAdapter):
-    def send(self, request: PreparedRequest, **options: Any) -> Response:
-        request.headers["Host"] = urlsplit(str(request.url)).netloc
-        return super().send(request, **options | {"proxies": {}})
-
     def get_connection_with_tls_context(
         self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
     ) -> HTTPConnectionPool:
@@ -30,11 +26,14 @@ class _Adapter(HTTPAdapter):
         place, keys = self.build_connection_pool_key_attributes(request, verify, cert)
         port = parts.port or PORTS[parts.scheme]
         issuer = place_of(settings.OIDC_ISSUER)
-        address = addresses(parts.scheme, str(parts.hostname), port, issuer)[0]
+        place["host"] = addresses(parts.scheme, str(parts.hostname), port, issuer)[0]
+        request.headers["Host"] = parts.netloc.rpartition("@")[2]
         if parts.scheme == "https":
             keys |= {"server_hostname": parts.hostname, "assert_hostname": parts.hostname}
-        place |= {"host": address, "port": port}
         return self.poolmanager.connection_from_host(**place, pool_kwargs=keys)
+
+    def request_url(self, request: PreparedRequest, proxies: Any) -> str:
+        return super().request_url(request, None)
 
 
 class _Session(OAuth2Session):  # type: ignore[misc]

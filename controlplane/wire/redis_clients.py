@@ -9,7 +9,7 @@ retried: redis-py's own default, three retries with pauses, would multiply it.
 """
 
 import socket
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import redis
 from redis.asyncio import ConnectionPool
@@ -44,7 +44,7 @@ class _Checked(Connection):
             # The class connects to its host; TLS verifies the certificate of the name.
             self.host = address
             try:
-                return cast("socket.socket", super()._connect())
+                return super()._connect()  # type: ignore[no-untyped-call,no-any-return]
             except OSError as error:
                 failure = error
             finally:
@@ -59,7 +59,7 @@ class _CheckedTls(SSLConnection, _Checked):
 class _CheckedUnix(UnixDomainSocketConnection):
     def _connect(self) -> socket.socket:
         check_whole(f"unix://{self.path}")
-        return cast("socket.socket", super()._connect())
+        return super()._connect()  # type: ignore[no-untyped-call,no-any-return]
 
 
 _CHECKED: Final = {kind.__base__: kind for kind in (_Checked, _CheckedTls, _CheckedUnix)}

@@ -52,7 +52,7 @@ def check_url(url: str) -> None:
         elif unknown := parse_qs(urlsplit(url).query).keys() - REDIS_OPTIONS:
             raise BadLogUrl(f"unknown option {min(unknown)!r}")
         else:
-            parse_url(url)
+            parse_url(url)  # type: ignore[no-untyped-call]
     except ValueError as error:
         raise BadLogUrl(f"is no URL: {error}") from None
 

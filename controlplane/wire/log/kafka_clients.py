@@ -23,8 +23,6 @@ _libc: Final = ctypes.CDLL(None)
 _turns: Final = count()
 
 
-# Arguments: node, service, hints, the place for the answer, a pointer of the client.
-@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, *[ctypes.c_void_p] * 3)
 def _resolve(node: bytes | None, service: bytes, hints: int, answer: int, _: int) -> int:
     if node is None:
         _libc.freeaddrinfo(ctypes.c_void_p.from_address(answer))
@@ -38,6 +36,12 @@ def _resolve(node: bytes | None, service: bytes, hints: int, answer: int, _: int
     return int(_libc.getaddrinfo(address, service, ctypes.c_void_p(hints), ctypes.c_void_p(answer)))
 
 
+# It is never freed: threads of librdkafka may call it at any time.
+_RESOLVE: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, *[ctypes.c_void_p] * 3
+)(_resolve)
+
+
 def new_client(kind: type[Client], servers: str, settings: dict[str, Any]) -> Client:
     """Return a consumer or producer of a Kafka cluster. Raises `KafkaException`."""
     if SETTING not in os.environ:
@@ -46,6 +50,6 @@ def new_client(kind: type[Client], servers: str, settings: dict[str, Any]) -> Cl
     # The first field of the package's C structure, behind the head of every Python object.
     handle = ctypes.c_void_p.from_address(id(client) + object.__basicsize__)
     conf = ctypes.c_void_p(_library.rd_kafka_conf(handle))
-    _library.rd_kafka_conf_set_resolve_cb(conf, _resolve)
+    _library.rd_kafka_conf_set_resolve_cb(conf, _RESOLVE)
     _library.rd_kafka_brokers_add(handle, servers.encode())
     return client

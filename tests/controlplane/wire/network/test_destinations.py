@@ -225,7 +225,7 @@ def test_a_list_that_has_become_shorter_holds_for_open_logs(
         with pytest.raises(LogUnavailable, match="is not in the list of the site"):
             open_log(url, "sf", site).newest_entries([1], 1)
     client = new_client(
-        Producer, "127.0.0.1:9", {"error_cb": lambda error: told.append(str(error))}
+        Producer, "127.0.0.1:9", {"error_cb": lambda error: told.append(error.str())}
     )
     told = list[str]()
     with pytest.raises(KafkaException):
