@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from authlib.integrations.django_client import DjangoOAuth2App
 from authlib.integrations.requests_client import OAuth2Session
 from django.conf import settings
-from requests import PreparedRequest
+from requests import ConnectionError, PreparedRequest  # noqa: A004 - of requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool
 
@@ -26,7 +26,10 @@ class _Adapter(HTTPAdapter):
         place, keys = self.build_connection_pool_key_attributes(request, verify, cert)
         port = parts.port or PORTS[parts.scheme]
         issuer = place_of(settings.OIDC_ISSUER)
-        place["host"] = addresses(parts.scheme, str(parts.hostname), port, issuer)[0]
+        try:
+            place["host"] = addresses(parts.scheme, str(parts.hostname), port, issuer)[0]
+        except OSError as refusal:
+            raise ConnectionError(refusal) from refusal
         request.headers["Host"] = parts.netloc.rpartition("@")[2]
         if parts.scheme == "https":
             keys |= {"server_hostname": parts.hostname, "assert_hostname": parts.hostname}
@@ -39,8 +42,8 @@ class _Adapter(HTTPAdapter):
 class _Session(OAuth2Session):  # type: ignore[misc]
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        for scheme in ("http://", "https://"):
-            self.mount(scheme, _Adapter())
+        for prefix in ("http://", "https://"):
+            self.mount(prefix, _Adapter())
 
 
 class ProviderApp(DjangoOAuth2App):  # type: ignore[misc]

@@ -36,11 +36,11 @@ CHANNEL_BLOCK_S: Final = 5.0
 class _Checked(Connection):
     """Connects to an address that the site allows."""
 
-    scheme = "redis"
+    protocol_name = "redis"
 
     def _connect(self) -> socket.socket:
         name, failure = self.host, OSError()
-        for address in addresses(self.scheme, name, self.port):
+        for address in addresses(self.protocol_name, name, self.port):
             # The class connects to its host; TLS verifies the certificate of the name.
             self.host = address
             try:
@@ -53,7 +53,7 @@ class _Checked(Connection):
 
 
 class _CheckedTls(SSLConnection, _Checked):
-    scheme = "rediss"
+    protocol_name = "rediss"
 
 
 class _CheckedUnix(UnixDomainSocketConnection):

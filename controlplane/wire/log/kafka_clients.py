@@ -20,7 +20,7 @@ Client = TypeVar("Client", Consumer, Producer)
 _library: Final = ctypes.CDLL(cimpl.__file__)
 _library.rd_kafka_conf.restype = ctypes.c_void_p
 _libc: Final = ctypes.CDLL(None)
-_turns: Final = count()
+_attempts: Final = count()
 
 
 def _resolve(node: bytes | None, service: bytes, hints: int, answer: int, _: int) -> int:
@@ -32,7 +32,7 @@ def _resolve(node: bytes | None, service: bytes, hints: int, answer: int, _: int
     except (OSError, ValueError):
         return int(socket.EAI_FAIL)
     # The client connects to this one; its next attempt gets the next one.
-    address = allowed[next(_turns) % len(allowed)].encode()
+    address = allowed[next(_attempts) % len(allowed)].encode()
     return int(_libc.getaddrinfo(address, service, ctypes.c_void_p(hints), ctypes.c_void_p(answer)))
 
 

@@ -39,7 +39,7 @@ class NotAllowed(PermissionError):
 class _Entry(NamedTuple):
     """Hosts and ports of one protocol; `network`: None for a name."""
 
-    scheme: str
+    protocol: str
     name: str
     network: ipaddress.IPv4Network | ipaddress.IPv6Network | None
     ports: range
@@ -67,7 +67,7 @@ def entries_of(text: str) -> list[_Entry]:
     return [_entry(word) for word in text.split() if not _WHOLE.fullmatch(word)]
 
 
-def addresses(scheme: str, host: str, port: int, more: str = "") -> list[str]:
+def addresses(protocol: str, host: str, port: int, more: str = "") -> list[str]:
     """Return the addresses of a host, all of them allowed: connect to one of these.
 
     Public addresses are allowed by https; `more`: further entries. Raises `NotAllowed`, and
@@ -77,12 +77,12 @@ def addresses(scheme: str, host: str, port: int, more: str = "") -> list[str]:
         return [host]
     host = host.strip("[]").rstrip(".").lower()
     # A protocol includes itself over TLS: http includes https.
-    kinds = {scheme, scheme.removesuffix("s")}
+    kinds = {protocol, protocol.removesuffix("s")}
     listed = entries_of(f"{os.environ[SETTING]} {more}")
-    entries = [entry for entry in listed if entry.scheme in kinds and port in entry.ports]
+    entries = [entry for entry in listed if entry.protocol in kinds and port in entry.ports]
     is_named = any(entry.network is None and entry.name == host for entry in entries)
-    is_web = scheme == "https" and 0 < port < 2**16
-    refusal = _refusal(f"{scheme}://{host[:100]}:{port}")
+    is_web = protocol == "https" and 0 < port < 2**16
+    refusal = _refusal(f"{protocol}://{host[:100]}:{port}")
     if not entries and not is_web:
         raise refusal
     try:
@@ -99,10 +99,10 @@ def addresses(scheme: str, host: str, port: int, more: str = "") -> list[str]:
 
     # A link-local address can carry its interface: fe80::1%eth0.
     texts = dict.fromkeys(str(answer[4][0]).partition("%")[0] for answer in answers)
-    found = [_meanings(ipaddress.ip_address(text)) for text in texts]
-    if not found or not all(is_allowed(address) for group in found for address in group):
+    groups = [_meanings(ipaddress.ip_address(text)) for text in texts]
+    if not groups or not all(is_allowed(address) for group in groups for address in group):
         raise refusal
-    return [str(group[0]) for group in found]
+    return [str(group[0]) for group in groups]
 
 
 def place_of(url: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 import redis
 from authlib.integrations.requests_client import OAuth2Session
 from confluent_kafka import KafkaException, Producer
+from django.test import Client
 from pytest_django import Settings
 from requests import RequestException
 
@@ -227,7 +228,7 @@ def test_a_list_that_has_become_shorter_holds_for_open_logs(
     client = new_client(
         Producer, "127.0.0.1:9", {"error_cb": lambda error: told.append(error.str())}
     )
-    told = list[str]()
+    told: list[str] = []
     with pytest.raises(KafkaException):
         client.list_topics(timeout=1)
     client.poll(1)
@@ -265,19 +266,34 @@ def test_a_provider_is_connected_to_at_the_checked_address(
         with unmet_server(server.server_port):
             found = session().request("GET", url, withhold_token=True, timeout=10)
             assert (found.text, found.url) == (f"{NAME}:{server.server_port}", f"{url}/")
-            with pytest.raises(NotAllowed):
+            with pytest.raises(RequestException, match="in the list"):
                 by_sign_on(url)
         assert given == ["127.0.0.1", "127.0.0.2"]
-        with pytest.raises(NotAllowed, match="http://localhost:1 is no https"):
+        with pytest.raises(RequestException, match="http://localhost:1 is no https"):
             by_sign_on(f"http://127.0.0.1:{server.server_port}/away")
         server.shutdown()
+
+
+@pytest.mark.django_db
+def test_a_log_in_by_a_provider_that_leads_elsewhere_ends_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setenv(SETTING, "")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Provider) as server:
+        Thread(target=server.serve_forever).start()
+        settings.OIDC_ISSUER = f"http://127.0.0.1:{server.server_port}/away"
+        settings.OIDC_CLIENT_ID = "weir"
+        answer = Client().get("/login/sso/")
+        server.shutdown()
+    assert answer.status_code in {302, 503}
+    assert "localhost" not in answer.headers.get("Location", "") + answer.content.decode()
 
 
 class _Provider(BaseHTTPRequestHandler):
     """Answers with the host that a request names, or with a redirect."""
 
     def do_GET(self) -> None:
-        self.send_response(302 if self.path == "/away" else 200)
+        self.send_response(302 if self.path.startswith("/away") else 200)
         self.send_header("Location", "http://localhost:1/")
         self.end_headers()
         self.wfile.write(self.headers["Host"].encode())
