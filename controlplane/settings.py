@@ -286,9 +286,6 @@ USE_TZ = True
 USE_I18N = False
 
 # Hours after which an ended query and its task leave the database.
-# The masters of Spark that clusters may run on besides local[n]; a driver gives its master the
-# address and password of Redis.
-SPARK_MASTERS = env.text("WEIR_SPARK_MASTERS").split()
 # Which demonstrations the runner started with; none: no replayer runs.
 DEMOS = demos()
 # Days after which history is deleted (controlplane.retention); AUDIT_DAYS: 0 for never.
@@ -298,8 +295,12 @@ HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)
 AUDIT_DAYS = env.integer("WEIR_AUDIT_DAYS", 365, 0, 36_500)
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 
-# Networks (CIDR) that webhooks may reach, by http also, although they are not public ones.
-WEBHOOK_NETWORKS = env.networks_with_ports("WEIR_WEBHOOK_NETWORKS")
+# What Weir connects to for its users, besides public addresses by https. A site that only its own
+# machine's browsers reach is a developer's: there the usual ports of Kafka and Redis are allowed.
+_IS_LOCAL = not (HTTPS or TRUSTED_PROXIES or {*ALLOWED_HOSTS} - {"localhost", "127.0.0.1", "[::1]"})
+_LOCAL = "kafka://127.0.0.0/8:9092-9094 kafka://[::1]:9092-9094"
+_LOCAL += " redis://127.0.0.0/8:6379 redis://[::1]:6379"
+env.set_destinations(_LOCAL if _IS_LOCAL else "", REDIS_URL)
 
 LOGGING = {
     "version": 1,

@@ -28,6 +28,7 @@ from controlplane.access.client_address import client_address
 from controlplane.access.roles import ROLES, Automatic
 from controlplane.env import EnvironmentValueError
 from controlplane.errors import Away, Conflict
+from controlplane.logins.provider_session import ProviderApp
 from controlplane.models import ExternalIdentity
 from controlplane.request_ids import request_id
 
@@ -227,6 +228,7 @@ def _registered(issuer: str, client_id: str, secret: str) -> Any:
     """Return Authlib's client, which keeps the metadata and keys of the provider."""
     return OAuth().register(
         "weir",
+        client_cls=ProviderApp,
         client_id=client_id,
         client_secret=secret or None,
         server_metadata_url=f"{issuer}/.well-known/openid-configuration",

@@ -10,6 +10,7 @@ from django.db.models import F, Q
 
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import check_url
+from controlplane.wire.network import destinations
 
 _PORT = r":[0-9]{1,5}"
 _HOST = r"[A-Za-z0-9.\-]{1,100}"
@@ -22,20 +23,20 @@ MASTER = RegexValidator(
 
 
 def is_allowed_master(master: str) -> bool:
-    """Return whether clusters may run there: on this machine, or where WEIR_SPARK_MASTERS allows.
+    """Return whether clusters may run there: on this machine, or where WEIR_DESTINATIONS allows.
 
     A driver gives its master the address and password of Redis.
     """
-    return master.startswith("local[") or master in settings.SPARK_MASTERS
+    return master.startswith("local[") or master in destinations.masters()
 
 
 def valid_master(master: str) -> None:
     """Raise `ValidationError` unless it is the URL of a master that the site allows."""
     MASTER(master)
     if not is_allowed_master(master):
-        allowed = ", ".join(["local[n]", *settings.SPARK_MASTERS])
+        allowed = ", ".join(["local[n]", *destinations.masters()])
         raise ValidationError(
-            f"Is no master of this site: {allowed} (setting WEIR_SPARK_MASTERS)", "not_allowed"
+            f"Is no master of this site: {allowed} (setting WEIR_DESTINATIONS)", "not_allowed"
         )
 
 

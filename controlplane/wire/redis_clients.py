@@ -8,6 +8,7 @@ One immediate retry replaces an idle connection that the server has closed. A ti
 retried: redis-py's own default, three retries with pauses, would multiply it.
 """
 
+import socket
 from typing import Any, Final
 
 import redis
@@ -15,10 +16,12 @@ from redis.asyncio import ConnectionPool
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
+from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
 from controlplane.wire.cancellable import make_cancellable
+from controlplane.wire.network.destinations import addresses, check_whole
 
 # Five seconds: a page reports a lost Redis before its reader leaves.
 READ_S: Final = 5.0
@@ -28,6 +31,38 @@ PATIENT_READ_S: Final = 20.0
 PATIENT_CONNECT_S: Final = 5.0
 # The longest command of Channels (`RedisChannelLayer.brpop_timeout`) blocks for this time.
 CHANNEL_BLOCK_S: Final = 5.0
+
+
+class _Checked(Connection):
+    """Connects to an address that the site allows."""
+
+    protocol_name = "redis"
+
+    def _connect(self) -> socket.socket:
+        name, failure = self.host, OSError()
+        for address in addresses(self.protocol_name, name, self.port):
+            # The class connects to its host; TLS verifies the certificate of the name.
+            self.host = address
+            try:
+                return super()._connect()  # type: ignore[no-untyped-call,no-any-return]
+            except OSError as error:
+                failure = error
+            finally:
+                self.host = name
+        raise failure
+
+
+class _CheckedTls(SSLConnection, _Checked):
+    protocol_name = "rediss"
+
+
+class _CheckedUnix(UnixDomainSocketConnection):
+    def _connect(self) -> socket.socket:
+        check_whole(f"unix://{self.path}")
+        return super()._connect()  # type: ignore[no-untyped-call,no-any-return]
+
+
+_CHECKED: Final = {kind.__base__: kind for kind in (_Checked, _CheckedTls, _CheckedUnix)}
 
 
 def connect(
@@ -40,9 +75,11 @@ def connect(
 ) -> "redis.Redis":
     """Return a client; `block_s`: the longest time that a command blocks on the server."""
     options.setdefault("retry", Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)))
-    return redis.Redis.from_url(
+    pool = redis.ConnectionPool.from_url(
         url, socket_timeout=read_s + block_s, socket_connect_timeout=connect_s, **options
     )
+    pool.connection_class = _CHECKED[pool.connection_class]
+    return redis.Redis.from_pool(pool)
 
 
 def connect_patiently(url: str, **options: Any) -> "redis.Redis":

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from controlplane.wire.errors import cause_line
+from controlplane.wire.log.address import check_destination
 from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
@@ -63,6 +64,9 @@ def _run(application: Application, engine: SparkSettings, note: str) -> int:
             logger.warning("%s", note)
             heartbeat.update(note=note)
         try:
+            if application.log_url:
+                # Before Spark starts: the site may allow less than when the URL was given.
+                check_destination(application.log_url)
             spark = session(application.cluster, application.partitions, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
             runs = QueryRuns(prepare(spark, application).start)

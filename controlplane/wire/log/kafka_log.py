@@ -22,6 +22,7 @@ from controlplane.wire.errors import (
 )
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
+from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_message import HEADER, Append, encode, offset_at, position_behind
 from controlplane.wire.log.kafka_prefix import Prefix, PrefixStore
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, PARTITION, TIMEOUT_S, KafkaReader
@@ -223,17 +224,15 @@ class KafkaLog:
         return max(first, wanted), end
 
     def _new_producer(self) -> Producer:
-        return Producer(
-            {
-                "bootstrap.servers": self._address.servers,
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "delivery.timeout.ms": int(TIMEOUT_S * 1000),
-                "error_cb": self._note,
-                **LOG_SETTINGS,
-                **self._address.options,
-            }
-        )
+        settings = {
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "delivery.timeout.ms": int(TIMEOUT_S * 1000),
+            "error_cb": self._note,
+            **LOG_SETTINGS,
+            **self._address.options,
+        }
+        return new_client(Producer, self._address.servers, settings)
 
     def _note(self, error: KafkaError) -> None:
         """Store the newest connection error of librdkafka, because a timeout has no cause."""

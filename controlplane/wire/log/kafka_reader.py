@@ -15,6 +15,7 @@ from confluent_kafka import (
 
 from controlplane.wire.errors import LogGap, LogUnavailable
 from controlplane.wire.log.address import KafkaAddress
+from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_message import Append, decode
 
 # All streams of a cluster are in one partition, so one offset cuts all of them.
@@ -28,7 +29,6 @@ LOG_SETTINGS: Final = {"log_level": 2, "reconnect.backoff.ms": 500}
 def settings_of(address: KafkaAddress, group: str) -> dict[str, Any]:
     """Return the settings of a consumer of a topic."""
     return {
-        "bootstrap.servers": address.servers,
         "group.id": group,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -50,7 +50,7 @@ class KafkaReader:
         self._buffered: deque[Message[Any, Any]] = deque()
         self._last: Message[Any, Any] | None = None
         self._next: int | None = None
-        self._consumer = Consumer(settings_of(address, group))
+        self._consumer = new_client(Consumer, address.servers, settings_of(address, group))
 
     def ends(self) -> tuple[int, int]:
         """Return the offset of the first message and the end offset, both 0 without a topic.

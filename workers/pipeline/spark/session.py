@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
+from controlplane.wire.network import destinations
 from workers.pipeline.spark.launch import launch_jvm
 from workers.pipeline.spark.partition_keys import with_retries
 
@@ -267,8 +268,9 @@ def _sockets(directory: str | None) -> dict[str, str]:
 
 def _spread(partitions: int) -> dict[str, str]:
     """Return the settings that give each partition an executor, if the cluster has room."""
-    # Users' functions are looked up, and their limits hold, on the executors, too.
-    inherited = {name: os.environ.get(name, "") for name in (_FUNCTIONS, *limits.SETTINGS)}
+    # Users' functions are looked up, and their limits and the list of logs hold, on executors, too.
+    names = (_FUNCTIONS, destinations.SETTING, *limits.SETTINGS)
+    inherited = {name: os.environ.get(name, "") for name in names}
     return {
         **{f"spark.executorEnv.{name}": value for name, value in inherited.items() if value},
         "spark.executor.cores": "1",

@@ -16,13 +16,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
-from controlplane.env import network_ports
 from controlplane.events.publish import announce, event
 from controlplane.integrations import deliveries, outbound, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from controlplane.proposals import computation, decisions, requests
 from tests.controlplane.api.callers import get, granted, post, scripted
 from tests.support.cluster import actor, placed
+from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,9 +30,9 @@ PUBLIC = "https://8.8.8.8/hook"
 
 
 @pytest.fixture
-def receiver(settings: Settings) -> Iterator[Receiver]:
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     """A receiver on this machine, which the site allows."""
-    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
+    list_destinations(monkeypatch, RECEIVERS)
     with receiving() as found:
         yield found
 
@@ -226,14 +226,14 @@ def test_an_address_inside_is_refused_at_registration(admin: Actor, sf: Cluster,
 
 
 def test_an_address_that_has_moved_inside_is_refused_when_it_is_sent_to(
-    admin: Actor, sf: Cluster, receiver: Receiver, settings: Settings
+    admin: Actor, sf: Cluster, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was allowed once is looked at again, each time."""
     hook, _ = hook_to(admin, receiver.url)
     ready_event(sf)
-    settings.WEBHOOK_NETWORKS = []
+    list_destinations(monkeypatch, "")
     assert deliveries.send(hook.pk) == 0
-    assert "not a public address" in Delivery.objects.get().error
+    assert "is not in the list of the site" in Delivery.objects.get().error
     assert receiver.came.empty()
 
 
