@@ -12,11 +12,11 @@ import threading
 from pathlib import Path
 
 from controlplane.wire.errors import cause_line
+from controlplane.wire.redis_clients import connect_patiently
 from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
 from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
-from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
 from workers.pipeline.spark.query_runs import QueryRuns
 from workers.pipeline.spark.session import SparkSettings, session
@@ -54,7 +54,7 @@ def _application(options: argparse.Namespace, given: Surroundings) -> tuple[Appl
 
 
 def _run(application: Application, engine: SparkSettings, note: str) -> int:
-    client = client_of(application.redis_url)
+    client = connect_patiently(application.redis_url)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
