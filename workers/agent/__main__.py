@@ -27,6 +27,8 @@ from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 logger = logging.getLogger("weir.agent")
 
 TICK_S: Final = 1.0
+# The next step after a driver has ended, which starts another one.
+SOON_S: Final = 0.1
 # The runner kills the agent after 30 s.
 END_S: Final = 20.0
 
@@ -36,14 +38,15 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
     env.keep_files_private()
-    stop = threading.Event()
+    stop, wake = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: (stop.set(), wake.set()))
+    signal.signal(signal.SIGCHLD, lambda *_: wake.set())
     try:
         site = site_of(env.data_dir())
         # In the file agent.lock.
         with exclusive_lock(site.data / "agent"):
-            _run(_agent(site), stop)
+            _run(_agent(site), stop, wake)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -53,14 +56,16 @@ def main() -> int:
     return 0
 
 
-def _run(agent: Agent, stop: threading.Event) -> None:
+def _run(agent: Agent, stop: threading.Event, wake: threading.Event) -> None:
+    has_ended = False
     while not stop.is_set():
+        wake.clear()
         try:
             agent.tick(time.monotonic())
         except Exception:
             # Drivers continue; the next step retries.
             logger.exception("could not reconcile the clusters")
-        stop.wait(TICK_S)
+        has_ended = wake.wait(SOON_S if has_ended else TICK_S)
     try:
         agent.end(END_S)
     except Exception:

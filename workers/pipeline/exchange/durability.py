@@ -15,6 +15,7 @@ from controlplane.wire import dead_letters, keys
 from controlplane.wire.generation import read_generation
 from workers.pipeline.exchange.envelope import BatchHeader
 from workers.pipeline.reports.telemetry_row import newest_telemetry
+from workers.pipeline.split_nodes.offset import Offset
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
 # So long the agent has to repair a Redis that lost batches under a running driver.
@@ -68,17 +69,18 @@ def check_parts(client: "redis.Redis", cluster: str, batch: int, parts: Sequence
         raise WritesLost(f"Redis has lost what {', '.join(lost)} of batch {batch} wrote")
 
 
-def check_batch(client: "redis.Redis", cluster: str, batch: int) -> None:
-    """Return once Redis has everything up to a finished batch, or the agent has repaired the loss.
+def check_batch(client: "redis.Redis", cluster: str, end: Offset) -> None:
+    """Return once Redis has all up to the end of a batch, or the agent has repaired the loss.
 
     Raises `BatchesLost` after `REPAIR_S`.
     """
     deadline = time.monotonic() + REPAIR_S
-    while True:
+    # The offset before the first batch of a checkpoint is the end of no batch.
+    while end.clock_ms:
         rows = newest_telemetry(client, cluster, 1)
         newest = max(rows[0]["batch"] if rows else 0, read_generation(client, cluster).floor)
-        if newest >= batch:
+        if newest >= end.batch:
             return
         if time.monotonic() > deadline:
-            raise BatchesLost(f"Redis has batches up to {newest}, and {batch} was finished")
+            raise BatchesLost(f"Redis has batches up to {newest}, and {end.batch} was finished")
         time.sleep(_POLL_S)

@@ -3,6 +3,7 @@
 import gc
 import os
 import socket
+import uuid
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -62,6 +63,12 @@ def task_partition() -> int:
     """Return the partition of the Spark task of this process; 0 outside of a task."""
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
+
+
+@cache
+def process_id() -> str:
+    """Return a random id of this process: one that plans a batch again has not failed."""
+    return uuid.uuid4().hex
 
 
 @cache

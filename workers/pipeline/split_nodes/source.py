@@ -7,7 +7,6 @@ records a batch holds, and under which routing table, is in the offsets alone.
 import json
 import logging
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,7 +34,7 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, Planned
-from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
+from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, process_id, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
@@ -50,8 +49,6 @@ logger = logging.getLogger("weir.pipeline")
 
 # So many records may wait at nodes whose capacity is emulated; then the log has to wait.
 MAX_BACKLOG: Final = 1_000_000
-# This process: a driver that plans a batch again has not failed in between.
-_DRIVER: Final = uuid.uuid4().hex
 
 
 class WeirLog(DataSource):
@@ -143,7 +140,7 @@ class LogReader(DataSourceStreamReader):
         """Return where the next batch ends: the newest routing, and a bounded piece of the log."""
         client = client_of(self.redis_url)
         offset = Offset.from_json(start)
-        check_batch(client, self.cluster, offset.batch)
+        check_batch(client, self.cluster, offset)
         version = max(latest_version(client, self.cluster) or 0, offset.version)
         export_version = None
         if version > offset.version and offset.export_version is None:
@@ -306,13 +303,13 @@ class LogReader(DataSourceStreamReader):
         """Count an attempt at a batch; return how many there were, and whether it is skipped."""
         client = client_of(self.redis_url)
         # A batch that runs again is not planned again.
-        check_batch(client, self.cluster, begin.batch)
+        check_batch(client, self.cluster, begin)
         plan = attempts.Attempt(
             stop.batch, 0, begin.position, stop.position, stop.total - begin.total, stop.version,
             -1 if stop.export_version is None else stop.export_version,
             -1 if begin.export_version is None else begin.export_version,
         )  # fmt: skip
-        count = attempts.begin(client, self.cluster, plan, _DRIVER)
+        count = attempts.begin(client, self.cluster, plan, process_id())
         skipped = attempts.is_skipped(client, self.cluster, stop.batch)
         if skipped:
             logger.warning("batch %s is skipped: %s records are lost", stop.batch, plan.records)
