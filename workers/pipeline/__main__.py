@@ -9,13 +9,17 @@ import logging
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from controlplane.wire.errors import cause_line
 from controlplane.wire.redis_clients import connect_patiently
-from workers.pipeline.application import Application, prepare
-from workers.pipeline.checkpoints.bootstrap import existing_partitions
-from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
+from workers.pipeline.checkpoints.files import (
+    AlreadyRunning,
+    exclusive_lock,
+    existing_partitions,
+    finish_swap,
+)
 from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
 from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
 from workers.pipeline.spark.query_runs import QueryRuns
@@ -34,38 +38,36 @@ def main(arguments: list[str] | None = None) -> int:
             finish_swap(Path(options.checkpoint))
             given = surroundings()
             engine = SparkSettings(options.master, options.driver_host, given.spark_conf)
-            application, note = _application(options, given)
-            return _run(application, engine, note)
+            return _run(options, given, engine)
     except (AlreadyRunning, SettingMissing) as error:
         logger.error("%s", error)
         return 1
 
 
-def _application(options: argparse.Namespace, given: Surroundings) -> tuple[Application, str]:
-    """Return the application, and a warning about the partitions of its checkpoint."""
+def _run(options: argparse.Namespace, given: Surroundings, engine: SparkSettings) -> int:
     wanted = partitions_for(options.master, options.partitions, options.nodes)
     there = existing_partitions(Path(options.checkpoint))
-    application = Application(
-        options.cluster, given.redis_url, options.checkpoint, there or wanted, options.nodes,
-        options.splits, options.trigger_ms, options.max_records, given.log_url,
-        options.max_batch_mb << 20,
-    )  # fmt: skip
-    return application, partition_warning(there, wanted)
-
-
-def _run(application: Application, engine: SparkSettings, note: str) -> int:
-    client = connect_patiently(application.redis_url)
+    client = connect_patiently(given.redis_url)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
-    with Heartbeat(client, application.cluster) as heartbeat:
-        if note:
+    with Heartbeat(client, options.cluster) as heartbeat:
+        if note := partition_warning(there, wanted):
             logger.warning("%s", note)
             heartbeat.update(note=note)
         try:
-            spark = session(application.cluster, application.partitions, engine)
-            spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
-            runs = QueryRuns(prepare(spark, application).start)
+            with ThreadPoolExecutor(1) as starting:
+                spark = starting.submit(session, options.cluster, there or wanted, engine)
+                # Pandas and Arrow take seconds on a busy machine, during the start of the JVM.
+                from workers.pipeline.application import Application, prepare  # noqa: PLC0415
+            application = Application(
+                options.cluster, given.redis_url, options.checkpoint, there or wanted,
+                options.nodes, options.splits, options.trigger_ms, options.max_records,
+                given.log_url, options.max_batch_mb << 20,
+            )  # fmt: skip
+            listener = ProgressListener(client, options.cluster, heartbeat)
+            spark.result().streams.addListener(listener)
+            runs = QueryRuns(prepare(spark.result(), application).start)
             heartbeat.watch_jvm(lambda: str(runs.query.status["message"]))
             error = runs.wait(stop)
         except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported

@@ -15,16 +15,13 @@ from controlplane.wire import dead_letters, keys
 from controlplane.wire.generation import read_generation
 from workers.pipeline.exchange.envelope import BatchHeader
 from workers.pipeline.reports.telemetry_row import newest_telemetry
+from workers.pipeline.spark.query_runs import WritesLost
 from workers.pipeline.split_nodes.offset import Offset
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
 # So long the agent has to repair a Redis that lost batches under a running driver.
 REPAIR_S: Final = 10.0
 _POLL_S: Final = 0.25
-
-
-class WritesLost(Exception):
-    """Redis may have lost writes of the batch in progress: the batch must be run again."""
 
 
 class BatchesLost(Exception):

@@ -13,9 +13,12 @@ from typing import Any, Final
 from pyspark.errors.exceptions.captured import convert_exception
 from pyspark.sql.streaming.query import StreamingQuery
 
-from workers.pipeline.exchange.durability import WritesLost
-
 logger = logging.getLogger("weir.pipeline")
+
+
+class WritesLost(Exception):
+    """Redis may have lost writes of the batch in progress: the batch must be run again."""
+
 
 # Starts in a row without a finished batch; then the driver ends, and the agent starts another one.
 # On a busy machine a process may not start within the ten seconds that Spark waits for it.

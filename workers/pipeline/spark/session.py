@@ -196,7 +196,8 @@ def _choose_python(engine: SparkSettings, folder: str | None) -> None:
         # The pipe closes with this process; then the server ends.
         subprocess.Popen([sys.executable, "-m", fork_server.__name__, path], stdin=subprocess.PIPE)  # noqa: S603
         os.environ |= {
-            "WEIR_PYTHON": sys.executable, "PYSPARK_PYTHON": str(_PYTHON), "WEIR_FORK_SERVER": path,
+            "WEIR_PYTHON": sys.executable, "WEIR_FORK_SERVER": path,
+            "PYSPARK_PYTHON": str(_PYTHON), "PYSPARK_DRIVER_PYTHON": str(_PYTHON),
         }  # fmt: skip
 
 
