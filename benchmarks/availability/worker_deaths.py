@@ -34,7 +34,7 @@ from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.support.driver import COMMITTER, PLANNER, WORKER, Driver, command_of, kill_all
+from tests.support.driver import COMMITTER, PLANNER, SERVER, WORKER, Driver, kill_all, name_of
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import FAR_S, assigned
 from tests.support.whole_results import read_windows
@@ -134,9 +134,9 @@ class Deaths:
 
 
 def _workers(driver: Driver) -> list[psutil.Process]:
-    """Return the workers of tasks, which daemons with the same command line have forked."""
+    """Return the workers of tasks, which daemons of the same name have forked."""
     items = driver.python_processes(WORKER)
-    return [item for item in items if command_of(item.parent()) == command_of(item)]
+    return [item for item in items if name_of(item) == name_of(item.parent() or item) == WORKER]
 
 
 def _restart_redis(server: RedisServer) -> None:
@@ -158,6 +158,7 @@ def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "worker", lambda: kill_all(_workers(driver)[-1:])
     yield "workers", lambda: kill_all(_workers(driver))
     yield "daemon", lambda: kill_all(driver.python_processes(WORKER)[:1])
+    yield "server", lambda: kill_all(driver.python_processes(SERVER)[:1])
     yield "committer", lambda: kill_all(driver.python_processes(COMMITTER))
     yield "planner", lambda: kill_all(driver.python_processes(PLANNER))
     yield "redis", lambda: _restart_redis(deaths.server)

@@ -9,8 +9,9 @@ import logging
 import signal
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from controlplane.wire.errors import cause_line
 from controlplane.wire.redis_clients import connect_patiently
@@ -56,18 +57,20 @@ def _run(options: argparse.Namespace, given: Surroundings, engine: SparkSettings
             logger.warning("%s", note)
             heartbeat.update(note=note)
         try:
-            with ThreadPoolExecutor(1) as starting:
-                spark = starting.submit(session, options.cluster, there or wanted, engine)
-                # Pandas and Arrow take seconds on a busy machine, during the start of the JVM.
-                from workers.pipeline.application import Application, prepare  # noqa: PLC0415
+            # Pandas and Arrow take seconds on a busy machine, during the start of the JVM.
+            loading = Thread(target=import_module, args=("workers.pipeline.application",))
+            loading.start()
+            spark = session(options.cluster, there or wanted, engine)
+            loading.join()
+            from workers.pipeline.application import Application, prepare  # noqa: PLC0415
+
             application = Application(
                 options.cluster, given.redis_url, options.checkpoint, there or wanted,
                 options.nodes, options.splits, options.trigger_ms, options.max_records,
                 given.log_url, options.max_batch_mb << 20,
             )  # fmt: skip
-            listener = ProgressListener(client, options.cluster, heartbeat)
-            spark.result().streams.addListener(listener)
-            runs = QueryRuns(prepare(spark.result(), application).start)
+            spark.streams.addListener(ProgressListener(client, options.cluster, heartbeat))
+            runs = QueryRuns(prepare(spark, application).start)
             heartbeat.watch_jvm(lambda: str(runs.query.status["message"]))
             error = runs.wait(stop)
         except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported

@@ -24,7 +24,7 @@ from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.support.driver import COMMITTER, PLANNER, WORKER, Driver, kill_all
+from tests.support.driver import COMMITTER, PLANNER, SERVER, WORKER, Driver, kill_all
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import FAR_S, assigned
 from tests.support.whole_results import read_windows
@@ -89,7 +89,7 @@ def test_queries_that_end_workers_fail_and_killed_processes_are_replaced(
             batch = attempts.newest(client, "f")
             assert batch is not None
             assert batch.failures == 0
-            for module in (WORKER, COMMITTER, PLANNER, "pyspark"):
+            for module in (WORKER, COMMITTER, PLANNER, "pyspark", SERVER):
                 kill_all(driver.python_processes(module)[int(module == "pyspark") :])
                 producer.append({1: readings(0, 30)})
                 records += 30

@@ -37,8 +37,9 @@ _LOADED: Final = (
     "workers.pipeline.application",
     "workers.pipeline.nodes.node_batch",
 )
-# Linux: the signal of a process whose parent has ended.
+# Linux: the signal of a process whose parent has ended; the name of a process, of 15 characters.
 _PDEATHSIG: Final = 1
+_NAME: Final = 15
 _ENDED_MS: Final = 200
 
 
@@ -87,7 +88,9 @@ class ForkServer:
             return
         for known in (self._listener, connection, *(known for known, _ in self._children.values())):
             known.close()
-        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGTERM)
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PDEATHSIG, signal.SIGTERM)
+        libc.prctl(_NAME, arguments[-1][-15:].encode())
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)

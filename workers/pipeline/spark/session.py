@@ -193,8 +193,9 @@ def _choose_python(engine: SparkSettings, folder: str | None) -> None:
     given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if engine.is_local and folder and given == sys.executable and os.access(_PYTHON, os.X_OK):
         path = f"{folder}/fork"
-        # The pipe closes with this process; then the server ends.
-        subprocess.Popen([sys.executable, "-m", fork_server.__name__, path], stdin=subprocess.PIPE)  # noqa: S603
+        command = [sys.executable, "-m", fork_server.__name__, path]
+        # It also ends when this process is killed, which closes the pipe.
+        atexit.register(subprocess.Popen(command, stdin=subprocess.PIPE).terminate)  # noqa: S603
         os.environ |= {
             "WEIR_PYTHON": sys.executable, "WEIR_FORK_SERVER": path,
             "PYSPARK_PYTHON": str(_PYTHON), "PYSPARK_DRIVER_PYTHON": str(_PYTHON),
