@@ -8,12 +8,12 @@ loaded is out of the garbage collector's sight, which Spark calls in full after 
 """
 
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
 import os
 import runpy
-import select
 import signal
 import socket
 import sys
@@ -37,93 +37,62 @@ _LOADED: Final = (
     "workers.pipeline.application",
     "workers.pipeline.nodes.node_batch",
 )
-# Linux: the signal of a process whose parent has ended; the name of a process, of 15 characters.
-_PDEATHSIG: Final = 1
-_NAME: Final = 15
-_ENDED_MS: Final = 200
+# Linux: the call that names a process, and the setting of a descriptor's signal.
+_PR_SET_NAME: Final = 15
+_F_SETSIG: Final = 10
 
 
-class ForkServer:
-    """Forks a process for each connection; ends with the driver, which holds its standard input."""
+def _end_with(descriptor: int) -> None:
+    """Let the kernel send SIGTERM to this process when the other end of a descriptor is closed."""
+    fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(descriptor, _F_SETSIG, signal.SIGTERM)
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_ASYNC)
 
-    def __init__(self, path: str) -> None:
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(path)
-        self._listener.listen(64)
-        self._poll = select.poll()
-        self._children: dict[int, tuple[socket.socket, int]] = {}
 
-    def run(self) -> None:
-        """Serve until the driver has ended."""
-        for source in (0, self._listener.fileno()):
-            self._poll.register(source, select.POLLIN)
-        while True:
-            for number, _ in self._poll.poll(_ENDED_MS):
-                if number == 0:
-                    return
-                if number == self._listener.fileno():
-                    self._fork(self._listener.accept()[0])
-                else:
-                    # Spark has ended `forked.py`.
-                    with suppress(ProcessLookupError):
-                        os.kill(self._children[number][1], signal.SIGTERM)
-                    self._poll.unregister(number)
-            self._reap()
-
-    def _fork(self, connection: socket.socket) -> None:
-        try:
-            data, streams, _, _ = socket.recv_fds(connection, 4, 3)
-            with connection.makefile("rb") as file:
-                arguments, environment = json.loads(file.read(int.from_bytes(data)))
-        except (OSError, ValueError):
-            # `forked.py` was killed meanwhile.
-            connection.close()
-            return
-        child = os.fork()
-        if child:
-            for stream in streams:
-                os.close(stream)
-            self._children[connection.fileno()] = connection, child
-            self._poll.register(connection, select.POLLIN)
-            return
-        for known in (self._listener, connection, *(known for known, _ in self._children.values())):
-            known.close()
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PDEATHSIG, signal.SIGTERM)
-        libc.prctl(_NAME, arguments[-1][-15:].encode())
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
+def _fork(listener: socket.socket, connection: socket.socket) -> None:
+    """Fork the process that a connection requests."""
+    data, streams, _, _ = socket.recv_fds(connection, 4, 3)
+    with connection.makefile("rb") as file:
+        arguments, environment = json.loads(file.read(int.from_bytes(data)))
+    if os.fork():
+        for stream in streams:
             os.close(stream)
-        os.environ.clear()
-        os.environ.update(environment)
-        sys.argv = arguments
-        sys.modules.pop(arguments[0], None)
-        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
-        sys.exit()
-
-    def _reap(self) -> None:
-        for number, (connection, child) in list(self._children.items()):
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                with suppress(OSError):
-                    connection.send(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
-                with suppress(KeyError):
-                    self._poll.unregister(number)
-                connection.close()
-                del self._children[number]
+        return
+    listener.close()
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _end_with(connection.detach())
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, arguments[-1][-15:].encode())
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = arguments
+    sys.modules.pop(arguments[0], None)
+    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    sys.exit()
 
 
 def main() -> None:
-    """Listen, load all modules, then serve."""
-    # Of a terminal: the driver ends this process.
+    """Listen, load all modules, then fork until the driver, which holds standard input, ends."""
+    # Ended by the driver, not by a terminal; the kernel removes ended children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    server = ForkServer(sys.argv[1])
-    for name in _LOADED:
-        importlib.import_module(name)
-    gc.collect()
-    gc.freeze()
-    server.run()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _end_with(sys.stdin.fileno())
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(sys.argv[1])
+        listener.listen(64)
+        for name in _LOADED:
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()
+        while True:
+            with listener.accept()[0] as connection, suppress(OSError, ValueError):
+                # Of a request whose sender was killed, there is only a part.
+                _fork(listener, connection)
 
 
 if __name__ == "__main__":

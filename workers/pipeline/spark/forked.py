@@ -2,13 +2,12 @@
 
 import json
 import os
-import signal
 import socket
 import sys
 
 
 def main() -> None:
-    """Pass standard streams, arguments and environment to the server; exit as the fork does."""
+    """Pass standard streams, arguments and environment to the server; wait for the fork's end."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         if sys.argv[1] != "-m":
@@ -21,8 +20,7 @@ def main() -> None:
     message = json.dumps([sys.argv[2:], dict(os.environ)]).encode()
     socket.send_fds(connection, [len(message).to_bytes(4)], [0, 1, 2])
     connection.sendall(message)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit((connection.recv(1) or b"\1")[0])
+    connection.recv(1)
 
 
 if __name__ == "__main__":

@@ -191,7 +191,8 @@ def _choose_python(engine: SparkSettings, folder: str | None) -> None:
     Those of a local master are forked from a server, which loads while the JVM starts.
     """
     given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if engine.is_local and folder and given == sys.executable and os.access(_PYTHON, os.X_OK):
+    is_own = given == sys.executable and os.access(_PYTHON, os.X_OK)
+    if engine.is_local and folder and is_own and sys.platform == "linux":
         path = f"{folder}/fork"
         command = [sys.executable, "-m", fork_server.__name__, path]
         # It also ends when this process is killed, which closes the pipe.

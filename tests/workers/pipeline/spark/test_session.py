@@ -91,9 +91,9 @@ def test_sparks_python_processes_are_forked_from_a_server(
         os.environ.pop(name)
     session._choose_python(SparkSettings("spark://a:7077"), str(tmp_path))
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
-    # A module of the test, which reports what is loaded and exits with a code.
+    # A module of the test, which reports what is loaded.
     (tmp_path / "reporting.py").write_text(
-        "import os, sys; print(sys.argv[1:], 'pandas' in sys.modules, os.getcwd()); sys.exit(7)"
+        "import sys; print(sys.argv[1:], 'pandas' in sys.modules)"
     )
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{tmp_path}")
     session._choose_python(SparkSettings("local[2]"), str(tmp_path))
@@ -101,6 +101,6 @@ def test_sparks_python_processes_are_forked_from_a_server(
     for is_forked in (True, False):
         command = [os.environ["PYSPARK_PYTHON"], "-m", "reporting", "a b", "*"]
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (run.returncode, run.stderr) == (7, "")
-        assert run.stdout.startswith(f"['a b', '*'] {is_forked}")
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout == f"['a b', '*'] {is_forked}\n"
         monkeypatch.setenv("WEIR_FORK_SERVER", str(tmp_path / "gone"))
