@@ -158,11 +158,11 @@ def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "worker", lambda: kill_all(_workers(driver)[-1:])
     yield "workers", lambda: kill_all(_workers(driver))
     yield "daemon", lambda: kill_all(driver.python_processes(WORKER)[:1])
-    yield "server", lambda: kill_all(driver.python_processes(SERVER)[:1])
     yield "committer", lambda: kill_all(driver.python_processes(COMMITTER))
     yield "planner", lambda: kill_all(driver.python_processes(PLANNER))
     yield "redis", lambda: _restart_redis(deaths.server)
     yield "redis-hang", lambda: _stop_redis(deaths.server)
+    yield "server", lambda: kill_all(driver.python_processes(SERVER)[:1])
     yield "driver", driver.kill
     yield "exit", lambda: deaths.append(_EXITS)
     yield "crash", lambda: deaths.append(_CRASHES)

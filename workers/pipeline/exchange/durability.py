@@ -60,8 +60,8 @@ def parts_of_splits(sources: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def check_parts(client: "redis.Redis", cluster: str, batch: int, parts: Sequence[str]) -> None:
     """Raise `WritesLost` unless Redis has all writes of these parts of a batch."""
-    marks: Any = client.hmget(keys.activity_key(cluster), parts)
-    lost = [name for name, mark in zip(parts, marks, strict=True) if mark != b"%d" % batch]
+    written: Any = client.hmget(keys.activity_key(cluster), parts)
+    lost = [name for name, mark in zip(parts, written, strict=True) if mark != b"%d" % batch]
     if lost:
         raise WritesLost(f"Redis has lost what {', '.join(lost)} of batch {batch} wrote")
 

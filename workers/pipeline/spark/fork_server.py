@@ -60,8 +60,8 @@ def _fork(listener: socket.socket, connection: socket.socket) -> None:
             os.close(stream)
         return
     listener.close()
-    for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
+    for ignored in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _end_with(connection.detach())
     ctypes.CDLL(None).prctl(_PR_SET_NAME, arguments[-1][-15:].encode())
