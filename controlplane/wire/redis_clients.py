@@ -36,6 +36,7 @@ PATIENT_CONNECT_S: Final = 5.0
 # So long the data plane waits for a Redis that is away before a batch fails, and so often it tries.
 OUTAGE_S: Final = 60.0
 OUTAGE_POLL_S: Final = 0.25
+_AWAY: Final = (RedisConnectionError, RedisTimeoutError)
 # The longest command of Channels (`RedisChannelLayer.brpop_timeout`) blocks for this time.
 CHANNEL_BLOCK_S: Final = 5.0
 
@@ -48,7 +49,8 @@ class OutageProofRedis(redis.Redis):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Execute a command as soon as Redis responds. Raises `redis.RedisError`."""
-        return _wait_out(lambda: super(OutageProofRedis, self).execute_command(*args, **options))
+        execute: Callable[..., Any] = super().execute_command
+        return _wait_out(lambda: execute(*args, **options), _AWAY)
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Pipeline:
         """Return a pipeline that waits as well."""
@@ -66,15 +68,15 @@ class _OutageProofPipeline(Pipeline):
             self.command_stack, self.scripts = commands, scripts
             return super(_OutageProofPipeline, self).execute(raise_on_error)
 
-        return _wait_out(attempt, NoScriptError)
+        return _wait_out(attempt, (*_AWAY, NoScriptError))
 
 
-def _wait_out(attempt: Callable[[], _T], *errors: type[Exception]) -> _T:
+def _wait_out(attempt: Callable[[], _T], errors: tuple[type[Exception], ...]) -> _T:
     deadline = time.monotonic() + OUTAGE_S
     while True:
         try:
             return attempt()
-        except (RedisConnectionError, RedisTimeoutError, *errors):
+        except errors:
             if time.monotonic() > deadline:
                 raise
         time.sleep(OUTAGE_POLL_S)
