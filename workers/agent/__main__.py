@@ -3,11 +3,13 @@
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from functools import partial
+from select import select
 from typing import Final
 
 import django
@@ -38,15 +40,19 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
     env.keep_files_private()
-    stop, wake = threading.Event(), threading.Event()
+    stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: (stop.set(), wake.set()))
-    signal.signal(signal.SIGCHLD, lambda *_: wake.set())
+        signal.signal(number, lambda *_: stop.set())
+    # Each signal, such as that of an ended driver, writes a byte, which ends the pause of the loop.
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signals, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     try:
         site = site_of(env.data_dir())
         # In the file agent.lock.
         with exclusive_lock(site.data / "agent"):
-            _run(_agent(site), stop, wake)
+            _run(_agent(site), stop, signals)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -56,16 +62,17 @@ def main() -> int:
     return 0
 
 
-def _run(agent: Agent, stop: threading.Event, wake: threading.Event) -> None:
+def _run(agent: Agent, stop: threading.Event, signals: socket.socket) -> None:
     has_ended = False
     while not stop.is_set():
-        wake.clear()
         try:
             agent.tick(time.monotonic())
         except Exception:
             # Drivers continue; the next step retries.
             logger.exception("could not reconcile the clusters")
-        has_ended = wake.wait(SOON_S if has_ended else TICK_S)
+        has_ended = bool(select([signals], [], [], SOON_S if has_ended else TICK_S)[0])
+        if has_ended:
+            signals.recv(4096)
     try:
         agent.end(END_S)
     except Exception:

@@ -27,9 +27,10 @@ from tests.support.schemas import FAR_S, assigned
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.exchange import durability
-from workers.pipeline.exchange.durability import BatchesLost, WritesLost
+from workers.pipeline.exchange.durability import BatchesLost
 from workers.pipeline.sink import SinkWriter
 from workers.pipeline.spark.connections import client_of, log_of, tables_of
+from workers.pipeline.spark.query_runs import WritesLost
 from workers.pipeline.split_nodes.source import LogReader
 
 AWAY_S = 1.0
@@ -87,11 +88,13 @@ def test_an_outage_that_lasts_ends_the_command(
 ) -> None:
     monkeypatch.setattr("controlplane.wire.redis_clients.OUTAGE_S", 0.5)
     client = connect_patiently(server.url, client=OutageProofRedis)
+    pipe = client.pipeline()
+    pipe.get("a")
     server.kill()
     with pytest.raises(redis.ConnectionError):
         client.get("a")
     with pytest.raises(redis.ConnectionError):
-        client.pipeline().get("a").execute()
+        pipe.execute()
     server.start()
 
 
