@@ -46,7 +46,7 @@ def main() -> int:
     # Each signal, such as that of an ended driver, writes a byte, which ends the pause of the loop.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signals, writer = socket.socketpair()
-    writer.setblocking(False)
+    writer.settimeout(0)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     try:
         site = site_of(env.data_dir())
