@@ -20,23 +20,13 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-# Spark's modules, and this pipeline.
+# What Spark's processes load, and this pipeline.
 _LOADED: Final = (
-    "pandas",
-    "pyspark.daemon",
-    "pyspark.worker",
-    "pyspark.sql.pandas.serializers",
-    "pyspark.sql.streaming.python_streaming_source_runner",
-    "pyspark.sql.streaming.stateful_processor_util",
-    "pyspark.sql.streaming.transform_with_state_driver_worker",
-    "pyspark.sql.worker.create_data_source",
-    "pyspark.sql.worker.lookup_data_sources",
-    "pyspark.sql.worker.plan_data_source_read",
-    "pyspark.sql.worker.python_streaming_sink_runner",
-    "pyspark.sql.worker.write_into_data_source",
-    "workers.pipeline.application",
+    "pandas", "pyspark.worker", "pyspark.sql.pandas.serializers", "pyspark.sql.worker.utils",
+    "pyspark.sql.streaming.stateful_processor_util", "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.worker.python_streaming_sink_runner", "workers.pipeline.application",
     "workers.pipeline.nodes.node_batch",
-)
+)  # fmt: skip
 # Linux: the call that names a process, and the setting of a descriptor's signal.
 _PR_SET_NAME: Final = 15
 _F_SETSIG: Final = 10
