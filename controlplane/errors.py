@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 Fields = dict[str, list[str]]
+# A database that is locked or away responds again within seconds.
+DATABASE_AWAY_S: Final = 2
 
 
 class WeirError(Exception):

@@ -3,11 +3,13 @@
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from functools import partial
+from select import select
 from typing import Final
 
 import django
@@ -27,6 +29,8 @@ from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 logger = logging.getLogger("weir.agent")
 
 TICK_S: Final = 1.0
+# The next step after a driver has ended, which starts another one.
+SOON_S: Final = 0.1
 # The runner kills the agent after 30 s.
 END_S: Final = 20.0
 
@@ -39,11 +43,16 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    # Each signal, such as that of an ended driver, writes a byte, which ends the pause of the loop.
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signals, writer = socket.socketpair()
+    writer.settimeout(0)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     try:
         site = site_of(env.data_dir())
         # In the file agent.lock.
         with exclusive_lock(site.data / "agent"):
-            _run(_agent(site), stop)
+            _run(_agent(site), stop, signals)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -53,14 +62,17 @@ def main() -> int:
     return 0
 
 
-def _run(agent: Agent, stop: threading.Event) -> None:
+def _run(agent: Agent, stop: threading.Event, signals: socket.socket) -> None:
+    has_ended = False
     while not stop.is_set():
         try:
             agent.tick(time.monotonic())
         except Exception:
             # Drivers continue; the next step retries.
             logger.exception("could not reconcile the clusters")
-        stop.wait(TICK_S)
+        has_ended = bool(select([signals], [], [], SOON_S if has_ended else TICK_S)[0])
+        if has_ended:
+            signals.recv(4096)
     try:
         agent.end(END_S)
     except Exception:

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 REFRESH_S = 2.0
 BLOCK_MS = 1000
 FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 5.0
+LONGEST_PAUSE_S = 2.0
 
 
 @dataclass

@@ -27,6 +27,7 @@ from controlplane.api.common.json_bodies import fault_of
 from controlplane.api.common.schemas import PlaceOut, response_of
 from controlplane.catalog.query_text import places
 from controlplane.errors import (
+    DATABASE_AWAY_S,
     Away,
     BadBody,
     Busy,
@@ -45,8 +46,6 @@ logger = logging.getLogger(__name__)
 CONTENT_TYPE: Final = "application/problem+json"
 ROOT: Final = "/api/"
 _AWAY: Final = "Not reachable"
-# A database that is locked or away comes back within seconds.
-DATABASE_AWAY_S: Final = 2
 # Housekeeping, or a person, has to make room in Redis.
 REDIS_FULL_S: Final = 30
 # The code of a status without a code of its own.

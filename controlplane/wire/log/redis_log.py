@@ -67,12 +67,14 @@ class SingleWritePacker:
         return [b"".join(pieces)]
 
 
-def connect(url: str) -> "redis.Redis":
+def connect(url: str, client: "type[redis.Redis]" = redis.Redis) -> "redis.Redis":
     """Return a connection with a timeout of 20 s and one immediate retry.
 
     The retry replaces an idle connection that the server has closed.
     """
-    return connect_patiently(url, retry=Retry(NoBackoff(), 1), command_packer=SingleWritePacker())
+    return connect_patiently(
+        url, client=client, retry=Retry(NoBackoff(), 1), command_packer=SingleWritePacker()
+    )
 
 
 class RedisLog:

@@ -8,6 +8,7 @@ import atexit
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -24,6 +25,7 @@ from pyspark.sql import SparkSession
 from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
 from controlplane.wire.network import destinations
+from workers.pipeline.spark import fork_server
 from workers.pipeline.spark.launch import launch_jvm
 from workers.pipeline.spark.partition_keys import with_retries
 
@@ -166,11 +168,11 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     Raises `SettingRejected`.
     """
     engine = engine or SparkSettings()
-    _choose_python(engine)
     # The JVM and all workers of this machine inherit it.
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
     folder = own_directory() if engine.is_local else shared_directory()
+    _choose_python(engine, folder)
     master = with_retries(engine.master, _LOCAL_ATTEMPTS)
     place = {"spark.master": master, "spark.app.name": f"weir-{cluster}"}
     chosen = place | settings(partitions, engine, folder)
@@ -184,11 +186,22 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     return spark
 
 
-def _choose_python(engine: SparkSettings) -> None:
-    """Set the Python of Spark's processes: workers must find the packages that this driver has."""
+def _choose_python(engine: SparkSettings, folder: str | None) -> None:
+    """Set the Python of Spark's processes: workers must find the packages that this driver has.
+
+    Those of a local master are forked from a server, which loads while the JVM starts.
+    """
     given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if engine.is_local and given == sys.executable and os.access(_PYTHON, os.X_OK):
-        os.environ |= {"WEIR_PYTHON": sys.executable, "PYSPARK_PYTHON": str(_PYTHON)}
+    is_own = given == sys.executable and os.access(_PYTHON, os.X_OK)
+    if engine.is_local and folder and is_own and sys.platform == "linux":
+        path = f"{folder}/fork"
+        command = [sys.executable, "-m", fork_server.__name__, path]
+        # It also ends when this process is killed, which closes the pipe.
+        atexit.register(subprocess.Popen(command, stdin=subprocess.PIPE).terminate)  # noqa: S603
+        os.environ |= {
+            "WEIR_PYTHON": sys.executable, "WEIR_FORK_SERVER": path,
+            "PYSPARK_PYTHON": str(_PYTHON), "PYSPARK_DRIVER_PYTHON": str(_PYTHON),
+        }  # fmt: skip
 
 
 def settings(partitions: int, engine: SparkSettings, folder: str | None = None) -> dict[str, str]:
@@ -251,8 +264,6 @@ def _loopback() -> dict[str, str]:
     return {
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
-        # Executors elsewhere get the code later than their daemon starts; these have it.
-        "spark.python.daemon.module": "workers.pipeline.spark.daemon",
     }
 
 
