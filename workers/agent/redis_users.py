@@ -24,8 +24,8 @@ PREFIX: Final = "weir-driver-"
 _COMMANDS: Final = (
     "+@hash", "+@list", "+@set", "+@sortedset", "+@stream", "+@string", "+@transaction",
     "+del", "+unlink", "+exists", "+expire", "+pexpire", "+expireat", "+pexpireat", "+persist",
-    "+type", "+ttl", "+pttl", "+time", "+ping", "+select", "+eval", "+evalsha", "+script|load", "+script|exists",
-    "-@dangerous", "-@blocking",
+    "+type", "+ttl", "+pttl", "+time", "+ping", "+select", "+eval", "+evalsha", "+script|load",
+    "+script|exists", "-@dangerous", "-@blocking",
 )  # fmt: skip
 
 
