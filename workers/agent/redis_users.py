@@ -8,7 +8,7 @@ import hmac
 import logging
 from collections.abc import Collection, Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import redis
@@ -73,8 +73,8 @@ class DriverUsers:
             self._refusal = ""
 
     def _reconcile(self, wanted: Mapping[str, str]) -> None:
-        known = set(self._client.acl_users())
-        pipe = self._client.pipeline(transaction=False)
+        known = {str(name) for name in self._client.acl_users()}
+        pipe: Any = self._client.pipeline(transaction=False)
         # Not all every time: each takes Redis a millisecond where there are hundreds.
         for name in wanted.keys() - (known & self._created):
             pipe.execute_command("ACL SETUSER", name, *self._rules(wanted[name]))
