@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 from controlplane.access.client_address import client_address, is_local
 from controlplane.errors import Forbidden
-from controlplane.models import Cluster, Grant
+from controlplane.models import ApiToken, Cluster, Grant
 from controlplane.request_ids import request_id
 
 VIEWER: Final = Grant.Role.VIEWER.value
@@ -22,9 +22,12 @@ APPROVER: Final = Grant.Role.APPROVER.value
 ADMIN: Final = Grant.Role.ADMIN.value
 # Each role includes the roles before it.
 ROLES: Final = (VIEWER, OPERATOR, APPROVER, ADMIN)
+# What a token may be limited to: also to appends, which is less than every role.
+PRODUCER: Final = ApiToken.PRODUCER
+TOKEN_ROLES: Final = (PRODUCER, *ROLES)
 # A group of the demo's user: an approver on the machine of Weir, an operator elsewhere.
 LOCAL_APPROVER: Final = "local approver"
-_RANK: Final = {role: rank for rank, role in enumerate(ROLES, start=1)}
+_RANK: Final = {role: rank for rank, role in enumerate(TOKEN_ROLES)}
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,15 @@ class Actor:
         most = _RANK[self.ceiling] if self.ceiling else rank
         return min(rank, most) >= _RANK[role]
 
+    def as_producer(self) -> "Actor":
+        """Return this actor for an endpoint of producers, where their token is an operator's."""
+        return replace(self, ceiling=OPERATOR) if self.ceiling == PRODUCER else self
+
     @property
     def clusters(self) -> frozenset[int] | None:
         """Return the ids of the clusters that are visible to the actor, None for all."""
+        if self.ceiling == PRODUCER:
+            return frozenset()
         if self._ranks.get(None, 0):
             return None if self.only is None else frozenset({self.only})
         granted = frozenset(cluster for cluster in self._ranks if cluster is not None)

@@ -12,7 +12,16 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit, failed_attempts
-from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor, require, require_member
+from controlplane.access.roles import (
+    ADMIN,
+    OPERATOR,
+    PRODUCER,
+    TOKEN_ROLES,
+    VIEWER,
+    Actor,
+    require,
+    require_member,
+)
 from controlplane.access.second_factor_rule import require_factor
 from controlplane.access.user_lock import lock_user
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded
@@ -127,6 +136,17 @@ def token_of(token: str, address: str | None = None, request: str = "") -> ApiTo
     return row
 
 
+def namespace_of(authorization: object) -> str:
+    """Return the beginning of a producer's ids in the log: no other can use up its sequences.
+
+    `authorization`: of a request. A new token of the same user and name has the same namespace; ""
+    for all who are not limited to appends.
+    """
+    if not isinstance(authorization, ApiToken) or authorization.role != PRODUCER:
+        return ""
+    return _digest(f"{authorization.user_id} {authorization.name}")[:12] + ":"
+
+
 def is_valid(token: str) -> bool:
     """Return True if a token may be used now; nothing is recorded."""
     live = ApiToken.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
@@ -169,8 +189,10 @@ def _faults(actor: Actor, name: str, role: str, cluster: Cluster | None, days: i
     faults: Fields = {}
     if not 1 <= len(name.strip()) <= MAX_NAME:
         faults["name"] = [f"Enter what the token is for, in at most {MAX_NAME} characters"]
-    if role not in ROLES:
-        faults["role"] = [f"Must be one of {', '.join(ROLES)}"]
+    if role not in TOKEN_ROLES:
+        faults["role"] = [f"Must be one of {', '.join(TOKEN_ROLES)}"]
+    if role == PRODUCER and (cluster is None or not actor.may(OPERATOR, cluster.pk)):
+        faults["cluster"] = ["Choose the cluster of the producer, of which you are an operator"]
     if cluster is not None and not actor.may(VIEWER, cluster.pk):
         faults["cluster"] = [f"There is no cluster {cluster.slug} that you may see"]
     if not 1 <= days <= MAX_DAYS:

@@ -62,7 +62,11 @@ def get_caller(request: HttpRequest) -> Any:
 
 
 class TokenIn(RequestBody):
-    """A token: the most it may, the only cluster where (null: all), and for how many days."""
+    """A token: the most it may, the only cluster where (null: all), and for how many days.
+
+    role: one of the roles, or producer, which appends to the streams of its cluster and reads their
+    schemas, and nothing else.
+    """
 
     name: str = Field(max_length=tokens.MAX_NAME)
     role: str = VIEWER

@@ -43,9 +43,12 @@ class Grant(models.Model):
 class ApiToken(models.Model):
     """A bearer token of a user; only its sha256 is kept, and its last four characters as a hint.
 
-    `role`: the highest role of requests with the token, blank for no limit; `cluster`: the only
-    cluster of these requests, null for all.
+    `role`: the highest role of requests with the token, blank for no limit; that of a producer
+    appends to the streams of its cluster, and does nothing else. `cluster`: the only cluster of
+    these requests, null for all.
     """
+
+    PRODUCER = "producer"
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
@@ -53,7 +56,9 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     hint = models.CharField(max_length=4, blank=True)
-    role = models.CharField(max_length=10, choices=Grant.Role, blank=True)
+    role = models.CharField(
+        max_length=10, choices=[(PRODUCER, PRODUCER), *Grant.Role.choices], blank=True
+    )
     cluster = models.ForeignKey(
         Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="api_tokens"
     )

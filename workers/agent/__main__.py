@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from select import select
 from typing import Final
 
 import django
+from django.conf import settings
 from django.db import close_old_connections
 
 from controlplane import env
@@ -23,6 +25,7 @@ from workers.agent.driver import Site, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress, Report, Timeouts
+from workers.agent.redis_users import DriverUsers
 from workers.agent.removal import Removal
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 
@@ -84,12 +87,16 @@ def _agent(site: Site) -> Agent:
     from workers.agent import fleet  # noqa: PLC0415
     from workers.agent.gate import Gate  # noqa: PLC0415
 
+    client = connect(site.redis_url)
+    users = DriverUsers(client, site.redis_url, settings.SECRET_KEY)
+    site = replace(site, driver_url=users.url_of)
+
     def wanted() -> Wanted:
         # After a restart of the database the connection is dead.
         close_old_connections()
-        return fleet.wanted_drivers()
-
-    client = connect(site.redis_url)
+        drivers = fleet.wanted_drivers()
+        users.keep(drivers.keys())
+        return drivers
 
     observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
     silent_s = env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400)

@@ -66,7 +66,16 @@ def caller(request: HttpRequest) -> Actor:
     `Forbidden` for a caller without any role, if the URL names no cluster.
     """
     # Ninja puts what authenticate returned on the request.
+    return _admitted(request, _actor(request, request.auth))  # type: ignore[attr-defined]
+
+
+def producer_of(request: HttpRequest) -> Actor:
+    """Return the caller of what producers may call, as `caller` does for everything else."""
     actor = _actor(request, request.auth)  # type: ignore[attr-defined]
+    return _admitted(request, actor.as_producer())
+
+
+def _admitted(request: HttpRequest, actor: Actor) -> Actor:
     named = request.resolver_match.kwargs.get("slug") if request.resolver_match else None
     if named is None:
         require_member(actor)

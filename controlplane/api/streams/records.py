@@ -8,11 +8,12 @@ from ninja import Query, Router, Schema, Status
 from ninja.errors import HttpError
 from pydantic import Field
 
+from controlplane.access import tokens
 from controlplane.api.clusters.routes import ClusterOut
 from controlplane.api.common.bodies import body_of
 from controlplane.api.common.examples import BODIES
 from controlplane.api.common.schemas import ReasonIn
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, producer_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters import changes
 from controlplane.records import append
@@ -129,9 +130,10 @@ def append_records(
     other records had the number. 429 with Retry-After when the pipeline is too far behind, 503
     when the log cannot be reached.
     """
-    actor = caller(request)
+    actor = producer_of(request)
     row = stream_by_key(cluster_of(request), stream)
-    idempotency_token = append.token_of(producer, sequence)
+    namespace = tokens.namespace_of(request.auth)  # type: ignore[attr-defined]
+    idempotency_token = append.token_of(producer, sequence, namespace)
     body, kind = body_of(request), format_of(request, form)
     return Status(201, append_body(actor, row, body, kind, idempotency_token, on_bad, zone))
 

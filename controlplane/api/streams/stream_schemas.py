@@ -7,7 +7,7 @@ from ninja import Router
 
 from controlplane.access.roles import require_operator
 from controlplane.api.common.bodies import body_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, producer_of, viewed_cluster
 from controlplane.api.streams.records import FORMAT, RECORDS_BODY, format_of
 from controlplane.api.streams.schemas import (
     InferredOut,
@@ -35,7 +35,8 @@ router = Router(tags=["streams"])
 @router.get("/{slug}/streams/{stream}/schema", response=SchemaBody)
 def get_schema(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the schema of a stream (by id or name); 404 if it has none yet."""
-    schema = schema_of(stream_by_key(viewed_cluster(request), stream).schema)
+    producer_of(request)
+    schema = schema_of(stream_by_key(cluster_of(request), stream).schema)
     if schema is None:
         raise NotFound("schema of stream", stream)
     return schema.to_json()

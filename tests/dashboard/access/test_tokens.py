@@ -46,6 +46,16 @@ def test_what_is_wrong_is_told_at_its_field(operating: Client, sf: Cluster) -> N
     assert not ApiToken.objects.exists()
 
 
+def test_a_producer_gets_a_token_of_its_own(operating: Client, sf: Cluster) -> None:
+    """The page says what it may; without a cluster it may nothing."""
+    form = GOOD | {"role": "producer"}
+    assert operating.post("/tokens/make/", form | {"cluster": ""}).status_code == 422
+    made = operating.post("/tokens/make/", form)
+    assert made.status_code == 201
+    assert "POST /api/v1/clusters/sf/streams/…/records" in made.content.decode()
+    assert '<span class="tag">producer</span>' in operating.get("/tokens/").content.decode()
+
+
 def test_a_token_is_revoked_by_its_owner_alone(
     operating: Client, viewing: Client, sf: Cluster
 ) -> None:

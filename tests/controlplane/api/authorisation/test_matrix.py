@@ -13,7 +13,7 @@ from django.db import transaction
 from django.test import Client
 from django.utils.module_loading import import_string
 
-from controlplane.access.roles import ROLES, Actor
+from controlplane.access.roles import PRODUCER, ROLES, Actor
 from controlplane.models import Cluster
 from tests.controlplane.api.authorisation import rules
 from tests.controlplane.api.authorisation.addresses import (
@@ -99,6 +99,17 @@ def test_operations_let_in_whom_the_rules_name(world: Cluster, people: dict[str,
             if fault := _fault(caller, audience, status, address):
                 faults.append(fault)
     assert not faults, "\n".join(faults)
+
+
+def test_a_token_of_a_producer_appends_and_does_nothing_else(world: Cluster) -> None:
+    """Whatever its user may: here everything."""
+    client = scripted(actor("admin"), role=PRODUCER, cluster=world)
+    let_in = {
+        address.name
+        for address in operations()
+        if _status(client, address, address_of(address.path, world)) not in (401, 403, 404)
+    }
+    assert let_in == {"streams_records_append_records", "streams_stream_schemas_get_schema"}
 
 
 def test_pages_let_in_whom_the_rules_name(world: Cluster, people: dict[str, Actor]) -> None:
