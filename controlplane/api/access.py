@@ -9,7 +9,7 @@ from pydantic import Field
 from controlplane.access import audit_chain, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.audit_chain import Fault, Verification
-from controlplane.access.roles import ROLES, VIEWER
+from controlplane.access.roles import ADMIN, ROLES, VIEWER
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import (
     ListOut,
@@ -19,12 +19,12 @@ from controlplane.api.common.schemas import (
     columns_of,
     fields_of,
 )
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, members, open_to
 from controlplane.clusters.listing import visible_cluster
 from controlplane.models import ApiToken, AuditEntry, Cluster
 
 me = Router(tags=["access"])
-tokens_router = Router(tags=["access"])
+tokens_router = Router(tags=["access"], auth=open_to(members))
 audit = Router(tags=["audit"])
 
 
@@ -183,7 +183,7 @@ def get_verification(request: HttpRequest) -> Any:
     return audit_chain.last_verification()
 
 
-@audit.post("/verify", response={200: VerificationOut, 202: VerificationOut})
+@audit.post("/verify", response={200: VerificationOut, 202: VerificationOut}, auth=open_to(ADMIN))
 def verify_audit(request: HttpRequest, body: VerifyIn) -> Any:
     """Verify the whole audit log now. Requires the role admin.
 

@@ -17,7 +17,7 @@ from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, members, open_to
 from controlplane.errors import Conflict
 from controlplane.isolation.limits import lab_limits
 from controlplane.lab.comparison import ComparedPoint, ParameterDifference, RunComparison, compare
@@ -243,7 +243,7 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
     return Status(202, run)
 
 
-@router.post("/estimate", response=RunEstimateOut)
+@router.post("/estimate", response=RunEstimateOut, auth=open_to(members))
 def estimate_run(request: HttpRequest, body: PointsIn) -> Any:
     """Estimate the memory and time of a run without requesting it; 422 too_expensive beyond."""
     caller(request)

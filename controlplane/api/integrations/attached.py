@@ -3,22 +3,18 @@
 Rates are in rows/s, durations in ms, times ISO 8601.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
-from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Router, Schema, Status
-from ninja.decorators import decorate_view
+from ninja.errors import HttpError
 
-from controlplane.access.roles import require_viewer
+from controlplane.access.roles import Actor, require_viewer
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.problems import problem
 from controlplane.api.common.schemas import ListOut, Time, below, columns_of
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, open_to
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
     JobFilters,
@@ -104,24 +100,16 @@ router = Router(tags=["attached jobs"])
 MAX_BODY_BYTES = 1024 * 1024
 DEFAULT_SPAN = timedelta(minutes=15)
 
-View = Callable[..., HttpResponseBase]
+
+def _reporters(actor: Actor, request: HttpRequest) -> None:
+    """Admit viewers, with a body that is not too large."""
+    require_viewer(actor)
+    if _size(request) > MAX_BODY_BYTES:
+        text = f"A report has at most {MAX_BODY_BYTES} bytes: send fewer events at a time"
+        raise HttpError(413, text)
 
 
-def limited(run: View) -> View:
-    """Return 413 for a larger body before it is parsed."""
-
-    @wraps(run)
-    def guarded(request: HttpRequest, **parts: Any) -> HttpResponseBase:
-        if _size(request) <= MAX_BODY_BYTES:
-            return run(request, **parts)
-        detail = f"A report has at most {MAX_BODY_BYTES} bytes: send fewer events at a time"
-        return problem(request, 413, "Too large", detail, code="too_large")
-
-    return guarded
-
-
-@router.post("/events", response={202: AcceptedOut})
-@decorate_view(limited)
+@router.post("/events", response={202: AcceptedOut}, auth=open_to(_reporters))
 def report_events(request: HttpRequest, body: ReportIn) -> Any:
     """Store a report of a job about its streaming queries; idempotent.
 

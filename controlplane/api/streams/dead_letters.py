@@ -9,7 +9,7 @@ from ninja import Query, Router
 
 from controlplane.access.roles import require_operator
 from controlplane.api.common.lists import with_parameters
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import (
     ChoiceIn,
     DeadLetterOut,
@@ -59,7 +59,7 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
     Query parameters stream (name or id), reason (body, future, no_time, schema, unreadable),
     cursor, limit (up to 500). The newest 10,000 of a cluster are kept, and 16 MiB.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     page = dead_letters_page(cluster, DeadLetterFilters.of(cluster, request.GET))
     rows = [DeadLetterOut(**row.to_json()) for row in page.rows]
     return DeadLetterPageOut(dead_letters=rows, next=str(page.next) if page.next else None)
@@ -75,7 +75,7 @@ def export_dead_letters(
 
     Query parameters stream and reason as of the list.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     return exported(cluster, DeadLetterFilters.of(cluster, request.GET), form)
 
 

@@ -8,11 +8,12 @@ from ninja import Query, Router, Schema, Status
 from ninja.errors import HttpError
 from pydantic import Field
 
+from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut
 from controlplane.api.common.bodies import body_of
 from controlplane.api.common.examples import BODIES
 from controlplane.api.common.schemas import ReasonIn
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters import changes
 from controlplane.records import append
@@ -136,7 +137,7 @@ def append_records(
     return Status(201, append_body(actor, row, body, kind, idempotency_token, on_bad, zone))
 
 
-@router.post("/{slug}/log", response=ClusterOut)
+@router.post("/{slug}/log", response=ClusterOut, auth=open_to(ADMIN))
 def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     """Set the log and its limit; the URL can change only while the cluster is stopped."""
     actor, cluster = caller(request), cluster_of(request)
