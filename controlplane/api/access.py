@@ -9,7 +9,7 @@ from pydantic import Field
 from controlplane.access import audit_chain, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.audit_chain import Fault, Verification
-from controlplane.access.roles import ADMIN, ROLES, VIEWER
+from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import (
     ListOut,
@@ -19,8 +19,10 @@ from controlplane.api.common.schemas import (
     columns_of,
     fields_of,
 )
-from controlplane.api.common.security import caller, members, open_to
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import members
 from controlplane.clusters.listing import visible_cluster
+from controlplane.errors import LoginNeeded
 from controlplane.models import ApiToken, AuditEntry, Cluster
 
 me = Router(tags=["access"])
@@ -96,7 +98,14 @@ def list_tokens(
     return tokens.tokens_of_user(actor, user) if user else tokens.tokens_of(actor)
 
 
-@tokens_router.post("", response={201: NewTokenOut})
+def _logged_in(actor: Actor, request: HttpRequest) -> None:
+    """Admit members with a session."""
+    members(actor, request)
+    if actor.token is not None:
+        raise LoginNeeded
+
+
+@tokens_router.post("", response={201: NewTokenOut}, auth=open_to(_logged_in))
 def make_token(request: HttpRequest, body: TokenIn) -> Any:
     """Create a token of the caller; only this response has the secret. Requires a session."""
     actor = caller(request)

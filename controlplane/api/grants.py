@@ -11,7 +11,8 @@ from controlplane.access.grants import GrantFilters, RoleWithoutGrant
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of
-from controlplane.api.common.security import any_admins, caller, cluster_of, open_to
+from controlplane.api.common.security import caller, cluster_of, open_to
+from controlplane.clusters.audiences import any_admins
 from controlplane.models import Grant
 
 router = Router(tags=["access"], auth=open_to(ADMIN))

@@ -17,7 +17,8 @@ from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of
-from controlplane.api.common.security import caller, members, open_to
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import members
 from controlplane.errors import Conflict
 from controlplane.isolation.limits import lab_limits
 from controlplane.lab.comparison import ComparedPoint, ParameterDifference, RunComparison, compare

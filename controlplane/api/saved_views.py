@@ -8,7 +8,8 @@ from pydantic import Field
 
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import RequestBody, columns_of
-from controlplane.api.common.security import caller, members, open_to
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import members
 from controlplane.lists import saved_views
 from controlplane.models import SavedView
 from controlplane.pagination.filter_text import MAX_LENGTH

@@ -22,8 +22,8 @@ from controlplane.wire.routing.cluster_actions import SetDropRule
 class Selection:
     """The applicable actions of a step by place, and the codes of the skipped ones.
 
-    `cluster`: with the routing version for which they were chosen. `effective_at`: the event time (ms) at which the last action takes effect, None if all take
-    effect with the routing version.
+    `cluster`: with the routing version for which they were chosen. `effective_at`: the event time
+    (ms) at which the last action takes effect, None if all take effect with the routing version.
     """
 
     cluster: Cluster

@@ -11,7 +11,7 @@ from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut, router
 from controlplane.api.common.bodies import body_of
 from controlplane.api.common.schemas import ReasonIn, fields_of
-from controlplane.api.common.security import any_admins, caller, cluster_of, open_to
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
 from controlplane.cluster_spec.document import BadDescription, ClusterPart
@@ -19,6 +19,7 @@ from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.report import ImportReport
 from controlplane.cluster_spec.text import as_json, parse_description
 from controlplane.clusters import changes, demo
+from controlplane.clusters.audiences import any_admins
 from controlplane.clusters.deletion import delete_cluster
 from controlplane.errors import BadBody, Invalid
 from controlplane.topology.nodes import DEFAULT_CAPACITY, MAX_CAPACITY, MAX_NODES

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
+from django.core.exceptions import RequestDataTooBig
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -26,7 +27,7 @@ from controlplane.access.idempotency import Claim
 from controlplane.access.roles import Actor
 from controlplane.api.common.problems import problem
 from controlplane.api.common.security import admitted
-from controlplane.errors import Invalid
+from controlplane.errors import Invalid, WeirError
 from controlplane.models import KeptAnswer
 
 logger = logging.getLogger(__name__)
@@ -75,8 +76,7 @@ def idempotent(run: View) -> View:
             return run(request, *args, **parts)
         try:
             return _once(request, actor, key, lambda: run(request, *args, **parts))
-        except Exception as error:
-            # Known errors become the responses of an operation; others are raised again.
+        except (WeirError, RequestDataTooBig, OperationalError) as error:
             return operation.api.on_exception(request, error)
 
     return answered

@@ -8,7 +8,7 @@ What the services check later is checked on that cluster.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Final
+from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
@@ -19,24 +19,12 @@ from ninja.security.http import HttpAuthBase
 
 from controlplane.access import tokens
 from controlplane.access.client_address import client_address
-from controlplane.access.roles import (
-    ADMIN,
-    Actor,
-    actor_of,
-    require,
-    require_member,
-    require_operator,
-)
+from controlplane.access.roles import Actor, actor_of
 from controlplane.api.common.problems import anonymous
-from controlplane.clusters.listing import visible_cluster
-from controlplane.errors import Forbidden, WeirError
+from controlplane.clusters.audiences import Audience, admit
+from controlplane.errors import WeirError
 from controlplane.models import ApiToken, Cluster
 from controlplane.request_ids import request_id
-
-_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-# Who an operation admits: a role on the cluster of the address (on all, if it names none), or a
-# function that raises for others.
-Audience = str | Callable[[Actor, HttpRequest], object]
 
 
 class TokenAuth(HttpAuthBase):
@@ -49,10 +37,10 @@ class TokenAuth(HttpAuthBase):
         self._audience = audience
 
     def __call__(self, request: HttpRequest) -> ApiToken | None:
-        """Return the row of the token, None without one. Raises as `token_row` and `_admit`."""
+        """Return the row of the token, None without one. Raises as `token_row` and `admit`."""
         row = token_row(request)
         if row is not None:
-            _admit(request, self._audience)
+            admit(request, _actor(request, row), self._audience)
         return row
 
 
@@ -70,7 +58,7 @@ class LoginAuth(SessionAuth):
         """Return the user, None if anonymous: only a write by a user can be forged."""
         if not request.user.is_authenticated:
             return None
-        _admit(request, self._audience)
+        admit(request, actor_of(request), self._audience)
         return super().__call__(request)
 
 
@@ -80,25 +68,6 @@ def open_to(audience: Audience) -> list[TokenAuth | LoginAuth]:
     The token first: a script sends no cookie, and its requests are no target of forgery.
     """
     return [TokenAuth(audience), LoginAuth(audience)]
-
-
-def members(actor: Actor, request: HttpRequest) -> None:
-    """Admit those who view at least one cluster: each has their own rows, or a read is filtered."""
-    require_member(actor)
-
-
-def any_admins(actor: Actor, request: HttpRequest) -> None:
-    """Admit admins of at least one cluster: the rows or the body name it."""
-    if not actor.is_any_admin:
-        raise Forbidden(ADMIN)
-
-
-def by_default(actor: Actor, request: HttpRequest) -> None:
-    """Admit viewers to reads, of their clusters, and operators to writes."""
-    if request.method in _READS:
-        require_member(actor)
-    else:
-        require_operator(actor)
 
 
 def admitted(request: HttpRequest, operation: Operation) -> Actor | None:
@@ -113,26 +82,6 @@ def admitted(request: HttpRequest, operation: Operation) -> Actor | None:
 def caller(request: HttpRequest) -> Actor:
     """Return the caller, acting on the cluster in the URL, if there is one."""
     return request.actor  # type: ignore[attr-defined, no-any-return]
-
-
-def _admit(request: HttpRequest, audience: Audience) -> None:
-    """Set the actor of a request, and the cluster that the URL names.
-
-    Raises `NotFound` for an unknown cluster and for one that the caller may not view, and
-    `Forbidden` for a caller outside the audience.
-    """
-    if hasattr(request, "actor"):
-        return
-    actor = _actor(request, getattr(request, "auth", None))
-    named = request.resolver_match.kwargs.get("slug") if request.resolver_match else None
-    if named is not None:
-        cluster = request.cluster = visible_cluster(actor, named)  # type: ignore[attr-defined]
-        actor = actor.on(cluster)
-    if callable(audience):
-        audience(actor, request)
-    else:
-        require(actor, audience)
-    request.actor = actor  # type: ignore[attr-defined]
 
 
 def cluster_of(request: HttpRequest) -> Cluster:

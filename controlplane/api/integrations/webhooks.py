@@ -10,7 +10,8 @@ from pydantic import Field
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, RequestBody, SecretOut, below, columns_of
-from controlplane.api.common.security import any_admins, caller, open_to
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import webhook_managers
 from controlplane.clusters.listing import visible_cluster
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.deliveries import DeliveryFilters, deliveries_listing
@@ -18,14 +19,7 @@ from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.cursors import Place
 
-
-def _managers(actor: Actor, request: HttpRequest) -> None:
-    """Admit those who manage the webhook in the URL."""
-    assert request.resolver_match is not None
-    webhooks.webhook_by_id(actor, request.resolver_match.kwargs["pk"])
-
-
-router = Router(tags=["webhooks"], auth=open_to(any_admins))
+router = Router(tags=["webhooks"], auth=open_to(webhook_managers))
 
 
 class WebhookIn(RequestBody):
@@ -98,7 +92,7 @@ def get_webhook(request: HttpRequest, pk: int) -> Any:
     return webhooks.webhook_by_id(caller(request), pk)
 
 
-@router.put("/{int:pk}", response=WebhookOut, auth=open_to(_managers))
+@router.put("/{int:pk}", response=WebhookOut)
 def change_webhook(request: HttpRequest, pk: int, body: WebhookIn) -> Any:
     """Change all fields of a webhook except its cluster; a pause ends."""
     actor = caller(request)

@@ -12,10 +12,10 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access import idempotency
 from controlplane.access.roles import Actor
 from controlplane.clusters import changes
 from controlplane.errors import Away, InProgress
-from controlplane.access import idempotency
 from controlplane.models import AuditEntry, Cluster, KeptAnswer, Query
 from tests.controlplane.api.callers import get, post, scripted, user_of
 from tests.support.texts import SUMMARY_JSON
