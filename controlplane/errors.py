@@ -41,16 +41,6 @@ class TooExpensive(Invalid):
         self.data = dict(data)
 
 
-class KeyReused(Invalid):
-    """An idempotency key that was used for another request."""
-
-    code = "key_reused"
-
-    def __init__(self) -> None:
-        text = "This key was used for another request: choose a new one for each request"
-        super().__init__({"Idempotency-Key": [text]})
-
-
 class BadBody(WeirError):
     """A body that does not have its declared format; `code` and `data` as of `Conflict`."""
 

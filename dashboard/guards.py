@@ -4,7 +4,7 @@
 CSRF check.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, cast
@@ -59,28 +59,25 @@ Page = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
 
 
-# Who may send something to a page, by the name of its URL; others: operators.
-_ANYONE: Final = frozenset({"login", "login-code", "login-factor", "healthz", "readyz", "metrics"})
-_PERSONS: Final = frozenset({
-    "logout", "account", "password-change", "session-end", "sessions-end", "second-factor",
-    "second-factor-start", "second-factor-confirm", "second-factor-remove",
-})  # fmt: skip
-_AUDIENCES: Final[tuple[tuple[Audience, frozenset[str]], ...]] = (
-    (VIEWER, frozenset({"query-check", "query-explain", "stream-what-if"})),
-    (members, frozenset({
-        "view-save", "view-change", "view-delete", "token-make", "token-revoke",
-    })),
-    (any_admins, frozenset({"cluster-import", "grants"})),
-    (webhook_managers, frozenset({
-        "webhook-add", "webhook", "webhook-change", "webhook-switch", "webhook-secret", "webhook-test",
-        "webhook-remove", "webhook-again",
-    })),
-    (ADMIN, frozenset({
-        "cluster-create", "cluster-master", "stuck-batch", "skip-batch", "incident-decide", "policy-change",
-        "policy-revert", "blackout-add", "blackout-remove", "audit-verify", "grant-set",
-        "grant-revoke", "user-sessions-end", "user-factor-remove",
-    })),
-)  # fmt: skip
+# Who may send something to a page, by the name of its URL: others than operators. None: anyone;
+# "": whoever is logged in.
+_SENDERS: Final[Mapping[str, Audience | None]] = {
+    name: audience
+    for audience, names in (
+        (None, "login login-code login-factor healthz readyz metrics"),
+        ("", """logout account password-change session-end sessions-end second-factor
+            second-factor-start second-factor-confirm second-factor-remove"""),
+        (VIEWER, "query-check query-explain stream-what-if"),
+        (members, "view-save view-change view-delete token-make token-revoke"),
+        (any_admins, "cluster-import grants"),
+        (webhook_managers, """webhook-add webhook webhook-change webhook-switch webhook-secret
+            webhook-test webhook-remove webhook-again"""),
+        (ADMIN, """cluster-create cluster-master stuck-batch skip-batch incident-decide
+            policy-change policy-revert blackout-add blackout-remove audit-verify grant-set
+            grant-revoke user-sessions-end user-factor-remove"""),
+    )
+    for name in names.split()
+}  # fmt: skip
 
 
 def admit_senders(get_response: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,17 +94,17 @@ def _refused(request: HttpRequest, view: object, args: object, parts: object) ->
     """Return the redirect of an anonymous sender to the log-in, None for an admitted one."""
     match = request.resolver_match
     assert match is not None
-    name = match.url_name or ""
+    audience = _SENDERS.get(match.url_name or "", OPERATOR)
     # Operations have authentication of their own.
-    if request.method in READS or name in _ANYONE or "ninja" in match.app_names:
+    if request.method in READS or audience is None or "ninja" in match.app_names:
         return None
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path())
-    if "admin" in match.app_names and not request.user.is_staff:
-        raise PermissionDenied
-    if name not in _PERSONS and "admin" not in match.app_names:
+    if "admin" in match.app_names:
+        if not request.user.is_staff:
+            raise PermissionDenied
+    elif audience:
         with _translated(request):
-            audience = next((who for who, names in _AUDIENCES if name in names), OPERATOR)
             admit(request, actor_of(request), audience)
     return None
 

@@ -1,11 +1,10 @@
 """Idempotency keys: a repeated request has one effect and gets the stored answer.
 
-A key is claimed by inserting its row, and the answer is stored in it, each in a short transaction;
-between them the request runs outside of any. The audit entry of a change signs the claim in the
-transaction of the change (`sign_claim`), so the row has for each moment of a kill what a repetition
-sees after the lease: before the change was committed, nothing has happened and the request runs
-again; after it, the request was applied and its answer is lost (`answer_lost`), and it does not run
-again. A request whose claim was taken over cannot sign, and its change is rolled back with that.
+A key is claimed and its answer is stored in short transactions; between them the request runs
+outside of any. The audit entry of a change signs the claim in the transaction of the change: after
+a kill before its commit, the request runs again when the lease is over; after a kill behind it, it
+does not, as its answer is lost. A request that has lost its claim cannot sign: its change is rolled
+back.
 """
 
 import hashlib
@@ -23,7 +22,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from controlplane.errors import Conflict, InProgress, KeyReused
+from controlplane.errors import Conflict, InProgress, Invalid
 from controlplane.models import KeptAnswer
 from controlplane.pagination.chunks import delete_in_chunks
 
@@ -32,8 +31,8 @@ KEPT: Final = timedelta(hours=24)
 LEASE: Final = timedelta(seconds=60)
 # An attempt fails only if another request has changed the row in the meantime.
 TRIES: Final = 5
-# Of one user: answers, and bytes of their compressed bodies. The oldest are deleted first, after
-# every large answer and one in `_PRUNE_EVERY` others.
+# Answers of one user, and bytes of their compressed bodies. The oldest beyond are deleted after
+# every large answer, and after one in `_PRUNE_EVERY` others.
 MAX_ANSWERS: Final = 10_000
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _LARGE_BYTES: Final = 64 * 1024
@@ -71,8 +70,8 @@ def fingerprint(*parts: bytes) -> str:
 def claim(user: User, key: str, fingerprint: str) -> Claim | KeptAnswer:
     """Claim a key, or return the answer stored under it.
 
-    Raises `KeyReused` if it was used for another request, `InProgress` while that runs, and
-    `Conflict` (answer_lost) if that was applied and ended without an answer.
+    Raises `Invalid` (key_reused) if it was used for another request, `InProgress` while that runs,
+    and `Conflict` (answer_lost) if that was applied and ended without an answer.
     """
     for _ in range(TRIES):
         now = timezone.now()
@@ -122,11 +121,12 @@ def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) ->
     A request that has changed something does not lose its claim.
     """
     packed = zlib.compress(body, 1)
-    columns = {"status": status, "content_type": content_type[:100], "body": packed}
-    stored = claimed.rows.update(**columns, size=len(packed)) == 1
+    stored = claimed.rows.update(
+        status=status, content_type=content_type[:100], body=packed, size=len(packed)
+    )
     if len(packed) > _LARGE_BYTES or claimed.pk % _PRUNE_EVERY == 0:
         _prune_user(KeptAnswer.objects.filter(pk=claimed.pk).values("user"))
-    return stored
+    return stored == 1
 
 
 def release(claimed: Claim, *, is_refused: bool) -> None:
@@ -153,14 +153,12 @@ def prune(now: datetime) -> int:
 def _prune_user(user: object) -> None:
     """Delete the oldest answers of a user beyond the limits; a running request keeps its row."""
     rows = KeptAnswer.objects.filter(user__in=user).exclude(status=None)
-    count = size = 0
-    beyond = []
-    for pk, body_size in rows.order_by("-expires_at", "-pk").values_list("pk", "size").iterator():
-        count, size = count + 1, size + body_size
-        if count > MAX_ANSWERS or size > MAX_ANSWER_BYTES:
-            beyond.append(pk)
-    for start in range(0, len(beyond), 500):
-        KeptAnswer.objects.filter(pk__in=beyond[start : start + 500]).delete()
+    size, places = 0, rows.order_by("-expires_at", "-pk").values_list("expires_at", "size")
+    for count, (expires_at, body_size) in enumerate(places.iterator()):
+        size += body_size
+        if count >= MAX_ANSWERS or size > MAX_ANSWER_BYTES:
+            rows.filter(expires_at__lte=expires_at).delete()
+            return
 
 
 def _stored_answer(
@@ -179,7 +177,10 @@ def _stored_answer(
         taken = unchanged.update(**columns, size=0, applied_by="", **_times(now))
         return Claim(row.pk, name, fingerprint) if taken == 1 else None
     if row.fingerprint != fingerprint:
-        raise KeyReused
+        text = "This key was used for another request: choose a new one for each request"
+        reused = Invalid({"Idempotency-Key": [text]})
+        reused.code = "key_reused"
+        raise reused
     if is_over:
         raise _answer_lost(row)
     if row.status is None:

@@ -217,7 +217,6 @@ router = Router(tags=["lab"])
 @router.get("/experiments", response=list[ExperimentOut])
 def list_experiments(request: HttpRequest, planner: str = "") -> Any:
     """Return every experiment, or those of one planner, with parameters, values and series."""
-    caller(request)
     return [
         experiment
         for name, experiments in all_experiments().items()
@@ -229,7 +228,6 @@ def list_experiments(request: HttpRequest, planner: str = "") -> Any:
 @router.get("/experiments/{planner}/{name}", response=ExperimentOut)
 def get_experiment(request: HttpRequest, planner: str, name: str) -> Any:
     """Return one experiment."""
-    caller(request)
     return experiment_by_name(planner, name)
 
 
@@ -247,7 +245,6 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
 @router.post("/estimate", response=RunEstimateOut, auth=open_to(members))
 def estimate_run(request: HttpRequest, body: PointsIn) -> Any:
     """Estimate the memory and time of a run without requesting it; 422 too_expensive beyond."""
-    caller(request)
     need = lab.estimate(
         body.planner, body.experiment, body.parameters, body.values, body.series, body.master
     )
@@ -257,7 +254,6 @@ def estimate_run(request: HttpRequest, body: PointsIn) -> Any:
 @router.get("/queue", response=list[LabPlaceOut])
 def list_queue(request: HttpRequest) -> Any:
     """Return the runs that are executed or wait, in their order, with their estimated start."""
-    caller(request)
     return list(queue_places().values())
 
 

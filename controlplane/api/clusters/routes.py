@@ -173,7 +173,6 @@ def list_samples(
     resolution: int | None = None,
 ) -> Any:
     """Return measured samples, oldest first; by default the last fifteen minutes."""
-    caller(request)
     if resolution is not None and resolution not in RESOLUTIONS:
         raise Invalid({"resolution": ["Must be 1, 10 or 60 seconds"]})
     until = end or timezone.now()

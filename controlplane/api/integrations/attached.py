@@ -11,7 +11,7 @@ from django.utils import timezone
 from ninja import Router, Schema, Status
 from ninja.errors import HttpError
 
-from controlplane.access.roles import Actor, require_viewer
+from controlplane.access.roles import OPERATOR, VIEWER, Actor, require_viewer
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, Time, below, columns_of
 from controlplane.api.common.security import caller, open_to
@@ -95,7 +95,7 @@ class JobPage(ListOut):
     jobs: list[JobOut]
 
 
-router = Router(tags=["attached jobs"])
+router = Router(tags=["attached jobs"], auth=open_to(VIEWER))
 # The client sends at most a quarter of it.
 MAX_BODY_BYTES = 1024 * 1024
 DEFAULT_SPAN = timedelta(minutes=15)
@@ -123,12 +123,11 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
 @router.get("/jobs", response=JobPage, openapi_extra=list_parameters(JobFilters))
 def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
-    require_viewer(caller(request))
     page = requested_page(request, jobs_listing(JobFilters.of(request.GET)))
     return listed(request, response, page) | {"jobs": page.rows}
 
 
-@router.delete("/jobs/{int:pk}", response={204: None})
+@router.delete("/jobs/{int:pk}", response={204: None}, auth=open_to(OPERATOR))
 def remove_job(request: HttpRequest, pk: int) -> Any:
     """Delete a job with its rows; its next report creates it again."""
     attached_jobs.remove(caller(request), job_by_id(pk))
@@ -138,7 +137,6 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
 @router.get("/queries/{int:pk}", response=AttachedRunOut)
 def get_query(request: HttpRequest, pk: int) -> Any:
     """Return one Spark run with its newest progress."""
-    require_viewer(caller(request))
     return run_by_id(pk)
 
 
@@ -150,7 +148,6 @@ def list_progress(
 
     Every batch is kept for 15 minutes, one row a minute for 24 hours.
     """
-    require_viewer(caller(request))
     until = end or timezone.now()
     return progress_of(run_by_id(pk).query, start or shifted(until, -DEFAULT_SPAN), until)
 

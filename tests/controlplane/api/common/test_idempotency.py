@@ -17,7 +17,9 @@ from controlplane.access.roles import Actor
 from controlplane.clusters import changes
 from controlplane.errors import Away, InProgress
 from controlplane.models import AuditEntry, Cluster, KeptAnswer, Query
+from controlplane.wire.log import open_log
 from tests.controlplane.api.callers import get, post, scripted, user_of
+from tests.controlplane.api.streams.test_records import GOOD, entries
 from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,7 +84,7 @@ def test_a_claim_of_a_process_that_died_before_its_effect_is_taken_over(script: 
 
 
 def test_an_effect_whose_answer_was_lost_is_not_repeated(script: Client) -> None:
-    """A kill between the commit and the storing: 409 with the id of the request in the audit log."""
+    """A kill between the commit and the storing: 409 with the request's id in the audit log."""
     post(script, "/clusters/sf/start", {"reason": "first"}, **KEY)
     KeptAnswer.objects.update(status=None, claimed_until=timezone.now())
     answer = post(script, "/clusters/sf/start", {"reason": "first"}, **KEY)
@@ -159,16 +161,19 @@ def test_a_request_runs_outside_of_transactions(
     assert seen == [False]
 
 
-def test_records_with_a_key_are_appended_once(script: Client, sf: Cluster) -> None:
+def test_records_with_a_key_are_appended_once(script: Client, sf: Cluster, redis_url: str) -> None:
     """The log knows the key, also where the process died before the answer was stored."""
-    records, log = recorded_stream(sf)
-    sent = [{"t": 1_700_000_000_000, "speed": 1.5}]
-    first = post(script, records, {"records": sent}, **KEY)
+    sent = "/clusters/sf/streams/s1/records", {"records": [GOOD]}
+    first = post(script, *sent, **KEY)
     assert first.status_code == 201, first.content
     KeptAnswer.objects.all().delete()
-    second = post(script, records, {"records": sent}, **KEY)
-    assert second.json()["position"] == first.json()["position"]
-    assert log() == 1
+    assert post(script, *sent, **KEY).json()["position"] == first.json()["position"]
+    assert post(script, *sent, **{"idempotency-key": "other"}).status_code == 201
+    log = open_log("", "sf", redis_url)
+    try:
+        assert len(entries(log)) == 2
+    finally:
+        log.close()
 
 
 def test_a_key_is_refused_to_those_who_may_not(viewer: Actor, sf: Cluster) -> None:
