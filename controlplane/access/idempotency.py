@@ -125,7 +125,7 @@ def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) ->
         status=status, content_type=content_type[:100], body=packed, size=len(packed)
     )
     if len(packed) > _LARGE_BYTES or claimed.pk % _PRUNE_EVERY == 0:
-        _prune_user(KeptAnswer.objects.filter(pk=claimed.pk).values("user"))
+        _prune_user_of(claimed.pk)
     return stored == 1
 
 
@@ -150,9 +150,10 @@ def prune(now: datetime) -> int:
     return delete_in_chunks(KeptAnswer.objects.filter(expires_at__lt=now))
 
 
-def _prune_user(user: object) -> None:
-    """Delete the oldest answers of a user beyond the limits; a running request keeps its row."""
-    rows = KeptAnswer.objects.filter(user__in=user).exclude(status=None)
+def _prune_user_of(pk: int) -> None:
+    """Delete the oldest answers of a row's user beyond the limits; running requests keep theirs."""
+    rows = KeptAnswer.objects.filter(user__kept_answers=pk)
+    rows = rows.exclude(status=None, claimed_until__gt=timezone.now())
     size, places = 0, rows.order_by("-expires_at", "-pk").values_list("expires_at", "size")
     for count, (expires_at, body_size) in enumerate(places.iterator()):
         size += body_size

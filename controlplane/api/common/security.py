@@ -31,16 +31,13 @@ class TokenAuth(HttpAuthBase):
     """Accepts the bearer token of an active user whom the operation admits."""
 
     openapi_scheme = "bearer"
-
-    def __init__(self, audience: Audience) -> None:
-        super().__init__()
-        self._audience = audience
+    audience: Audience
 
     def __call__(self, request: HttpRequest) -> ApiToken | None:
         """Return the row of the token, None without one. Raises as `token_row` and `admit`."""
         row = token_row(request)
         if row is not None:
-            admit(request, _actor(request, row), self._audience)
+            admit(request, _actor(request, row), self.audience)
         return row
 
 
@@ -50,15 +47,13 @@ class LoginAuth(SessionAuth):
     A write needs the CSRF token; it may be in the body, so the role is checked first.
     """
 
-    def __init__(self, audience: Audience) -> None:
-        super().__init__()
-        self._audience = audience
+    audience: Audience
 
     def __call__(self, request: HttpRequest) -> Any:
         """Return the user, None if anonymous: only a write by a user can be forged."""
         if not request.user.is_authenticated:
             return None
-        admit(request, actor_of(request), self._audience)
+        admit(request, actor_of(request), self.audience)
         return super().__call__(request)
 
 
@@ -67,7 +62,9 @@ def open_to(audience: Audience) -> list[TokenAuth | LoginAuth]:
 
     The token first: a script sends no cookie, and its requests are no target of forgery.
     """
-    return [TokenAuth(audience), LoginAuth(audience)]
+    token, session = TokenAuth(), LoginAuth()
+    token.audience = session.audience = audience
+    return [token, session]
 
 
 def admitted(request: HttpRequest, operation: Operation) -> Actor | None:
