@@ -30,6 +30,13 @@ waits: Final[list[str]] = []
 # Opening a transaction for them is not the code under test: the tests and their tools.
 _TESTS: Final = ("tests.", "tests", "django.test.", "pytest_django.", "conftest")
 _SHOWN_FRAMES: Final = 12
+# Exempt: what a process loads once, as code or with it.
+_LOADING: Final = (
+    # Compiled machine code, by the first call of a function: an import.
+    "/numba/core/caching.py",
+    # The list of common passwords that Django ships, by the first password that is stored.
+    "/django/contrib/auth/password_validation.py",
+)
 
 
 class _Depth(threading.local):
@@ -106,12 +113,23 @@ def _opener(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
+def _is_loading(frame: FrameType | None) -> bool:
+    """Return True if an exempt module opens the file, itself or by the standard library."""
+    for _ in range(4):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename.endswith(_LOADING):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _guard(owner: Any, name: str) -> None:
     door: Callable[..., Any] = getattr(owner, name)
 
     @wraps(door)
     def guarded(*args: Any, **named: Any) -> Any:
-        if _depth.value:
+        if _depth.value and not _is_loading(sys._getframe(1)):
             stack = "".join(traceback.format_stack(sys._getframe(1))[-_SHOWN_FRAMES:])
             waits.append(f"{getattr(owner, '__name__', owner)}.{name} inside atomic\n{stack}")
         return door(*args, **named)

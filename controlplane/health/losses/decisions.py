@@ -30,8 +30,9 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
     """
     require(actor, ADMIN, incident.cluster)
     # Outside of the transaction: Redis is asked.
-    published = latest_version(redis_client(), incident.cluster.slug) or 0
-    return _decide(actor, incident, choice, reason, published)
+    adopts = choice == ADOPT
+    newest = latest_version(redis_client(), incident.cluster.slug) if adopts else None
+    return _decide(actor, incident, choice, reason, newest or 0)
 
 
 @transaction.atomic
