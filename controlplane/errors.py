@@ -115,6 +115,10 @@ class Away(TryLater):
     """A required service does not respond."""
 
 
+class InProgress(TryLater):
+    """The same request still runs."""
+
+
 class VersionMoved(WeirError):
     """Another writer took the routing version this one was computed for: read again and retry."""
 

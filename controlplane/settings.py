@@ -43,6 +43,8 @@ MIDDLEWARE = [
     "controlplane.request_metrics.measure_requests",
     "controlplane.api.common.problems.api_problems",
     "controlplane.api.common.bodies.refuse_encoded_bodies",
+    # Before what reads the fields of a form.
+    "dashboard.guards.admit_senders",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",

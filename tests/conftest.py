@@ -12,6 +12,7 @@ import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.support import waits
 from tests.support.destinations import LOGS
 from tests.support.examples import databases_tried, load_profile, try_fewer_examples
 from tests.support.postgres import as_default, database_of, running_postgres
@@ -135,6 +136,16 @@ def database(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with as_default(request.getfixturevalue("postgres_database")):
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits_in_transactions() -> Iterator[None]:
+    """Fail a test in which a transaction waited for something outside the database."""
+    if "django.db.transaction" in sys.modules:
+        waits.watch()
+    waits.waits.clear()
+    yield
+    assert not waits.waits, "\n".join(waits.waits)
 
 
 @pytest.fixture(autouse=True)

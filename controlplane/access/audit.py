@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from controlplane.access.idempotency import sign_claim
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.access.routine_actions import is_counted
 from controlplane.models import AuditEntry, Cluster
@@ -47,6 +48,7 @@ def record(
 
     Routine actions by tokens beyond a number per hour are counted instead (`routine_actions`).
     """
+    sign_claim(actor.request)
     if is_counted(actor, action, subject, cluster):
         return
     AuditEntry.objects.create(

@@ -8,13 +8,15 @@ from pydantic import AliasPath, Field
 
 from controlplane.access import grants
 from controlplane.access.grants import GrantFilters, RoleWithoutGrant
+from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, open_to
+from controlplane.clusters.audiences import any_admins
 from controlplane.models import Grant
 
-router = Router(tags=["access"])
-of_cluster = Router(tags=["access"])
+router = Router(tags=["access"], auth=open_to(ADMIN))
+of_cluster = Router(tags=["access"], auth=open_to(ADMIN))
 
 
 class GrantOut(columns_of(Grant, "role granted_by granted_at")):  # type: ignore[misc]
@@ -41,7 +43,9 @@ class GrantIn(ReasonIn):
     role: str = Field(max_length=10)
 
 
-@router.get("", response=GrantsPage, openapi_extra=list_parameters(GrantFilters))
+@router.get(
+    "", response=GrantsPage, openapi_extra=list_parameters(GrantFilters), auth=open_to(any_admins)
+)
 def list_grants(request: HttpRequest, response: HttpResponse) -> Any:
     """List grants by user, on the clusters that the caller administers.
 

@@ -28,9 +28,10 @@ from controlplane.cluster_spec.report import ImportReport, errors_at
 from controlplane.clusters import changes
 from controlplane.clusters.deletion import require_unused_slug
 from controlplane.errors import Invalid
-from controlplane.models import Cluster
+from controlplane.models import Cluster, Stream
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.topology import nodes
+from controlplane.topology.event_time import newest_read
 from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.redaction import HIDDEN, without_password
 
@@ -61,8 +62,10 @@ def apply_description(
     if known is None:
         _check_log(description.cluster)
     report = ImportReport(slug, new=known is None, applied=apply)
+    names = [part.stream for part in description.drops if part.window_s]
+    streams = Stream.objects.filter(cluster=known, name__in=names).values_list("pk", flat=True)
     try:
-        with transaction.atomic():
+        with newest_read(known or Cluster(), list(streams)), transaction.atomic():
             _import(actor, description, known, report, reason)
             if not apply:
                 raise _DryRun

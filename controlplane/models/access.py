@@ -77,8 +77,8 @@ class KeptAnswer(models.Model):
     """The response of a request with an Idempotency-Key; status is None while it runs.
 
     `fingerprint`: the sha256 of method, path, token and body; another request with the same key is
-    an error. `claimed_until`: when the key is free again after its process was killed, whose
-    transaction was rolled back. `body` is compressed.
+    an error. `claimed_until`: when the claim of a killed process ends. `applied_by`: the id of the
+    request whose change was committed, "" before that. `body` is compressed, to `size` bytes.
     """
 
     user = models.ForeignKey(
@@ -90,7 +90,9 @@ class KeptAnswer(models.Model):
     claimed_until = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     content_type = models.CharField(max_length=100, blank=True)
+    applied_by = models.CharField(max_length=40, blank=True)
     body = models.BinaryField(default=b"")
+    size = models.PositiveIntegerField(default=0)
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:

@@ -11,9 +11,10 @@ from typing import Any, Final
 from django.conf import settings
 
 from controlplane import arrivals, scenarios, watch
+from controlplane.access import idempotency
 from controlplane.admission import cluster_forecast
 from controlplane.alerts import listing as alerts
-from controlplane.integrations import attached_housekeeping, deliveries, idempotency
+from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.logins import second_factor
 from controlplane.partitioning import skew_history
 from controlplane.policies.exclusions import prune_exclusions
@@ -74,7 +75,8 @@ KINDS: Final = (
     RetentionKind("attached jobs", ("AttachedJob", "AttachedQuery", "AttachedProgress"),
         "progress for a day, jobs for 7 days after their last report",
         attached_housekeeping.prune),
-    RetentionKind("answers to repeated requests", ("KeptAnswer",), "24 hours", idempotency.prune),
+    RetentionKind("answers to repeated requests", ("KeptAnswer",),
+        f"24 hours; {idempotency.MAX_ANSWERS:,} and 16 MiB of each user", idempotency.prune),
     RetentionKind("messages to webhooks", ("Delivery",), "7 days", deliveries.prune,
         always="waiting messages"),
     RetentionKind("exclusions", ("Exclusion",), "until they expire", prune_exclusions),

@@ -34,6 +34,7 @@ from controlplane.errors import (
     Conflict,
     Fields,
     Forbidden,
+    InProgress,
     Invalid,
     LoginNeeded,
     NotFound,
@@ -122,6 +123,7 @@ def translate_errors(api: NinjaAPI) -> None:
             request, 409, "Not now", str(refused), code=refused.code, data=refused.data
         ),
         Busy: partial(_later, 429, "Too much at once"),
+        InProgress: partial(_later, 409, "Not now"),
         TryLater: partial(_later, 503, _AWAY),
         BadBody: _bad_body,
         OutOfMemoryError: _redis_full,

@@ -22,7 +22,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from controlplane.api.common.lists import with_parameters
-from controlplane.api.common.security import viewed_cluster
+from controlplane.api.common.security import cluster_of
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import Busy, Invalid, TryLater
 from controlplane.logins.connection_access import access_of_request, while_authorized
@@ -88,7 +88,7 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     final. Last-Event-ID, or the query parameter after, goes on behind an event. With once=true the
     response is JSON: the events until now, and `after` for the next request, within a minute.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     query = query_by_name(cluster, name)
     only = request.GET.get("only", "")
     if only not in ("", "final"):

@@ -9,13 +9,15 @@ from ninja.errors import HttpError
 from pydantic import Field
 
 from controlplane.access import tokens
+from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut
 from controlplane.api.common.bodies import body_of
 from controlplane.api.common.examples import BODIES
 from controlplane.api.common.schemas import ReasonIn
-from controlplane.api.common.security import caller, cluster_of, producer_of
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters import changes
+from controlplane.clusters.audiences import producers
 from controlplane.records import append
 from controlplane.records.bodies import CONTENT_TYPES, Format, content_type_of
 from controlplane.records.requests import OnBad, append_body
@@ -105,7 +107,10 @@ FORMAT: Any = Query(None, alias="format")  # type: ignore[type-arg]
 
 
 @router.post(
-    "/{slug}/streams/{stream}/records", response={201: AppendedOut}, openapi_extra=RECORDS_BODY
+    "/{slug}/streams/{stream}/records",
+    response={201: AppendedOut},
+    openapi_extra=RECORDS_BODY,
+    auth=open_to(producers),
 )
 def append_records(
     request: HttpRequest,
@@ -130,7 +135,7 @@ def append_records(
     other records had the number. 429 with Retry-After when the pipeline is too far behind, 503
     when the log cannot be reached.
     """
-    actor = producer_of(request)
+    actor = caller(request)
     row = stream_by_key(cluster_of(request), stream)
     namespace = tokens.namespace_of(request.auth)  # type: ignore[attr-defined]
     idempotency_token = append.token_of(producer, sequence, namespace)
@@ -138,7 +143,7 @@ def append_records(
     return Status(201, append_body(actor, row, body, kind, idempotency_token, on_bad, zone))
 
 
-@router.post("/{slug}/log", response=ClusterOut)
+@router.post("/{slug}/log", response=ClusterOut, auth=open_to(ADMIN))
 def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     """Set the log and its limit; the URL can change only while the cluster is stopped."""
     actor, cluster = caller(request), cluster_of(request)

@@ -110,7 +110,6 @@ def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
     _store_generation(cluster, generation=generation.id)
 
 
-@transaction.atomic
 def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
     restored = time.time_ns() // 1_000_000
     generation = Generation(
@@ -123,11 +122,12 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
     done = ["Published the routing and the schemas of streams again"]
     if states:
         done.append("Nodes write the rows of all open windows again, from their state")
-    _record(cluster, kind, lost, done, facts)
-    # Redis before the commit: after a kill in between the loss is detected again.
+    # Redis before the rows: after a kill in between the loss is detected again.
     republish(cluster)
     write_generation(redis_client(), cluster.slug, generation)
-    _store_generation(cluster, generation=generation.id, unread=None)
+    with transaction.atomic():
+        _record(cluster, kind, lost, done, facts)
+        _store_generation(cluster, generation=generation.id, unread=None)
 
 
 @transaction.atomic

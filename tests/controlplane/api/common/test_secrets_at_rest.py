@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.access import idempotency
 from controlplane.api.application import api
-from controlplane.integrations import idempotency
 from controlplane.models import ApiToken, AuditEntry, KeptAnswer, Webhook
 from tests.controlplane.api.callers import post, user_of
 from tests.support.cluster import actor
