@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
+from controlplane.output.log_lines import write_log_to_stderr
 from controlplane.wire.errors import cause_line
 from workers.pipeline.application import Application, prepare
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
@@ -28,7 +29,7 @@ logger = logging.getLogger("weir.pipeline")
 def main(arguments: list[str] | None = None) -> int:
     """Run until stopped; return 0 after a stop, 1 after a failure."""
     options = _parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    write_log_to_stderr()
     try:
         with exclusive_lock(Path(options.checkpoint)):
             finish_swap(Path(options.checkpoint))
