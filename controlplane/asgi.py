@@ -43,8 +43,7 @@ import_module(settings.ROOT_URLCONF)
 django_application = PooledHandler(settings.WEB_THREADS)
 # What hashes a password, or compares a code.
 _QUEUED = (
-    "login", "login-code", "login-factor", "password-change", "session-end", "sessions-end",
-    "second-factor-start", "second-factor-remove",
+    "login", "login-code", "login-factor", "password-change", "confirm", "second-factor-remove",
 )  # fmt: skip
 queued_logins = LoginQueue(django_application, frozenset(reverse(name) for name in _QUEUED))
 

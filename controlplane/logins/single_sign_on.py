@@ -25,9 +25,10 @@ from requests import RequestException
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
-from controlplane.access.roles import ROLES, Automatic
+from controlplane.access.roles import ROLES, Automatic, actor_of
 from controlplane.env import EnvironmentValueError
 from controlplane.errors import Away, Conflict
+from controlplane.logins.reauthentication import record_confirmation
 from controlplane.models import ExternalIdentity
 from controlplane.request_ids import request_id
 
@@ -39,6 +40,8 @@ FLOW_S: Final = 600
 # By how much the clocks of Weir and the provider may differ.
 CLOCK_S: Final = 60
 MAX_NAME: Final = 150
+# When a user began to confirm by another log-in, in the session.
+_AGAIN: Final = "sso_again"
 Claims = Mapping[str, Any]
 
 
@@ -69,12 +72,18 @@ def check() -> None:
             raise EnvironmentValueError("WEIR_OIDC_ROLES", f"{group}={role}", wanted)
 
 
-def begin(request: HttpRequest, callback: str) -> HttpResponseRedirect:
-    """Return the redirect to the provider, which redirects to `callback`. Raises `Away`."""
+def begin(request: HttpRequest, callback: str, *, again: bool = False) -> HttpResponseRedirect:
+    """Return the redirect to the provider, which redirects to `callback`. Raises `Away`.
+
+    `again`: the user of the session confirms to be present by another log-in at the provider.
+    """
     if not request.user.is_authenticated:
         request.session.set_expiry(FLOW_S)
     try:
         wanted = _requested_strength()
+        if again:
+            request.session[_AGAIN] = timezone.now().timestamp()
+            wanted |= {"prompt": "login", "max_age": 0}
         response: HttpResponseRedirect = _client().authorize_redirect(request, callback, **wanted)
     except (AuthlibBaseError, RequestException, ValueError) as error:
         raise _away(error) from error
@@ -84,9 +93,10 @@ def begin(request: HttpRequest, callback: str) -> HttpResponseRedirect:
 def finish(request: HttpRequest) -> User:
     """Log in the user that the provider has authenticated, and return it.
 
-    Raises `Conflict` with the code not_authenticated for an invalid response of the provider,
-    weak_login or old_login for a log-in there that does not suffice, or no_role for a user without
-    a group that has a role, and `Away`.
+    After `begin` with `again` the session of the user continues, confirmed. Raises `Conflict` with
+    the code not_authenticated for an invalid response of the provider, weak_login, old_login or
+    not_confirmed for a log-in there that does not suffice, or no_role for a user without a group
+    that has a role, and `Away`.
     """
     try:
         claims = _claims(request)
@@ -101,8 +111,20 @@ def finish(request: HttpRequest) -> User:
     if user is None:
         text = "Your account has no role in Weir: ask an administrator"
         raise _refused(request, claims, Conflict("no_role", text))
-    login(request, user)
+    if started := request.session.pop(_AGAIN, None):
+        _confirm(request, user, claims, started)
+    else:
+        login(request, user)
     return user
+
+
+def _confirm(request: HttpRequest, user: User, claims: Claims, started: float) -> None:
+    """Confirm the session by a log-in of its user after `started`; else raise `Conflict`."""
+    since = claims.get("auth_time")
+    if user != request.user or not isinstance(since, int | float) or since < started - CLOCK_S:
+        text = "Log in at the provider once more, as the same user"
+        raise _refused(request, claims, Conflict("not_confirmed", text))
+    record_confirmation(actor_of(request), request.session)
 
 
 def role_of(groups: object) -> str:

@@ -31,10 +31,9 @@ class LineFormatter(logging.Formatter):
 
 
 def escaped(text: str) -> str:
-    """Return at most `MAX_LINE` characters of a text, with escapes of those that are not printable.
+    """Return a text, at most `MAX_LINE` of its characters, with escapes of unprintable ones.
 
-    These are controls with line ends and ANSI escapes, separators of lines, controls of the
-    direction and format, and halves of surrogate pairs.
+    Unprintable are line ends, ANSI escapes, controls of direction, and halves of surrogate pairs.
     """
     if len(text) > MAX_LINE:
         text = f"{text[:MAX_LINE]}… ({len(text):,} characters)"

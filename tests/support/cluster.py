@@ -26,7 +26,7 @@ def actor(role: str = "operator", name: str = "") -> Actor:
     user = User.objects.create_user(name or f"a-{role or 'nobody'}")
     if role:
         user.groups.add(Group.objects.get_or_create(name=role)[0])
-    return Actor(user, ADDRESS)
+    return Actor(user, ADDRESS, is_confirmed=True)
 
 
 def small_cluster(
