@@ -22,7 +22,7 @@ def actor_of(given: Namespace) -> Actor:
         text = f"there is no active user {name} in Weir"
         advice = "--as USER or WEIR_USER=USER; manage.py createsuperuser makes one"
         raise Refused(Code.FORBIDDEN, text, advice=advice)
-    return Actor(user, request=f"weir by {login}"[:40], is_local=True, is_confirmed=True)
+    return Actor(user, request=f"weir by {login}"[:40], is_local=True)
 
 
 def _login() -> str:
