@@ -45,9 +45,10 @@ def record(
 ) -> None:
     """Write one entry; a bulk request gets one entry.
 
-    Routine actions by tokens beyond a number per hour are counted instead (`routine_actions`).
+    Equal actions of a user beyond a number per hour are counted instead (`routine_actions`).
     """
-    if is_counted(actor, action, subject, cluster):
+    content = {"seal": seal, "reason": reason, "before": before, "after": after}
+    if is_counted(actor, action, subject, cluster, content):
         return
     AuditEntry.objects.create(
         at=timezone.now(),

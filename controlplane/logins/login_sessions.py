@@ -14,6 +14,7 @@ from django.utils.crypto import constant_time_compare
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
 from controlplane.access.roles import ADMIN, Actor, Automatic, require, require_confirmed
+from controlplane.errors import Busy
 from controlplane.logins.changes import announce_access_change
 from controlplane.logins.reauthentication import person_of
 from controlplane.models import LoginSession
@@ -28,6 +29,8 @@ SEEN_GRAIN: Final = timedelta(minutes=1)
 # Ended sessions show from where a user logged in (access.failed_attempts.KNOWN_FOR).
 KEPT: Final = timedelta(days=30)
 MAX_AGENT: Final = 200
+# Sessions that a user begins in an hour: each has rows until it is deleted.
+MAX_PER_HOUR: Final = 60
 
 
 def start(request: HttpRequest, user: User, via: str) -> LoginSession:
@@ -45,6 +48,14 @@ def start(request: HttpRequest, user: User, via: str) -> LoginSession:
     request.session[KEY] = str(row.pk)
     request.session.set_expiry(now + settings.SESSION_MAX_AGE)
     return row
+
+
+def require_room(user: User) -> None:
+    """Raise `Busy` (too_many_sessions) if the user began `MAX_PER_HOUR` sessions in an hour."""
+    since = timezone.now() - timedelta(hours=1)
+    if LoginSession.objects.filter(user=user, started_at__gt=since).count() >= MAX_PER_HOUR:
+        text = f"You have logged in {MAX_PER_HOUR} times in an hour: continue in one session"
+        raise Busy("too_many_sessions", text, 600)
 
 
 def session_of(identity: str | None) -> LoginSession | None:

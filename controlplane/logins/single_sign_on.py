@@ -28,6 +28,7 @@ from controlplane.access.client_address import client_address
 from controlplane.access.roles import ROLES, Automatic, actor_of
 from controlplane.env import EnvironmentValueError
 from controlplane.errors import Away, Conflict
+from controlplane.logins import login_sessions
 from controlplane.logins.reauthentication import record_confirmation
 from controlplane.models import ExternalIdentity
 from controlplane.request_ids import request_id
@@ -114,6 +115,7 @@ def finish(request: HttpRequest) -> User:
     if started := request.session.pop(_AGAIN, None):
         _confirm(request, user, claims, started)
     else:
+        login_sessions.require_room(user)
         login(request, user)
     return user
 

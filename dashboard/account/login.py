@@ -71,7 +71,7 @@ def finish_single_sign_on(request: HttpRequest) -> HttpResponse:
     wanted = request.session.pop(_NEXT, "")
     try:
         single_sign_on.finish(request)
-    except (Away, Conflict) as refusal:
+    except (TryLater, Conflict) as refusal:
         return login_page(request, refusal)
     return continue_form(request) or redirect(own_address(request, wanted))
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from controlplane.access import tokens
 from controlplane.asgi import queued_logins
+from controlplane.logins import login_sessions
 from controlplane.models import ApiToken, AuditEntry, Cluster, FailedAttempts, LoginSession
 from tests.support import cluster as made
 
@@ -255,3 +256,19 @@ def test_no_response_of_a_user_is_stored(user: User) -> None:
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
     assert int(cookie["max-age"]) <= settings.SESSION_MAX_AGE.total_seconds()
+
+
+def test_a_user_cannot_fill_the_database_with_sessions(user: User) -> None:
+    """Each log-in stores rows, so an hour has room for some."""
+    now = timezone.now()
+    LoginSession.objects.bulk_create(
+        LoginSession(user=user, via="password", auth_hash="h", started_at=now - age, seen_at=now)
+        for age in (timedelta(minutes=5), timedelta(hours=2))
+        for _ in range(login_sessions.MAX_PER_HOUR - 1)
+    )
+    form = {"username": "alice", "password": OLD}
+    assert Client().post("/login/", form).status_code == 302
+    full = Client().post("/login/", form)
+    assert (full.status_code, int(full["Retry-After"])) == (429, 600)
+    assert Client().post("/login/", form | {"password": "wrong"}).status_code == 200
+    assert LoginSession.objects.count() == 2 * login_sessions.MAX_PER_HOUR - 1
