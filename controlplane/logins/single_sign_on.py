@@ -122,8 +122,10 @@ def finish(request: HttpRequest) -> User:
 
 def _confirm(request: HttpRequest, user: User, claims: Claims, started: float) -> None:
     """Confirm the session by a log-in of its user after `started`; else raise `Conflict`."""
-    since = claims.get("auth_time")
-    if user != request.user or not isinstance(since, int | float) or since < started - CLOCK_S:
+    since, now = claims.get("auth_time"), timezone.now().timestamp()
+    is_time = isinstance(since, int | float) and not isinstance(since, bool)
+    is_new = is_time and started - CLOCK_S <= float(str(since)) <= now + CLOCK_S
+    if user != request.user or not is_new:
         text = "Log in at the provider once more, as the same user"
         raise _refused(request, claims, Conflict("not_confirmed", text))
     record_confirmation(actor_of(request), request.session)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -257,3 +257,50 @@ def test_without_a_provider_there_is_no_single_sign_on(settings: Settings) -> No
     settings.OIDC_ISSUER = ""
     assert Client().get("/login/sso/").status_code == 404
     assert b"/login/sso/" not in Client().get("/login/").content
+
+
+def confirm_again(browser: Client, subject: str) -> Any:
+    """Log in once more as the page of the confirmation asks, and return Weir's response."""
+    asked = browser.post("/tokens/make/", {"name": 'a "job"', "role": "viewer", "days": "3"})
+    assert asked.status_code == 401
+    assert b"own_password" not in asked.content
+    assert b'href="/login/sso/?again=1"' in asked.content
+    address = str(browser.get("/login/sso/?again=1")["Location"])
+    query = parse_qs(urlsplit(address).query)
+    assert (query["prompt"], query["max_age"]) == (["login"], ["0"])
+    back = httpx.post(address, data={"sub": subject}, follow_redirects=False)
+    callback = urlsplit(back.headers["location"])
+    return browser.get(f"{callback.path}?{callback.query}")
+
+
+def test_a_person_confirms_by_another_log_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same session continues with the form that waited."""
+    moment = datetime.fromtimestamp(NOW, tz=UTC)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
+    browser = Client()
+    log_in(browser, "now")
+    page = confirm_again(browser, "now")
+    assert page.status_code == 200
+    assert 'name="name" value="a &quot;job&quot;"' in page.content.decode()
+    assert LoginSession.objects.count() == 1
+    made = browser.post("/tokens/make/", {"name": "job", "role": "viewer", "days": "3"})
+    assert made.status_code == 201
+    assert AuditEntry.objects.filter(action="session.confirm", actor="now").exists()
+
+
+@pytest.mark.parametrize(
+    ("person", "again"),
+    [("now", "s-1"), ("now", "earlier"), ("earlier", "earlier"), ("later", "later"),
+     ("flag", "flag")],
+)  # fmt: skip
+def test_another_person_or_an_old_log_in_confirms_nothing(
+    monkeypatch: pytest.MonkeyPatch, person: str, again: str
+) -> None:
+    moment = datetime.fromtimestamp(NOW, tz=UTC)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
+    browser = Client()
+    log_in(browser, person)
+    assert confirm_again(browser, again).status_code == 403
+    refused = browser.post("/tokens/make/", {"name": "job", "role": "viewer", "days": "3"})
+    assert refused.status_code == 401
+    assert AuditEntry.objects.filter(action="login.refused").exists()
