@@ -2,8 +2,9 @@
 
 A program that submits queries every second would fill the audit log: 7,000 entries per hour, in
 which nobody sees what people did. The first of an hour have an entry each, and the others one entry
-with their number when the hour is over. Equal are entries with the same content; of what anybody
-may do, or programs do all the time, those with the same action on the same cluster.
+with their number when the hour is over. Equal are entries with the same content; of what programs
+do all the time those with the same action on a cluster, and of what anybody may do, or what is
+refused to anybody, those with the same action.
 """
 
 import hashlib
@@ -25,7 +26,17 @@ from controlplane.models import Cluster, RoutineActions
 ROUTINE: Final = frozenset({"query.submit", "query.end", "dead_letters.replay"})
 # First words of actions that need no role on the object: who may log in could fill the log.
 _BY_ANYBODY: Final = frozenset(
-    {"attached", "login", "logout", "password", "second_factor", "session", "token", "view"}
+    {
+        "access",
+        "attached",
+        "login",
+        "logout",
+        "password",
+        "second_factor",
+        "session",
+        "token",
+        "view",
+    }
 )
 PERIOD: Final = timedelta(hours=1)
 # Entries of its own that an action has per actor and hour.
@@ -41,10 +52,13 @@ def is_counted(
     """
     if not isinstance(actor.user, User):
         return False
-    same: list[Any] = [actor.name, actor.token, action, cluster and cluster.pk]
-    is_routine = action in ROUTINE and actor.token is not None
-    if not is_routine and action.partition(".")[0] not in _BY_ANYBODY:
-        same += [subject, content]
+    same: list[Any] = [actor.name, action]
+    if action.partition(".")[0] in _BY_ANYBODY:
+        cluster = None
+    else:
+        same += [actor.token, cluster and cluster.pk]
+        is_routine = action in ROUTINE and actor.token is not None
+        same += [] if is_routine else [subject, content]
     text = json.dumps(same, cls=DjangoJSONEncoder, sort_keys=True)
     now = timezone.now()
     key = {

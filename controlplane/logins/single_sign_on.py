@@ -8,6 +8,7 @@ log-in.
 
 import logging
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -41,7 +42,7 @@ FLOW_S: Final = 600
 # By how much the clocks of Weir and the provider may differ.
 CLOCK_S: Final = 60
 MAX_NAME: Final = 150
-# When a user began to confirm by another log-in, in the session.
+# In the session of a user who confirms by another log-in.
 _AGAIN: Final = "sso_again"
 Claims = Mapping[str, Any]
 
@@ -83,7 +84,7 @@ def begin(request: HttpRequest, callback: str, *, again: bool = False) -> HttpRe
     try:
         wanted = _requested_strength()
         if again:
-            request.session[_AGAIN] = timezone.now().timestamp()
+            request.session[_AGAIN] = True
             wanted |= {"prompt": "login", "max_age": 0}
         response: HttpResponseRedirect = _client().authorize_redirect(request, callback, **wanted)
     except (AuthlibBaseError, RequestException, ValueError) as error:
@@ -99,8 +100,9 @@ def finish(request: HttpRequest) -> User:
     not_confirmed for a log-in there that does not suffice, or no_role for a user without a group
     that has a role, and `Away`.
     """
+    again = request.session.pop(_AGAIN, False)
     try:
-        claims = _claims(request)
+        claims = _claims(request, timedelta(0) if again else settings.OIDC_MAX_AGE or None)
     except RequestException as error:
         raise _away(error) from error
     except (AuthlibBaseError, JoseError, ValueError, TypeError, KeyError) as error:
@@ -112,23 +114,15 @@ def finish(request: HttpRequest) -> User:
     if user is None:
         text = "Your account has no role in Weir: ask an administrator"
         raise _refused(request, claims, Conflict("no_role", text))
-    if started := request.session.pop(_AGAIN, None):
-        _confirm(request, user, claims, started)
-    else:
+    if not again:
         login_sessions.require_room(user)
         login(request, user)
-    return user
-
-
-def _confirm(request: HttpRequest, user: User, claims: Claims, started: float) -> None:
-    """Confirm the session by a log-in of its user after `started`; else raise `Conflict`."""
-    since, now = claims.get("auth_time"), timezone.now().timestamp()
-    is_time = isinstance(since, int | float) and not isinstance(since, bool)
-    is_new = is_time and started - CLOCK_S <= float(str(since)) <= now + CLOCK_S
-    if user != request.user or not is_new:
+    elif user == request.user:
+        record_confirmation(actor_of(request), request.session)
+    else:
         text = "Log in at the provider once more, as the same user"
         raise _refused(request, claims, Conflict("not_confirmed", text))
-    record_confirmation(actor_of(request), request.session)
+    return user
 
 
 def role_of(groups: object) -> str:
@@ -140,13 +134,13 @@ def role_of(groups: object) -> str:
     return next((role for role in reversed(ROLES) if role in roles), "")
 
 
-def _claims(request: HttpRequest) -> Claims:
+def _claims(request: HttpRequest, max_age: timedelta | None) -> Claims:
     """Return the validated claims; groups that the ID token lacks are read at the provider."""
     client = _client()
     token = client.authorize_access_token(request)
     # Of the signed ID token alone: the user info does not describe the log-in.
     claims = dict(token["userinfo"])
-    _check_strength(request, claims)
+    _check_strength(request, claims, max_age)
     if settings.OIDC_GROUPS_CLAIM not in claims and client.server_metadata.get("userinfo_endpoint"):
         more = client.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
@@ -165,7 +159,7 @@ def _requested_strength() -> dict[str, str | int]:
     return wanted
 
 
-def _check_strength(request: HttpRequest, claims: Claims) -> None:
+def _check_strength(request: HttpRequest, claims: Claims, max_age: timedelta | None) -> None:
     """Raise `Conflict` if the log-in at the provider is of another class, or too long ago.
 
     A provider may ignore what was requested (OpenID Connect Core, 5.5.1.1).
@@ -175,10 +169,10 @@ def _check_strength(request: HttpRequest, claims: Claims) -> None:
         text = "Weir requires another method of log-in at the provider: choose it there"
         data = {"acr": str(acr or "none")[:100], "required": " or ".join(allowed)}
         raise _refused(request, claims, Conflict("weak_login", text, data))
-    if not settings.OIDC_MAX_AGE:
+    if max_age is None:
         return
     since = claims.get("auth_time")
-    longest_s = settings.OIDC_MAX_AGE.total_seconds() + CLOCK_S
+    longest_s = max_age.total_seconds() + CLOCK_S
     is_time = isinstance(since, int | float) and not isinstance(since, bool)
     if not is_time or not -CLOCK_S <= timezone.now().timestamp() - float(str(since)) <= longest_s:
         text = "Your log-in at the provider is too long ago: log in there again"

@@ -1,4 +1,4 @@
-"""Routine actions of users, of sessions, and of no cluster are counted, too."""
+"""Routine actions of users, of sessions, and of no cluster are counted; refusals with them."""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -11,6 +11,17 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL("DELETE FROM controlplane_routineactions", migrations.RunSQL.noop),
+        migrations.RunSQL(
+            "DELETE FROM controlplane_failedattempts WHERE kind = 'refusal'", migrations.RunSQL.noop
+        ),
+        migrations.AlterField(
+            model_name="failedattempts",
+            name="kind",
+            field=models.CharField(
+                choices=[("password", "Password"), ("code", "Code"), ("token", "Token")],
+                max_length=10,
+            ),
+        ),
         migrations.RemoveConstraint(model_name="routineactions", name="routine_actions_once"),
         migrations.AddField(
             model_name="routineactions",

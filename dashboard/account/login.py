@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from controlplane.errors import Away, Conflict, TryLater, WeirError
 from controlplane.logins import second_factor, second_step, single_sign_on
 from controlplane.logins.password_backend import refusal_of
-from dashboard.account.confirmation import continue_form, own_address
+from dashboard.account.confirmation import own_address
 
 TEMPLATE = "dashboard/login.html"
 # The page to open after single sign-on, in the anonymous session.
@@ -73,7 +73,7 @@ def finish_single_sign_on(request: HttpRequest) -> HttpResponse:
         single_sign_on.finish(request)
     except (TryLater, Conflict) as refusal:
         return login_page(request, refusal)
-    return continue_form(request) or redirect(own_address(request, wanted))
+    return redirect(own_address(request, wanted))
 
 
 def login_page(request: HttpRequest, refusal: WeirError) -> HttpResponse:

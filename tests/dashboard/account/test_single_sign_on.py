@@ -2,8 +2,10 @@
 
 import base64
 import hashlib
+import html
 import io
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -176,7 +178,7 @@ def test_a_log_in_at_the_provider_is_not_too_old(settings: Settings) -> None:
     assert not LoginSession.objects.filter(user__username="day-ago").exists()
     # The provider of the tests always states the time; others may leave it out.
     with pytest.raises(Conflict):
-        single_sign_on._check_strength(RequestFactory().get("/"), {"sub": "s-1"})
+        single_sign_on._check_strength(RequestFactory().get("/"), {"sub": "s-1"}, timedelta(1))
 
 
 def test_without_settings_the_provider_decides() -> None:
@@ -263,9 +265,14 @@ def confirm_again(browser: Client, subject: str) -> Any:
     """Log in once more as the page of the confirmation asks, and return Weir's response."""
     asked = browser.post("/tokens/make/", {"name": 'a "job"', "role": "viewer", "days": "3"})
     assert asked.status_code == 401
-    assert b"own_password" not in asked.content
-    assert b'href="/login/sso/?again=1"' in asked.content
-    address = str(browser.get("/login/sso/?again=1")["Location"])
+    shown = asked.content.decode()
+    assert "own_password" not in shown
+    # The form waits in its tab.
+    assert re.search('<form method="post" action="/tokens/make/">', shown)
+    assert 'name="name" value="a &quot;job&quot;"' in shown
+    link = re.search('href="(/login/sso/[^"]+)" target="_blank"', shown)
+    assert link is not None
+    address = str(browser.get(html.unescape(link[1]))["Location"])
     query = parse_qs(urlsplit(address).query)
     assert (query["prompt"], query["max_age"]) == (["login"], ["0"])
     back = httpx.post(address, data={"sub": subject}, follow_redirects=False)
@@ -280,8 +287,7 @@ def test_a_person_confirms_by_another_log_in(monkeypatch: pytest.MonkeyPatch) ->
     browser = Client()
     log_in(browser, "now")
     page = confirm_again(browser, "now")
-    assert page.status_code == 200
-    assert 'name="name" value="a &quot;job&quot;"' in page.content.decode()
+    assert (page.status_code, page["Location"]) == (302, "/account/")
     assert LoginSession.objects.count() == 1
     made = browser.post("/tokens/make/", {"name": "job", "role": "viewer", "days": "3"})
     assert made.status_code == 201
