@@ -54,9 +54,9 @@ class FailedAttempts(models.Model):
     """Failed attempts to authenticate by one subject from one address, in one period.
 
     `subject`: the account as it was entered (for `password` and `code`, of a second factor), or the
-    label of a token (for `token`); "" counts all accounts from an address. `address`: "" counts an account
-    over all addresses that it was never used from. `unrecorded`: attempts that the audit log does
-    not have yet.
+    label of a token (for `token`); "" counts all accounts from an address. `address`: "" counts an
+    account over all addresses that it was never used from. `unrecorded`: attempts that the audit
+    log does not have yet.
     """
 
     class Kind(models.TextChoices):

@@ -5,9 +5,9 @@ CSRF_TRUSTED_ORIGINS, as for forms (`django.middleware.csrf`).
 """
 
 from typing import Any, Final
-from urllib.parse import ParseResult
+from urllib.parse import urlsplit
 
-from channels.security.websocket import OriginValidator
+from channels.security.websocket import OriginValidator, WebsocketDenier
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
@@ -22,22 +22,25 @@ class SocketsOfOwnOrigin:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Pass the socket on, or refuse it."""
-        own = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        kind = "https" if scope.get("scheme") in _SECURE else "http"
         allowed = [name.replace("://*.", "://.") for name in settings.CSRF_TRUSTED_ORIGINS]
-        if len(own) == 1 and validate_host(split_domain_port(own[0])[0], settings.ALLOWED_HOSTS):
-            allowed.append(f"{kind}://{own[0]}")
-        await _Validator(self._application, allowed)(scope, receive, send)
+        host, origin = _header(scope, b"host"), _header(scope, b"origin")
+        if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
+            kind = "https" if scope.get("scheme") in _SECURE else "http"
+            allowed.append(f"{kind}://{host}")
+        checked = OriginValidator(self._application, allowed)
+        await (checked if _is_origin(origin) else WebsocketDenier())(scope, receive, send)
 
 
-class _Validator(OriginValidator):  # type: ignore[misc]
-    """Refuses what is no origin: it has a scheme, a host and perhaps a port, nothing else."""
+def _header(scope: dict[str, Any], name: bytes) -> str:
+    """Return the value of a header, "" for none and for several."""
+    values = [value for key, value in scope["headers"] if key == name]
+    return values[0].decode("latin-1") if len(values) == 1 else ""
 
-    def valid_origin(self, parsed_origin: ParseResult | None) -> bool:
-        try:
-            is_origin = parsed_origin is not None and not any(
-                (parsed_origin.username, *parsed_origin[2:])
-            )
-            return is_origin and bool(super().valid_origin(parsed_origin))
-        except ValueError:
-            return False
+
+def _is_origin(text: str) -> bool:
+    """Return True for a scheme, a host and perhaps a port, with nothing else."""
+    try:
+        parts = urlsplit(text)
+        return parts.port != 0 and not any((parts.username, *parts[2:]))
+    except ValueError:
+        return False
