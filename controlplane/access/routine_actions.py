@@ -26,7 +26,8 @@ from controlplane.models import Cluster, RoutineActions
 ROUTINE: Final = frozenset({"query.submit", "query.end", "dead_letters.replay"})
 # First words of actions that need no role on the object: who may log in could fill the log.
 _BY_ANYBODY: Final = frozenset(
-    "access attached login logout password second_factor session token view".split()
+    {"access", "attached", "login", "logout"}
+    | {"password", "second_factor", "session", "token", "view"}
 )
 PERIOD: Final = timedelta(hours=1)
 # Entries of its own that an action has per actor and hour.
