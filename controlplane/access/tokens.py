@@ -102,8 +102,8 @@ def revoke(actor: Actor, pk: int) -> None:
 
 @transaction.atomic
 def revoke_all(actor: Actor) -> int:
-    """Delete all tokens of the actor; return how many. Raises `Forbidden`."""
-    rows = tokens_of(actor)
+    """Delete all tokens of the actor, who need not have a role; return how many."""
+    rows = ApiToken.objects.filter(user__username=actor.name)
     if count := len(rows):
         rows.delete()
         audit.record(actor, "token.revoke_all", f"user {actor.name}", after={"tokens": count})

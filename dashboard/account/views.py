@@ -67,8 +67,8 @@ def change_password(request: PageRequest) -> HttpResponse:
             return account_page(request, {"errors": faults, "values": values}, status)
         # A new key, and the hash of the new password: this session goes on.
         update_session_auth_hash(request, changed[0])
-        text = "The password is changed. Your other sessions have ended"
-        notify(request, f"{text}, and {changed[1]} tokens are revoked.")
+        revoked = f" {changed[1]} tokens are revoked." if changed[1] else ""
+        notify(request, f"The password is changed. Your other sessions have ended.{revoked}")
     return redirect("account")
 
 
