@@ -12,6 +12,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 _SECURE: Final = ("wss", "https")
+_DENIED: Final[Any] = WebsocketDenier.as_asgi()
 
 
 class SocketsOfOwnOrigin:
@@ -27,8 +28,8 @@ class SocketsOfOwnOrigin:
         if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
             kind = "https" if scope.get("scheme") in _SECURE else "http"
             allowed.append(f"{kind}://{host}")
-        checked = OriginValidator(self._application, allowed)
-        await (checked if _is_origin(origin) else WebsocketDenier())(scope, receive, send)
+        checked: Any = OriginValidator(self._application, allowed)
+        await (checked if _is_origin(origin) else _DENIED)(scope, receive, send)
 
 
 def _header(scope: dict[str, Any], name: bytes) -> str:

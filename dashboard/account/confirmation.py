@@ -5,7 +5,7 @@ with a password enter it; others log in once more at the provider of single sign
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +23,7 @@ from dashboard.responses import notify_refusals
 _FIELD: Final = "own_password"
 _NOT_OF_THE_FORM: Final = ("csrfmiddlewaretoken", _FIELD)
 # What in Django's admin changes no user and no group.
-_WITHOUT_CHANGES: Final = ("login", "logout")
+_WITHOUT_CHANGES: Final = ("/admin/login/", "/admin/logout/")
 
 
 def ask_for_confirmation(
@@ -32,24 +32,17 @@ def ask_for_confirmation(
     """Return the middleware that shows the page; each change in Django's admin needs it, too."""
 
     def respond(request: HttpRequest) -> HttpResponse:
-        return get_response(request)
+        path = request.path
+        is_change = request.method == "POST" and path.startswith("/admin/")
+        is_change &= path not in _WITHOUT_CHANGES and request.user.is_authenticated
+        confirmed = not is_change or actor_of(request).is_confirmed
+        return get_response(request) if confirmed else _page(request, request.get_full_path())
 
     def process_exception(request: HttpRequest, error: Exception) -> HttpResponse | None:
         needed = isinstance(error, ConfirmationNeeded)
         return _page(request, request.get_full_path()) if needed else None
 
-    def process_view(request: HttpRequest, *_: Any) -> HttpResponse | None:
-        match = request.resolver_match
-        is_change = (
-            request.method == "POST" and request.user.is_authenticated
-            and match is not None and match.app_name == "admin"
-            and match.url_name not in _WITHOUT_CHANGES
-        )  # fmt: skip
-        confirmed = not is_change or actor_of(request).is_confirmed
-        return None if confirmed else _page(request, request.get_full_path())
-
     respond.process_exception = process_exception  # type: ignore[attr-defined]
-    respond.process_view = process_view  # type: ignore[attr-defined]
     return respond
 
 
@@ -85,5 +78,5 @@ def _page(
         if name not in _NOT_OF_THE_FORM
     ]  # fmt: skip
     context = {"target": target, "fields": fields, "faults": faults, "sso": settings.OIDC_NAME,
-               "has_password": request.user.has_usable_password()}  # fmt: skip
+               "has_password": cast("User", request.user).has_usable_password()}  # fmt: skip
     return render(request, "dashboard/confirm.html", context, status=status)

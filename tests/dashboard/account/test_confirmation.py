@@ -129,7 +129,7 @@ def test_the_api_says_what_is_needed(browser: Client, admin: User) -> None:
     client.force_login(admin)
     script = Client(headers={"Authorization": f"Bearer {tokens.create(admin, 'job')}"})
     body = {"name": "n", "role": "viewer"}
-    calls = (
+    calls: tuple[tuple[str, str, dict[str, str], int], ...] = (
         ("POST", "/api/v1/tokens", body, 201),
         ("PUT", "/api/v1/grants/eve", {"role": "admin"}, 200),
         ("DELETE", "/api/v1/users/eve/second-factor", {}, 409),
