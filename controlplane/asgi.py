@@ -23,7 +23,6 @@ django.setup(set_prefix=False)
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.db import database_sync_to_async  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
@@ -37,14 +36,14 @@ from controlplane.serving.garbage_collection import tune_collector  # noqa: E402
 from controlplane.serving.lifespan import lifespan  # noqa: E402
 from controlplane.serving.request_limits import LimitedRequests, RequestLimits  # noqa: E402
 from controlplane.serving.socket_errors import close_on_loss  # noqa: E402
+from controlplane.serving.socket_origin import SocketsOfOwnOrigin  # noqa: E402
 
 # All pages and endpoints now, not with the first request.
 import_module(settings.ROOT_URLCONF)
 django_application = PooledHandler(settings.WEB_THREADS)
 # What hashes a password, or compares a code.
 _QUEUED = (
-    "login", "login-code", "login-factor", "password-change", "session-end", "sessions-end",
-    "second-factor-start", "second-factor-remove",
+    "login", "login-code", "login-factor", "password-change", "confirm", "second-factor-remove",
 )  # fmt: skip
 queued_logins = LoginQueue(django_application, frozenset(reverse(name) for name in _QUEUED))
 
@@ -63,7 +62,7 @@ routed = ProtocolTypeRouter(
     {
         "lifespan": lifespan,
         "http": limited_requests,
-        "websocket": AllowedHostsOriginValidator(close_on_loss(AuthMiddlewareStack(sockets))),
+        "websocket": SocketsOfOwnOrigin(close_on_loss(AuthMiddlewareStack(sockets))),
     }
 )
 # The outermost: everything behind it reads the client's address, the scheme and the host.

@@ -74,7 +74,14 @@ class LoginNeeded(Forbidden):
 
     def __init__(self) -> None:
         super().__init__("login")
-        self.args = ("This takes a login: a token does not make or revoke others",)
+        self.args = ("This takes a login: a token may not do it",)
+
+
+class ConfirmationNeeded(WeirError):
+    """The request requires a session in which the user has confirmed to be present."""
+
+    def __init__(self) -> None:
+        super().__init__("Confirm first that it is you: do this on its page, which asks for it")
 
 
 class NotFound(WeirError):

@@ -9,6 +9,7 @@ import dj_database_url
 from controlplane import env
 from controlplane.assets.folders import environment_folder, static_root
 from controlplane.demos import demos
+from controlplane.output import log_lines
 from controlplane.wire import redis_clients
 
 BASE_DIR = env.ROOT
@@ -60,6 +61,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "dashboard.account.confirmation.ask_for_confirmation",
 ]
 
 TEMPLATES = [
@@ -308,7 +310,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "{asctime} {levelname} {name}: {message}{request_id}", "style": "{"},
+        "line": {
+            "()": "controlplane.output.log_lines.LineFormatter",
+            "format": log_lines.FORMAT + "{request_id}",
+            "style": "{",
+        },
     },
     "filters": {"request_id": {"()": "controlplane.request_ids.WithRequest"}},
     "handlers": {

@@ -14,7 +14,7 @@ from django.db import OperationalError
 from django.urls import path
 
 from algorithms.strict_json import BadJson, Bounds, read_bounded
-from controlplane.access import refusals
+from controlplane.access import audit
 from controlplane.clusters.listing import newest_samples, visible_cluster
 from controlplane.errors import NotFound
 from controlplane.events.publish import FLEET, group
@@ -95,11 +95,8 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         actor = actor_of_session(self.scope["session"])
         if actor is not None:
             client = self.scope.get("client")
-            refusals.record(
-                replace(actor, address=client[0] if client else None),
-                f"WebSocket {type(self).__name__}",
-                f"WebSocket {self.scope['path']}",
-            )
+            actor = replace(actor, address=client[0] if client else None)
+            audit.record_refusal(actor, f"WebSocket {self.scope['path']}")
 
     async def disconnect(self, code: int) -> None:
         """Leave the groups."""

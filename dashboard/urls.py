@@ -4,7 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from dashboard import access, grants, site, system
-from dashboard.account import login, login_steps, second_factor, users
+from dashboard.account import confirmation, login, login_steps, second_factor, users
 from dashboard.account import views as account
 from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
@@ -251,6 +251,7 @@ _account: list[URLPattern] = [
     path("login/sso/callback/", login.finish_single_sign_on, name="sso-callback"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", account.show, name="account"),
+    path("account/confirm/", confirmation.confirm, name="confirm"),
     path("account/password/", account.change_password, name="password-change"),
     path("account/sessions/end-one/", account.end_session, name="session-end"),
     path("account/sessions/end/", account.end_all_sessions, name="sessions-end"),

@@ -20,6 +20,7 @@ from controlplane.access.roles import (
     VIEWER,
     Actor,
     require,
+    require_confirmed,
     require_member,
 )
 from controlplane.access.second_factor_rule import require_factor
@@ -68,12 +69,11 @@ def make(
     """Create a token of the actor; return its row and the secret, which is not stored.
 
     `role`: the highest role of the token; `cluster`: the only cluster that it is valid for. Raises
-    `Forbidden` if the actor uses a token, `Invalid` per field, `Conflict` if there are too many or
-    the actor lacks a required second factor.
+    as `require_confirmed`, `Invalid` per field, `Conflict` if there are too many or the actor lacks
+    a required second factor.
     """
     user = _user(actor)
-    if actor.token is not None:
-        raise LoginNeeded
+    require_confirmed(actor)
     require_factor(actor)
     if faults := _faults(actor, name, role, cluster, days):
         raise Invalid(faults)
@@ -100,6 +100,16 @@ def revoke(actor: Actor, pk: int) -> None:
     before = {"role": row.role, "user": row.user.username}
     audit.record(actor, "token.revoke", _label(row), cluster=row.cluster, before=before)
     row.delete()
+
+
+@transaction.atomic
+def revoke_all(actor: Actor) -> int:
+    """Delete all tokens of the actor, who need not have a role; return how many."""
+    rows = ApiToken.objects.filter(user__username=actor.name)
+    if count := len(rows):
+        rows.delete()
+        audit.record(actor, "token.revoke_all", f"user {actor.name}", after={"tokens": count})
+    return count
 
 
 def tokens_of(actor: Actor) -> "QuerySet[ApiToken]":

@@ -111,7 +111,10 @@ def _logged_in(actor: Actor, request: HttpRequest) -> None:
 
 @tokens_router.post("", response={201: NewTokenOut}, auth=open_to(_logged_in))
 def make_token(request: HttpRequest, body: TokenIn) -> Any:
-    """Create a token of the caller; only this response has the secret. Requires a session."""
+    """Create a token of the caller; only this response has the secret.
+
+    Requires a session in which the user has confirmed to be present (401 confirmation_needed).
+    """
     actor = caller(request)
     cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
     row, secret = tokens.make(actor, body.name, body.role, cluster, body.days)

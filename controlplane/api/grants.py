@@ -64,7 +64,8 @@ def list_grants(request: HttpRequest, response: HttpResponse) -> Any:
 def grant_everywhere(request: HttpRequest, user: str, body: GrantIn) -> Any:
     """Grant a user a role on all clusters, or change it. Requires the role admin.
 
-    409 (last_admin) if nobody would be admin afterwards.
+    The role admin is granted in a session in which the user has confirmed to be present (401
+    confirmation_needed), not with a token. 409 (last_admin) if nobody would be admin afterwards.
     """
     return grants.grant(caller(request), user, body.role, None, body.reason)
 
@@ -87,7 +88,8 @@ def revoke_everywhere(
 def grant_on_cluster(request: HttpRequest, slug: str, user: str, body: GrantIn) -> Any:
     """Grant a user a role on a cluster, or change it. Requires the role admin on the cluster.
 
-    409 (last_admin) if nobody would be admin afterwards.
+    The role admin is granted in a session in which the user has confirmed to be present (401
+    confirmation_needed), not with a token. 409 (last_admin) if nobody would be admin afterwards.
     """
     actor = caller(request)
     return grants.grant(actor, user, body.role, cluster_of(request), body.reason)

@@ -36,7 +36,8 @@ def remove_second_factor(
 ) -> Any:
     """Remove the second factor of a user who lost it, and end the user's sessions.
 
-    Requires the role admin on all clusters. 409 (no_second_factor) if the user has none.
+    Requires the role admin on all clusters, and a session in which the user has confirmed to be
+    present (401 confirmation_needed). 409 (no_second_factor) if the user has none.
     """
     second_factor.remove_of(caller(request), user, reason)
     return Status(204, None)

@@ -103,7 +103,7 @@ KINDS: Final = (
         rows.prune_bulk_actions, "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS",
         "running ones"),
     RetentionKind("routine actions", ("RoutineActions",),
-        "an hour; then one audit entry per token, action and hour", history.log_routine_actions),
+        "an hour; then one audit entry per equal actions and hour", history.log_routine_actions),
     RetentionKind("audit log", ("AuditEntry",), "{} days, 0 for ever", history.prune_audit,
         "AUDIT_DAYS", "WEIR_AUDIT_DAYS", "the hash of the last deleted entry"),
 )  # fmt: skip

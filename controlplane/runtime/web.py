@@ -31,6 +31,8 @@ def configuration() -> uvicorn.Config:
     return uvicorn.Config(
         "controlplane.asgi:application",
         access_log=False,
+        # Records go to the handlers of the settings.
+        log_config=None,
         # By default uvicorn believes forwarded headers of every process on this machine; trusted
         # proxies are a setting (controlplane.serving.forwarded).
         proxy_headers=False,

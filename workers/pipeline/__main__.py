@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
+from controlplane.output.log_lines import write_log_to_stderr
 from controlplane.wire.errors import cause_line
 from controlplane.wire.log.address import check_destination
 from controlplane.wire.redis_clients import connect_patiently
@@ -34,7 +35,7 @@ logger = logging.getLogger("weir.pipeline")
 def main(arguments: list[str] | None = None) -> int:
     """Run until stopped; return 0 after a stop, 1 after a failure."""
     options = _parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    write_log_to_stderr()
     try:
         with exclusive_lock(Path(options.checkpoint)):
             finish_swap(Path(options.checkpoint))

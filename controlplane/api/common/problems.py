@@ -31,6 +31,7 @@ from controlplane.errors import (
     Away,
     BadBody,
     Busy,
+    ConfirmationNeeded,
     Conflict,
     Fields,
     Forbidden,
@@ -117,6 +118,10 @@ def translate_errors(api: NinjaAPI) -> None:
         Invalid: _invalid,
         ValidationError: _malformed,
         Forbidden: _forbidden,
+        # 401 as in RFC 9470: the session is valid, but does not suffice.
+        ConfirmationNeeded: lambda request, needed: problem(
+            request, 401, "Is it you?", str(needed), code="confirmation_needed"
+        ),
         NotFound: _not_found,
         Http404: lambda request, _: problem(request, 404, "Not found", _DETAILS[404]),
         Conflict: lambda request, refused: problem(

@@ -24,7 +24,7 @@ from tests.controlplane.api.authorisation.addresses import (
 )
 from tests.controlplane.api.callers import JSON, granted, scripted, user_of
 from tests.support.api_world import address_of, rich_cluster
-from tests.support.cluster import actor
+from tests.support.cluster import actor, confirmed
 
 EVERY_ROLE: Final = os.environ.get("WEIR_MATRIX") == "all"
 DENIED: Final = (401, 403)
@@ -169,4 +169,4 @@ def _fault(caller: str, audience: str, status: Any, address: Address) -> str:
 def _browser(person: Actor) -> Client:
     client = Client()
     client.force_login(user_of(person))
-    return client
+    return confirmed(client)
