@@ -9,11 +9,12 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final, cast
+from typing import Any, Final
 
 import redis
 
 from controlplane.runtime.process_kinds import PROCESSES
+from controlplane.wire.foreign.entries import SITE, Place, decoded_items, json_of, whole
 
 EXPIRES_S: Final = 60
 BEATS: Final = "weir:beats"
@@ -69,8 +70,12 @@ def beat(client: "redis.Redis", kind: str, instance: str = "") -> None:
 
 def last_beats(client: "redis.Redis") -> dict[str, int]:
     """Return the time of the last beat of every process (ms) by field. Raises RedisError."""
-    rows = cast("dict[bytes, bytes]", client.hgetall(BEATS))
-    return {field.decode(): int(value) for field, value in rows.items()}
+    return beats_of(client, client.hgetall(BEATS))
+
+
+def beats_of(client: "redis.Redis", rows: Any) -> dict[str, int]:
+    """Return the times of beats by field, without those that cannot be read."""
+    return dict(decoded_items(client, SITE, Place.BEATS, rows, lambda name, ms: (name, whole(ms))))
 
 
 def newest_by_kind(beats: Mapping[str, int]) -> dict[str, int]:
@@ -106,8 +111,12 @@ def record_children(client: "redis.Redis", children: Sequence[ChildReport]) -> N
 
 
 def children_of(value: bytes | None) -> list[ChildReport]:
-    """Return the supervisor's report from its stored value."""
-    return [ChildReport(**row) for row in json.loads(value or b"[]")]
+    """Return the supervisor's report from its stored value. Raises `ValueError`, `TypeError`."""
+    return [
+        ChildReport(str(row["name"]), whole(row["failures"]), str(row["ended"]),
+                    whole(row["restart_ms"]))
+        for row in json_of(value or b"[]")
+    ]  # fmt: skip
 
 
 def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
@@ -122,5 +131,7 @@ def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
     """Return the state of every cluster of the agent by slug."""
-    value = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
-    return {slug.decode(): state.decode() for slug, state in value.items()}
+    rows = client.hgetall(AGENT_CLUSTERS)
+    return dict(
+        decoded_items(client, SITE, Place.BEATS, rows, lambda slug, state: (slug, state.decode()))
+    )
