@@ -110,7 +110,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         except (KeyError, TypeError, ValueError) as error:
             if message["type"].startswith("websocket."):
                 raise
-            skip(redis_client(), SITE, Place.BROWSERS, error)
+            skip(redis_client(), SITE, Place.BROWSERS, error, object())
 
     async def disconnect(self, code: int) -> None:
         """Leave the groups."""

@@ -23,7 +23,7 @@ class ChannelLayer(RedisChannelLayer):  # type: ignore[misc]
 
     def deserialize(self, message: bytes) -> dict[str, Any]:
         """Return a message; what Weir did not send is skipped, and reaches no consumer."""
-        content = decoded(redis_client(), SITE, Place.BROWSERS, self._message_of, message)
+        content = decoded(redis_client(), SITE, Place.BROWSERS, self._message_of, message, object())
         return {"type": "skipped"} if content is None else content
 
     def _message_of(self, data: bytes) -> dict[str, Any]:

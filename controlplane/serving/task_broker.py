@@ -22,7 +22,7 @@ def _skipping() -> Iterator[None]:
     except (Empty, RedisError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever a message of another form causes
-        skip(redis_client(), SITE, Place.TASKS, error)
+        skip(redis_client(), SITE, Place.TASKS, error, object())
 
 
 class _Unacknowledged(kombu_redis.QoS):  # type: ignore[misc]

@@ -17,7 +17,6 @@ from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_
 from controlplane.wire.foreign.telemetry import row_from
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from tests.dashboard.conftest import sample
-from tests.support.cluster import telemetry
 from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.telemetry_row import telemetry_row
 
