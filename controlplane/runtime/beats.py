@@ -14,7 +14,15 @@ from typing import Any, Final
 import redis
 
 from controlplane.runtime.process_kinds import PROCESSES
-from controlplane.wire.foreign.entries import SITE, Place, decoded_items, json_of, whole
+from controlplane.wire.foreign.entries import (
+    SITE,
+    Place,
+    decoded_items,
+    hash_items,
+    json_of,
+    whole,
+    write_hash,
+)
 
 EXPIRES_S: Final = 60
 BEATS: Final = "weir:beats"
@@ -65,17 +73,21 @@ def beat_field(kind: str, instance: str = "") -> str:
 
 def beat(client: "redis.Redis", kind: str, instance: str = "") -> None:
     """Record that a process runs. Raises `redis.RedisError`."""
-    client.hset(BEATS, beat_field(kind, instance), now_ms())
+    write_hash(client, BEATS, {beat_field(kind, instance): now_ms()})
 
 
 def last_beats(client: "redis.Redis") -> dict[str, int]:
     """Return the time of the last beat of every process (ms) by field. Raises RedisError."""
-    return beats_of(client, client.hgetall(BEATS))
+    return dict(hash_items(client, SITE, Place.BEATS, BEATS, _beat_of))
 
 
 def beats_of(client: "redis.Redis", rows: Any) -> dict[str, int]:
     """Return the times of beats by field, without those that cannot be read."""
-    return dict(decoded_items(client, SITE, Place.BEATS, rows, lambda name, ms: (name, whole(ms))))
+    return dict(decoded_items(client, SITE, Place.BEATS, rows, _beat_of))
+
+
+def _beat_of(field: str, value: bytes) -> tuple[str, int]:
+    return field, whole(value)
 
 
 def newest_by_kind(beats: Mapping[str, int]) -> dict[str, int]:
@@ -131,7 +143,8 @@ def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
     """Return the state of every cluster of the agent by slug."""
-    rows = client.hgetall(AGENT_CLUSTERS)
     return dict(
-        decoded_items(client, SITE, Place.BEATS, rows, lambda slug, state: (slug, state.decode()))
+        hash_items(
+            client, SITE, Place.BEATS, AGENT_CLUSTERS, lambda slug, state: (slug, state.decode())
+        )
     )

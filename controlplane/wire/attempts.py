@@ -7,12 +7,12 @@ the batch.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, values_of, whole
+from controlplane.wire.foreign.entries import Place, decoded, values_of, whole, write_hash
 
 # Failures of a batch after which a retry alone is pointless.
 FAILURES: Final = 3
@@ -57,8 +57,7 @@ def begin(client: "redis.Redis", cluster: str, plan: Attempt, driver: str) -> in
     count = 1
     if known is not None and known.batch == plan.batch:
         count = known.count + (client.hget(key, "driver") != driver.encode())
-    row = asdict(plan) | {"count": count, "driver": driver}
-    client.hset(key, mapping=cast("dict[Any, Any]", row))
+    write_hash(client, key, asdict(plan) | {"count": count, "driver": driver})
     return count
 
 

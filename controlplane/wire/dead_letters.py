@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, decoded_items, whole
+from controlplane.wire.foreign.entries import Place, decoded, hash_items, whole
 
 # Limits per cluster.
 MAX_COUNT: Final = 10_000
@@ -202,14 +202,13 @@ def add_count(
 def read_counts(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
     """Return the numbers of all dead letters ever, by stream and reason."""
     result: dict[int, dict[Reason, int]] = {}
-    rows = client.hgetall(keys.dead_counts_key(cluster))
 
     def read(name: str, records: bytes) -> None:
         stream, colon, reason = name.partition(":")
         if colon:
             result.setdefault(whole(stream), {})[Reason(reason)] = whole(records)
 
-    decoded_items(client, cluster, Place.DEAD_LETTERS, rows, read)
+    hash_items(client, cluster, Place.DEAD_LETTERS, keys.dead_counts_key(cluster), read)
     return result
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import redis
 
-from controlplane.wire.foreign.entries import Place, decoded_items, values_of, whole
+from controlplane.wire.foreign.entries import Place, hash_items, whole
 from controlplane.wire.keys import faults_key
 
 # The delay of a lost node: it processes no records, which wait in its backlog.
@@ -54,12 +54,8 @@ def active(client: "redis.Redis", cluster: str, now_ms: int) -> Mapping[int, int
 
 
 def _stored(client: "redis.Redis", cluster: str) -> list[NodeFault]:
-    pipe = client.pipeline(transaction=False)
-    pipe.hgetall(faults_key(cluster))
-    (rows,) = values_of(pipe)
-
     def read(node: str, row: bytes) -> NodeFault:
         delay_us, until_ms = map(whole, row.split())
         return NodeFault(whole(node), delay_us, until_ms)
 
-    return decoded_items(client, cluster, Place.FAULTS, rows, read)
+    return hash_items(client, cluster, Place.FAULTS, faults_key(cluster), read)

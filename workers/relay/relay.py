@@ -20,10 +20,10 @@ from controlplane.background.ingestion import Positions
 from controlplane.connections import redis_client
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
-from controlplane.runtime.beats import BEATS, beat_field, now_ms
+from controlplane.runtime.beats import beat, now_ms
 from controlplane.runtime.process_kinds import RELAY
 from controlplane.telemetry.samples import Sample
-from controlplane.wire.foreign.entries import SITE, Place, decoded, skip
+from controlplane.wire.foreign.entries import Place, decoded, is_other_type, skip
 from controlplane.wire.foreign.telemetry import batch_ms_from, row_from
 from controlplane.wire.keys import progress_key, telemetry_key
 from controlplane.wire.redis_clients import connect_async
@@ -45,15 +45,11 @@ _AWAY = (RedisError, OSError, OperationalError, InterfaceError, InternalError)
 
 @dataclass
 class Cursor:
-    """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms).
-
-    `broken`: the keys that are no streams, and are not read.
-    """
+    """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms)."""
 
     telemetry: str
     progress: str
     batch_ms: float | None = None
-    broken: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -75,11 +71,6 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
     for slug, cursor in cursors.items():
         places[telemetry_key(slug)] = cursor.telemetry
         places[progress_key(slug)] = cursor.progress
-        for key in cursor.broken:
-            del places[key]
-    if not places:
-        await asyncio.sleep(block_ms / 1000)
-        return {}
     result: Any = await client.xread(places, count=COUNT, block=block_ms)  # type: ignore[arg-type]
     pages = {key.decode(): entries for key, entries in result}
     # In the thread of the database: what is skipped is counted in Redis.
@@ -88,22 +79,9 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
 
 
 async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
-    """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then.
-
-    A key that is no stream is not read until it is one.
-    """
-    ends = {}
-    for key, place in (
-        (telemetry_key(cluster.slug), Place.TELEMETRY),
-        (progress_key(cluster.slug), Place.PROGRESS),
-    ):
-        try:
-            ends[key] = await _last_id(client, key)
-        except ResponseError as error:
-            await sync_to_async(skip)(redis_client(), cluster.slug, place, error)
-            ends[key] = ""
-    cursor.broken = frozenset(key for key, end in ends.items() if not end)
-    telemetry, progress = (end or START for end in ends.values())
+    """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then."""
+    telemetry = await _last_id(client, cluster.slug, Place.TELEMETRY)
+    progress = await _last_id(client, cluster.slug, Place.PROGRESS)
     lost = _order(telemetry) < _order(cursor.telemetry)
     if lost:
         cursor.telemetry = START
@@ -128,13 +106,15 @@ def _news(slug: str, pages: dict[str, list[Any]]) -> News:
     return news
 
 
-async def _last_id(client: Redis, key: str) -> str:
+async def _last_id(client: Redis, slug: str, place: Place) -> str:
+    key = telemetry_key(slug) if place is Place.TELEMETRY else progress_key(slug)
     try:
         about: Any = await client.xinfo_stream(key)
     except ResponseError as error:
-        # XINFO rejects missing keys, and those of another type.
-        if "no such key" not in str(error):
-            raise
+        # XINFO rejects missing keys. One of another type would stop all readers, and the driver.
+        if is_other_type(error):
+            await sync_to_async(skip)(redis_client(), slug, place, error)
+            await client.delete(key)
         return START
     return str(about["last-generated-id"].decode())
 
@@ -214,10 +194,7 @@ class Relay:
     async def _beat(self) -> None:
         """Write the heartbeat if it is due."""
         if time.monotonic() - self._beat_at >= RELAY.period_s:
-            try:
-                await self._client.hset(BEATS, beat_field(RELAY.name), str(now_ms()))
-            except ResponseError as error:
-                await sync_to_async(skip)(redis_client(), SITE, Place.BEATS, error)
+            await sync_to_async(beat)(redis_client(), RELAY.name)
             self._beat_at = time.monotonic()
 
     async def _refresh(self) -> None:

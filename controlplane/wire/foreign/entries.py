@@ -7,7 +7,7 @@ Redis by place, which the page, the API and the metrics of the cluster show, and
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -100,6 +100,26 @@ def decoded_items(
         for item in fields
     )
     return [value for value in values if value is not None]
+
+
+def hash_items(
+    client: "redis.Redis", cluster: str, place: Place, key: str, decode: Callable[[str, bytes], T]
+) -> list[T]:
+    """Return `decode(name, value)` of the fields of the hash at a key. Raises `RedisError`."""
+    pipe = client.pipeline(transaction=False)
+    pipe.hgetall(key)
+    return decoded_items(client, cluster, place, *values_of(pipe), decode)
+
+
+def write_hash(client: "redis.Redis", key: str, fields: Mapping[str, Any]) -> None:
+    """Write fields of a hash, in place of a value of another type. Raises `redis.RedisError`."""
+    try:
+        client.hset(key, mapping=dict(fields))
+    except redis.ResponseError as error:
+        if not is_other_type(error):
+            raise
+        client.delete(key)
+        client.hset(key, mapping=dict(fields))
 
 
 def unfailed(value: Any) -> Any:
