@@ -104,7 +104,7 @@ def _replace_unreadable(cluster: Cluster, newest: int) -> None:
     """Write published versions again that cannot be read, and a table in place of a broken one."""
     client, slug = redis_client(), cluster.slug
     fails = cluster.state in _FAILING
-    first = max(0, newest - SNAPSHOT_EVERY) if fails else cluster.applied_version
+    first = max(0, newest - SNAPSHOT_EVERY, 0 if fails else cluster.applied_version)
     missing = unreadable_versions(client, slug, range(first + 1, newest + 1))
     for row in cluster.routing_versions.filter(version__in=missing):
         logger.warning("routing version %d of %s is written again", row.version, slug)

@@ -225,8 +225,8 @@ class Relay:
                 await sync_to_async(skip)(redis_client(), cluster.slug, place, error, entry)
                 return
             for row, position in zip(news.rows, news.places, strict=True):
-                one = News(position, rows=[row], places=[position], batch_ms=batch_ms)
-                await self._relay(cluster, one)
+                part = News(position, rows=[row], places=[position], batch_ms=batch_ms)
+                await self._relay(cluster, part)
 
     async def _ingest(
         self, cluster: Cluster, rows: list[dict[str, Any]], batch_ms: float | None, end: Positions

@@ -127,7 +127,9 @@ def latest_version(client: "redis.Redis", cluster: str) -> int | None:
     pipe = client.pipeline(transaction=False)
     pipe.get(keys.route_latest_key(cluster))
     (value,) = values_of(pipe)
-    return decoded(client, cluster, Place.ROUTING, lambda text: text and whole(text), value)
+    return decoded(
+        client, cluster, Place.ROUTING, lambda text: None if text is None else whole(text), value
+    )
 
 
 def unreadable_versions(client: "redis.Redis", cluster: str, versions: Sequence[int]) -> list[int]:
@@ -142,7 +144,7 @@ def unreadable_versions(client: "redis.Redis", cluster: str, versions: Sequence[
 
 
 def replace_delta(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
-    """Write a delta in place of one that cannot be read."""
+    """Write a delta in place of an unreadable value."""
     client.set(keys.route_delta_key(cluster, delta.version), delta.to_json())
 
 
