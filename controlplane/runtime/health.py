@@ -94,7 +94,7 @@ def wait_until_ready(
 def _runs(client: "redis.Redis", slug: str, state: str, since_ms: int) -> bool:
     if state not in {"running", "catching up", "degraded"}:
         return False
-    return any(row["emitted_ms"] >= since_ms for row in newest_rows(client, slug, 1))
+    return any(row.get("emitted_ms", 0) >= since_ms for row in newest_rows(client, slug, 1))
 
 
 def _safely(probe: Probe, name: str) -> str | None:

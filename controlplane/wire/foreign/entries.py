@@ -113,13 +113,14 @@ def hash_items(
 
 def write_hash(client: "redis.Redis", key: str, fields: Mapping[str, Any]) -> None:
     """Write fields of a hash, in place of a value of another type. Raises `redis.RedisError`."""
+    mapping: dict[Any, Any] = dict(fields)
     try:
-        client.hset(key, mapping=dict(fields))
+        client.hset(key, mapping=mapping)
     except redis.ResponseError as error:
         if not is_other_type(error):
             raise
         client.delete(key)
-        client.hset(key, mapping=dict(fields))
+        client.hset(key, mapping=mapping)
 
 
 def unfailed(value: Any) -> Any:

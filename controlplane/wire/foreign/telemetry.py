@@ -5,7 +5,6 @@ appears in samples, on pages and in the decisions of planners.
 """
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import Annotated, Any, Final, Required, cast
 
 import redis
@@ -16,8 +15,6 @@ from controlplane.wire import keys
 from controlplane.wire.figures import FIGURES, Figure, Source, Unit
 from controlplane.wire.foreign.entries import MAX_WHOLE, is_other_type, json_of, readable
 
-# Entries that are read besides, in place of unreadable ones.
-_SPARE_ROWS: Final = 4
 # More nodes than any cluster has: samples have a value for each index.
 MAX_INDEX: Final = 10_000
 Whole = Annotated[int, Field(ge=-MAX_WHOLE, le=MAX_WHOLE)]
@@ -44,7 +41,7 @@ Text = Annotated[str, BeforeValidator(_storable)]
 
 def _type_of(figure: Figure) -> Any:
     if figure.source is Source.PER_SECOND:
-        return Number | dict[Edge, Number] | None
+        return Number
     return (Position if figure.unit is Unit.POSITION else Number) | None
 
 
@@ -62,51 +59,68 @@ def _form(name: str, types: Mapping[str, Any]) -> Any:
     return cast("Any", TypedDict)(name, types, total=False)
 
 
+def _list_of(kind: Any) -> Any:
+    return list.__class_getitem__(kind)
+
+
 Latency = dict[Annotated[str, Field(max_length=10)], Number | None]
-_NODE: Final = _form("Node", {
+_NODES: Final = _list_of(_form("Node", {
     **_figures("node"), "node": Required[Index], "latency": Latency | None,
     "utilisation": Number | None, "emitted": Whole,
-})  # fmt: skip
-_SPLIT: Final = _form("Split", {"split": Required[Index], **_figures("split")})
-_FAULT: Final = _form("Fault", {
+}))  # fmt: skip
+_SPLITS: Final = _list_of(_form("Split", {"split": Required[Index], **_figures("split")}))
+_FAULTS: Final = _list_of(_form("Fault", {
     "query": Required[Whole], "run": Required[Whole], "why": Required[Text], "node": Index,
     "stage": Text, "sample": Text,
-})  # fmt: skip
-_MOVE: Final = _form("Move", {"bytes": Required[Whole], "waited": Required[Whole]})
-_ARRIVAL: Final = _form("Arrival", {"gap_ms": Required[Number | None]})
+}))  # fmt: skip
+_MOVES: Final = _list_of(_form("Move", {"bytes": Required[Whole], "waited": Required[Whole]}))
+_ARRIVALS: Final = _list_of(_form("Arrival", {"gap_ms": Required[Number | None]}))
 _ROW: Final[TypeAdapter[dict[str, Any]]] = TypeAdapter(_form("Row", {
     **_figures(""),
-    "batch": Required[Whole], "version": Required[Whole], "emitted_ms": Required[Moment],
-    "read": Required[Whole], "delivered": Required[Whole], "streams": Required[Counts],
-    "nodes": Required[Annotated[list[_NODE], Field(max_length=MAX_INDEX)]],
-    "start": Position | None, "end": Position | None, "delayed": dict[Name, Position],
-    "newest": dict[Name, Whole], "splits": list[_SPLIT], "read_ms": Moment | None,
-    "latency": Latency | None,
-    "behind": dict[Name, tuple[Whole, Whole]], "late_streams": Counts, "late_queries": Counts,
-    "skipped": bool, "faults": list[_FAULT], "moves": list[_MOVE], "came": list[_ARRIVAL],
+    "batch": Whole, "version": Whole, "emitted_ms": Moment, "read": Whole, "delivered": Whole,
+    "streams": Counts, "nodes": _NODES, "splits": _SPLITS, "start": Position | None,
+    "end": Position | None, "delayed": dict[Name, Position], "newest": Counts,
+    "read_ms": Moment | None, "latency": Latency | None, "behind": dict[Name, tuple[Whole, Whole]],
+    "late_streams": Counts, "late_queries": Counts, "skipped": bool, "faults": _FAULTS,
+    "moves": _MOVES, "came": _ARRIVALS, "dropped": dict[Edge, Number],
+    "ladder_dropped": dict[Edge, Number],
     "drop_counts": list[tuple[Whole, Whole, Whole, Whole, Whole, Whole, Whole]],
 }))  # fmt: skip
+# Without one of these a row is of no use for samples.
+_NEEDED: Final = {"batch", "version", "emitted_ms", "read", "delivered", "streams", "nodes"}
 _BATCH_MS: Final = TypeAdapter[float | None](FiniteFloat | None)
 
 
 def row_from(text: bytes) -> dict[str, Any]:
     """Return a telemetry row, without fields that it does not declare. Raises `ValueError`."""
+    row = _part_from(text)
+    if missing := _NEEDED - row.keys():
+        raise ValueError(f"has no {', '.join(sorted(missing))}")
+    return row
+
+
+def _part_from(text: bytes) -> dict[str, Any]:
     return _ROW.validate_python(json_of(text))
 
 
 def newest_rows(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:
-    """Return the newest telemetry rows, newest first. Raises `redis.RedisError`.
+    """Return the newest telemetry rows, newest first, maybe without some of their fields.
 
-    Without those that cannot be read, which the relay counts: no result depends on a row.
+    Without those that cannot be read, which the relay counts. Raises `redis.RedisError`.
     """
-    key = keys.telemetry_key(cluster)
+    key, stop, rows = keys.telemetry_key(cluster), "+", list[dict[str, Any]]()
     try:
-        entries = cast("list[Any]", client.xrevrange(key, count=count + _SPARE_ROWS))
+        while len(rows) < count:
+            # An older row stands for an unreadable one: its batch shows what Redis has.
+            page = cast("list[Any]", client.xrevrange(key, stop, count=count))
+            if not page:
+                break
+            rows += readable(_part_from, (fields.get(b"t") for _, fields in page))
+            stop = f"({page[-1][0].decode()}"
     except redis.ResponseError as error:
-        if is_other_type(error):
-            return []
-        raise
-    return list(islice(readable(row_from, (fields.get(b"t") for _, fields in entries)), count))
+        if not is_other_type(error):
+            raise
+    return rows[:count]
 
 
 def batch_ms_from(text: bytes) -> float | None:
