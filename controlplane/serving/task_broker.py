@@ -25,7 +25,7 @@ def _skipping() -> Iterator[None]:
         skip(redis_client(), SITE, Place.TASKS, error, object())
 
 
-class _Unacknowledged(kombu_redis.QoS):  # type: ignore[misc]
+class _Unacknowledged(kombu_redis.QoS):
     """The messages that workers hold; one that cannot be restored is forgotten."""
 
     def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
@@ -36,23 +36,23 @@ class _Unacknowledged(kombu_redis.QoS):  # type: ignore[misc]
             self._remove_from_indices(tag, pipe).execute()
 
 
-class Channel(kombu_redis.Channel):  # type: ignore[misc]
+class Channel(kombu_redis.Channel):
     """A channel that takes the next message after one that is no JSON."""
 
     QoS = _Unacknowledged
 
     def _brpop_read(self, **options: Any) -> Any:
         with _skipping():
-            return super()._brpop_read(**options)
+            return super()._brpop_read(**options)  # type: ignore[misc] - stubs have no private names
         return True
 
 
-class Transport(kombu_redis.Transport):  # type: ignore[misc]
+class Transport(kombu_redis.Transport):
     """A transport that takes the next message after one of another form than a task's."""
 
     Channel = Channel
 
-    def _deliver(self, message: Any, queue: str) -> None:
+    def _deliver(self, message: Any, queue: str | None) -> None:
         with _skipping():
             super()._deliver(message, queue)
             return

@@ -108,7 +108,8 @@ def hash_items(
     """Return `decode(name, value)` of the fields of the hash at a key. Raises `RedisError`."""
     pipe = client.pipeline(transaction=False)
     pipe.hgetall(key)
-    return decoded_items(client, cluster, place, *values_of(pipe), decode)
+    (rows,) = values_of(pipe)
+    return decoded_items(client, cluster, place, rows, decode)
 
 
 def write_hash(client: "redis.Redis", key: str, fields: Mapping[str, Any]) -> None:
