@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 import redis
 from django.db import DataError
+from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +16,13 @@ from controlplane.background import ingestion
 from controlplane.connections import redis_client
 from controlplane.liveness.readings import driver_beats, read_site
 from controlplane.models import Cluster, MetricSample
+from controlplane.results import archiving
 from controlplane.runtime import beats
 from controlplane.task_names import QUEUES, queue_key
 from controlplane.wire import attempts, dead_letters, key_samples, keys, measures, node_faults
 from controlplane.wire.foreign.entries import SITE, Place, skipped_entries
 from controlplane.wire.foreign.telemetry import newest_rows
+from controlplane.wire.results.feed import entries_after, followed
 from tests.support.cluster import actor, small_cluster, telemetry
 from workers.agent.heartbeats import Observer
 from workers.pipeline.split_nodes.grouping_states import StateReports, read_reports
@@ -212,6 +215,25 @@ def test_readers_of_states_go_on(sf: Cluster, redis_url: str, write: Write, valu
         dead_letters.newest(client, "sf")
         dead_letters.read_counts(client, "sf")
         skipped_entries(client, "sf")
+
+
+@given(value=ANY)
+@LAW
+def test_archiving_goes_on_with_the_next_cluster(sf: Cluster, redis_url: str, value: bytes) -> None:
+    """Names of queries and watermarks that are no numbers belong to one cluster."""
+    client = redis_client()
+    client.flushdb()
+    other, _ = Cluster.objects.get_or_create(slug="other", defaults={"name": "Other"})
+    archiving._STATES.clear()
+    client.sadd(keys.stored_key("sf"), value)
+    client.zadd(keys.followers_key("sf"), {value: 1e15})
+    client.hset(keys.watermarks_key("sf"), mapping={"batch": value, "settled:1": value})
+    client.xadd(keys.feed_key("sf", 1), {"batch": value, "places": value})
+    archiving.archive_windows(timezone.now())
+    assert other.pk in archiving._STATES
+    assert all(isinstance(query, int) for query in followed(client, "sf", 0))
+    (entry,) = entries_after(client, "sf", 1, 0)
+    assert entry.number > 0
 
 
 def test_what_is_skipped_at_the_site_is_counted(sf: Cluster) -> None:

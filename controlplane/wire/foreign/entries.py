@@ -44,6 +44,7 @@ class Place(StrEnum):
     ATTEMPTS = "attempts"
     MEASURES = "measures of tasks"
     KEY_SAMPLES = "samples of keys"
+    RESULTS = "results"
     DEAD_LETTERS = "dead letters"
     LOG = "log"
     BEATS = "heartbeats of processes"
