@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpcore
 
@@ -33,6 +33,29 @@ class Unreachable(Exception):
     """An address that does not respond; str() is the reason."""
 
 
+def ascii_url(url: str) -> str:
+    """Return a URL as it is sent: its host in IDNA, other characters percent-encoded.
+
+    Raises `Refused` for a host that has no such form.
+    """
+    if url.isascii():
+        return url
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        encoded = host if host.isascii() else host.encode("idna").decode()
+        # The authority as it is written, with another host.
+        place = parts.netloc.lower().rfind(host)
+        authority = parts.netloc[:place] + encoded + parts.netloc[place + len(host) :]
+        return quote(parts._replace(netloc=authority).geturl(), safe=_ASCII)
+    except ValueError as error:
+        text = "Must name a host that has a form in ASCII (IDNA): write it as xn--…"
+        raise Refused(text) from error
+
+
+_ASCII: Final = "".join(map(chr, range(128)))
+
+
 @dataclass(frozen=True)
 class Target:
     """The target of a request: the given URL, and the resolved address."""
@@ -43,6 +66,7 @@ class Target:
 
 def resolved(url: str) -> Target:
     """Return the target of a URL. Raises `Refused`, `Unreachable` if its name does not resolve."""
+    url = ascii_url(url)
     try:
         address = addresses(*_parts(url))[0]
     except NotAllowed as refusal:

@@ -135,6 +135,7 @@ OTHERS: Final = (
         "beat sends none to a queue of 500; workers discard expired ones"),
     OtherGrowth("channels", "Redis weir:channels*", "500 messages each, for 30 s"),
     OtherGrowth("heartbeats", "Redis weir:beats", "processes silent for a day are deleted"),
+    OtherGrowth("skipped entries", "Redis skipped", "a count and the last reason per place"),
     OtherGrowth("Redis", "memory", "WEIR_REDIS_MEMORY_MB; a full Redis refuses writes"),
     OtherGrowth("logs", "<data>/logs", "20 MB each, and one older file of each"),
     OtherGrowth("append-only file", "<data>/redis", "Redis rewrites it when it has doubled"),

@@ -181,10 +181,10 @@ class RoutingGap(WireError):
 
 
 class RoutingMissing(WireError):
-    """The routing table of a version cannot be rebuilt: a delta or its snapshot is missing."""
+    """The routing table of a version cannot be rebuilt: a part is missing or unreadable."""
 
     def __init__(self, cluster: str, version: int) -> None:
-        super().__init__(f"routing table {version} of cluster {cluster!r} is not in Redis")
+        super().__init__(f"routing table {version} of cluster {cluster!r} is not whole in Redis")
 
 
 class RoutingTaken(WireError):

@@ -64,6 +64,8 @@ followers_key = _key("followers")
 telemetry_key = _key("telemetry")
 # The stream of Spark's own progress reports.
 progress_key = _key("progress")
+# What was skipped of the cluster's entries: hash of counts and last reasons, see `foreign.entries`.
+skipped_key = _key("skipped")
 # The driver's heartbeat hash.
 driver_key = _key("driver")
 # The attempts at the micro-batch in progress: hash, see `attempts`.

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from controlplane.wire import dead_letters, key_samples, keys, measures
 from controlplane.wire.aggregates.state_schema import to_bytes
+from controlplane.wire.foreign.entries import is_other_type
 from controlplane.wire.key_samples import KeySample
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import Ref, members_in
@@ -275,14 +276,17 @@ def clock_of(reports: Sequence[NodeReport]) -> int:
 
 def write_telemetry(client: "redis.Redis", cluster: str, row: Mapping[str, Any]) -> None:
     """Append the telemetry row of one batch."""
-    pipe = client.pipeline(transaction=False)
-    pipe.xadd(
-        keys.telemetry_key(cluster),
-        {"t": json.dumps(row, separators=(",", ":"))},
-        id=f"{row['batch']}-0",
-        maxlen=TELEMETRY_KEPT,
-    )
-    _execute_ignoring_duplicates(pipe)
+    key, number = keys.telemetry_key(cluster), f"{row['batch']}-0"
+    fields: dict[Any, Any] = {"t": json.dumps(row, separators=(",", ":"))}
+    try:
+        client.xadd(key, fields, id=number, maxlen=TELEMETRY_KEPT)
+    except redis.ResponseError as error:
+        if _DUPLICATE not in str(error) and not is_other_type(error):
+            raise
+        # Not a replay: a foreign value, or an entry with a later number, would hide all batches.
+        if is_other_type(error) or not client.xrange(key, number, number):
+            client.delete(key)
+            client.xadd(key, fields, id=number, maxlen=TELEMETRY_KEPT)
     dead_letters.count(client, cluster, row["batch"], row["dead"])
 
 

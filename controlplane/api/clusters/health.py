@@ -74,6 +74,18 @@ class DecisionIn(RequestBody):
     reason: str = Field("", max_length=2000)
 
 
+class SkippedEntriesOut(Schema):
+    """Entries of Redis that Weir could not read and skipped; reason and time of the last one.
+
+    last_ms: in ms since the epoch.
+    """
+
+    place: str
+    count: int
+    reason: str
+    last_ms: int
+
+
 class HealthOut(Schema):
     """The health of a cluster; restarts and incidents newest first, undecided incidents first."""
 
@@ -85,11 +97,12 @@ class HealthOut(Schema):
     restarts: list[RestartOut]
     incidents: list[IncidentOut]
     full_disks: list[FullDisk] = below("disks")
+    skipped: list[SkippedEntriesOut]
 
 
 @router.get("/{slug}/health", response=HealthOut)
 def get_health(request: HttpRequest, slug: str) -> Any:
-    """Return progress, the stuck batch, restarts with their causes, and incidents."""
+    """Return progress, the stuck batch, restarts with causes, incidents and skipped entries."""
     return health_of(cluster_of(request), timezone.now())
 
 

@@ -16,7 +16,7 @@ from confluent_kafka import (
 from controlplane.wire.errors import LogGap, LogUnavailable
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_clients import new_client
-from controlplane.wire.log.kafka_message import Append, decode
+from controlplane.wire.log.kafka_message import Append, append_of
 
 # All streams of a cluster are in one partition, so one offset cuts all of them.
 PARTITION: Final = 0
@@ -77,7 +77,7 @@ class KafkaReader:
             self._seek(start)
         while self._next is not None and self._next < end:
             self._last = self._buffered.popleft() if self._buffered else self._fetched(end)
-            append = decode(self._last)
+            append = append_of(self._last)
             self._next = append.offset + 1
             if append.offset >= end:
                 self.put_back()

@@ -141,7 +141,7 @@ class LogReader(DataSourceStreamReader):
         client = client_of(self.redis_url)
         offset = Offset.from_json(start)
         check_batch(client, self.cluster, offset)
-        version = max(latest_version(client, self.cluster) or 0, offset.version)
+        version = tables_of(self.redis_url, self.cluster).newest_version(offset.version)
         export_version = None
         if version > offset.version and offset.export_version is None:
             export_version = self._export_version(offset.version, version)
