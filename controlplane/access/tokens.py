@@ -127,10 +127,10 @@ def token_of(token: str, address: str | None = None, request: str = "") -> ApiTo
     return row
 
 
-def is_valid(token: str) -> bool:
-    """Return True if a token may be used now; nothing is recorded."""
+def user_of_valid(token: str) -> int | None:
+    """Return the id of the user of a token that may be used now; nothing is recorded."""
     live = ApiToken.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
-    return live.filter(digest=_digest(token)).exists()
+    return live.filter(digest=_digest(token)).values_list("user_id", flat=True).first()
 
 
 def _record_use(row: ApiToken, now: datetime) -> None:

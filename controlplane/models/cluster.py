@@ -1,5 +1,7 @@
 """Clusters with their nodes and streams, and scenarios of demo clusters."""
 
+import os
+import re
 from typing import Final
 
 from django.conf import settings
@@ -22,20 +24,31 @@ MASTER = RegexValidator(
 
 
 def is_allowed_master(master: str) -> bool:
-    """Return whether clusters may run there: on this machine, or where WEIR_SPARK_MASTERS allows.
+    """Return whether the site allows it: so many cores of this machine, or WEIR_SPARK_MASTERS.
 
     A driver gives its master the address and password of Redis.
     """
-    return master.startswith("local[") or master in settings.SPARK_MASTERS
+    cores = local_cores(master)
+    return cores <= settings.LOCAL_CORES if cores else master in settings.SPARK_MASTERS
+
+
+def local_cores(master: str) -> int:
+    """Return how many tasks a local master runs at once, 0 for a master of other machines."""
+    given = re.fullmatch(r"local\[(\*|[0-9]+)\]", master)
+    if given is None:
+        return 0
+    return (os.cpu_count() or 1) if given[1] == "*" else int(given[1])
 
 
 def valid_master(master: str) -> None:
     """Raise `ValidationError` unless it is the URL of a master that the site allows."""
     MASTER(master)
     if not is_allowed_master(master):
-        allowed = ", ".join(["local[n]", *settings.SPARK_MASTERS])
+        allowed = ", ".join([f"local[n] up to {settings.LOCAL_CORES}", *settings.SPARK_MASTERS])
         raise ValidationError(
-            f"Is no master of this site: {allowed} (setting WEIR_SPARK_MASTERS)", "not_allowed"
+            f"Is no master of this site: {allowed} (settings WEIR_LOCAL_CORES and "
+            f"WEIR_SPARK_MASTERS)",
+            "not_allowed",
         )
 
 
