@@ -10,8 +10,11 @@ from algorithms.strict_json import Bounds
 
 MIB: Final = 2**20
 
-# Values of a JSON body that the web process parses: about 200 MiB of memory.
-JSON_BODY: Final = Bounds(values=1_000_000)
+# Values of a JSON body that the web process parses: a bulk of 10,000 queries has 150,000. With
+# the faults of each they take 150 MiB.
+JSON_BODY: Final = Bounds(values=400_000)
+# Faults of a body that are reported one by one: two of each query of a bulk.
+MAX_FAULTS: Final = 20_000
 
 # The head of a request. From the connection, or the first byte of a further request, to the end of
 # the headers (s).
