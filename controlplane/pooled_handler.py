@@ -42,7 +42,7 @@ class PooledHandler(ASGIHandler):
         # The chain as WSGI has it: it is called in a thread, not awaited.
         self.load_middleware(is_async=False)
         self._main = FairThreads(Lane("main", threads))
-        self._heavy = FairThreads(bounds.HEAVY)
+        self._heavy, self._records = FairThreads(bounds.HEAVY), FairThreads(bounds.RECORDS)
         chosen = lanes or {}
         made = {lane.name: FairThreads(lane) for lane in chosen.values()}
         self._lanes = {key: made[lane.name] for key, lane in chosen.items()}
@@ -75,7 +75,9 @@ class PooledHandler(ASGIHandler):
             return lane, network_owner(scope)
         size = body.seek(0, 2)
         body.seek(0)
-        threads = self._heavy if size > bounds.HEAVY_BODY else self._main
+        threads = self._main
+        if size > bounds.HEAVY_BODY:
+            threads = self._records if scope["path"].endswith("/records") else self._heavy
         return threads, scope.get(OWNER) or network_owner(scope)
 
     async def _send_stream(self, response: Any, receive: Receive, send: Send, owner: Owner) -> None:

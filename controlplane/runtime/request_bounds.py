@@ -73,10 +73,12 @@ class Lane:
     wall_s: float = 60.0
 
 
-# Probes wait for nobody else. Parsers of large bodies: two users at once, each with one.
+# Probes wait for no one else.
 HEALTH: Final = Lane("health", 1, waiting=500, waiting_of_share=1000)
 READINESS: Final = Lane("readiness", 1, waiting=500, waiting_of_share=1000)
-HEAVY: Final = Lane("heavy", 2, waiting=20)
+# A process parses one large body at a time. Children decode records, and logs may not answer.
+HEAVY: Final = Lane("heavy", 1, waiting=20)
+RECORDS: Final = Lane("records", 2, waiting=20)
 # A hash takes half a second of a core: the last of the line waits for ten seconds.
 LOGINS: Final = Lane("logins", 1, waiting=10, waiting_of_share=20)
 # These wait for a provider of single sign-on, which may not answer.
