@@ -46,8 +46,8 @@ _LOGINS = (
     "second-factor-start", "second-factor-remove",
 )  # fmt: skip
 _LANES = {
-    ("GET", "/healthz"): bounds.HEALTH,
-    ("GET", "/readyz"): bounds.READINESS,
+    **{(method, "/healthz"): bounds.HEALTH for method in ("GET", "HEAD")},
+    **{(method, "/readyz"): bounds.READINESS for method in ("GET", "HEAD")},
     **{("POST", reverse(name)): bounds.LOGINS for name in _LOGINS},
     **{("GET", reverse(name)): bounds.SIGN_ON for name in ("sso", "sso-callback")},
 }

@@ -20,7 +20,7 @@ from controlplane.lab.engines import Sweep
 from controlplane.lab.sharing import checked_visibility, require_owner
 from controlplane.lab.time_estimates import TimeEstimate, estimate_time
 from controlplane.models import LabRun
-from controlplane.models.cluster import local_cores, valid_master
+from controlplane.models.cluster import valid_master
 from controlplane.planning.estimates import estimate_run
 from controlplane.task_names import RUN_LAB, send_on_commit
 
@@ -126,9 +126,7 @@ def _fixed_parameters(sweep: Sweep) -> dict[str, Any]:
 def _need_of(sweep: Sweep) -> Need:
     """Return the estimate of a sweep. Raises `TooExpensive` beyond the limits."""
     chosen = sweep.experiment
-    # So many trials at once share the limit of memory of a run.
-    at_once = max(1, local_cores(sweep.master))
-    bound = estimate_run(chosen, sweep.parameters, sweep.values, sweep.series, at_once)
+    bound = estimate_run(chosen, sweep.parameters, sweep.values, sweep.series)
     return Need(bound, estimate_time(chosen.planner, chosen.name, sweep.master, bound))
 
 

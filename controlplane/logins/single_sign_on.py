@@ -7,10 +7,7 @@ log-in.
 """
 
 import logging
-import threading
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -37,8 +34,6 @@ from controlplane.request_ids import request_id
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 5
-# After a failure, the metadata are not requested for this time.
-PAUSE_S: Final = 10
 # How long a person may take at the provider; the anonymous session is deleted then.
 FLOW_S: Final = 600
 # By how much the clocks of Weir and the provider may differ.
@@ -213,32 +208,6 @@ def _free_name(claims: Claims) -> str:
     return next(candidate for candidate in (name, *numbered) if candidate not in taken)
 
 
-@dataclass
-class _Provider:
-    """Authlib's client, which keeps the metadata and keys of the provider once they are read.
-
-    One request of them at a time, and none for a while after a failure: anybody may ask for them,
-    and a provider that hangs would hold a thread for each.
-    """
-
-    client: Any
-    lock: Any = field(default_factory=threading.Lock)
-    asks_again_at: float = 0.0
-
-    def load(self) -> None:
-        """Read the metadata if they are not known. Raises `RequestException`, `ValueError`."""
-        if "issuer" in self.client.server_metadata:
-            return
-        if time.monotonic() < self.asks_again_at or not self.lock.acquire(blocking=False):
-            raise RequestException("the metadata could not be read, and are requested again soon")
-        try:
-            self.asks_again_at = time.monotonic() + PAUSE_S
-            self.client.load_server_metadata()
-            self.asks_again_at = 0.0
-        finally:
-            self.lock.release()
-
-
 def _client() -> Any:
     """Return Authlib's client. Raises `ValueError` if the metadata are of another issuer.
 
@@ -246,18 +215,17 @@ def _client() -> Any:
     addresses of another.
     """
     issuer = settings.OIDC_ISSUER
-    provider = _registered(issuer, settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET)
-    provider.load()
-    stated = str(provider.client.server_metadata.get("issuer", ""))
+    client = _registered(issuer, settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET)
+    stated = str(client.load_server_metadata().get("issuer", ""))
     if stated.rstrip("/") != issuer:
         raise ValueError(f"the metadata of {issuer} are of the issuer {stated!r}")
-    return provider.client
+    return client
 
 
 @lru_cache(maxsize=4)
-def _registered(issuer: str, client_id: str, secret: str) -> _Provider:
-    """Return the provider with Authlib's client."""
-    client = OAuth().register(
+def _registered(issuer: str, client_id: str, secret: str) -> Any:
+    """Return Authlib's client, which keeps the metadata and keys of the provider."""
+    return OAuth().register(
         "weir",
         client_id=client_id,
         client_secret=secret or None,
@@ -268,7 +236,6 @@ def _registered(issuer: str, client_id: str, secret: str) -> _Provider:
             "default_timeout": TIMEOUT_S,
         },
     )
-    return _Provider(client)
 
 
 def _away(error: Exception) -> Away:

@@ -28,16 +28,10 @@ def is_allowed_master(master: str) -> bool:
 
     A driver gives its master the address and password of Redis.
     """
-    cores = local_cores(master)
-    return cores <= settings.LOCAL_CORES if cores else master in settings.SPARK_MASTERS
-
-
-def local_cores(master: str) -> int:
-    """Return how many tasks a local master runs at once, 0 for a master of other machines."""
-    given = re.fullmatch(r"local\[(\*|[0-9]+)\]", master)
-    if given is None:
-        return 0
-    return (os.cpu_count() or 1) if given[1] == "*" else int(given[1])
+    local = re.fullmatch(r"local\[(\*|[0-9]+)\]", master)
+    if local is None:
+        return master in settings.SPARK_MASTERS
+    return (os.cpu_count() or 1 if local[1] == "*" else int(local[1])) <= settings.LOCAL_CORES
 
 
 def valid_master(master: str) -> None:
@@ -45,11 +39,8 @@ def valid_master(master: str) -> None:
     MASTER(master)
     if not is_allowed_master(master):
         allowed = ", ".join([f"local[n] up to {settings.LOCAL_CORES}", *settings.SPARK_MASTERS])
-        raise ValidationError(
-            f"Is no master of this site: {allowed} (settings WEIR_LOCAL_CORES and "
-            f"WEIR_SPARK_MASTERS)",
-            "not_allowed",
-        )
+        settings_ = "settings WEIR_LOCAL_CORES and WEIR_SPARK_MASTERS"
+        raise ValidationError(f"Is no master of this site: {allowed} ({settings_})", "not_allowed")
 
 
 def valid_log_url(url: str) -> None:

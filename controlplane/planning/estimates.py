@@ -62,21 +62,11 @@ def size_of(cluster: Defaults) -> ProblemSize:
 
 
 def estimate_run(
-    chosen: Experiment,
-    parameters: Any,
-    values: Sequence[float],
-    series: Sequence[str],
-    at_once: int = 1,
+    chosen: Experiment, parameters: Any, values: Sequence[float], series: Sequence[str]
 ) -> Estimate:
-    """Return the estimate of a run of the Lab. Raises `TooExpensive` beyond the limits.
-
-    `at_once`: the trials that processes of their own compute at the same time.
-    """
+    """Return the estimate of a run of the Lab. Raises `TooExpensive` beyond the limits."""
     need = chosen.estimate(parameters, values, series)
     limits = lab_limits()
-    if need.bytes * at_once > limits.memory_bytes >= need.bytes:
-        many = Estimate(need.bytes * at_once, need.seconds)
-        raise _too_expensive(many, limits, [], "master")
     if not need.exceeds(limits.memory_bytes, limits.seconds):
         return need
     given = parameters.to_mapping()

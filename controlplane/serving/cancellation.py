@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from controlplane.runtime.request_bounds import Lane
 
@@ -36,13 +35,14 @@ class Job:
         self._lock = threading.Lock()
         # 0 before and after the work.
         self._thread = 0
-        self._clock = 0
         self._began = self._began_cpu = 0.0
-        self._connections: list[BaseDatabaseWrapper] = []
+        self._connections: list[Any] = []
 
     def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """Return `work(*arguments)`. Raises `RequestCancelled` if it is cancelled."""
-        self._begin()
+        self._connections = [connections[name] for name in connections]
+        self._began, self._began_cpu = time.monotonic(), time.thread_time()
+        self._thread = threading.get_ident()
         try:
             try:
                 return work(*arguments)
@@ -59,28 +59,22 @@ class Job:
         with self._lock:
             if not self._thread:
                 return False
-            spent = time.clock_gettime(self._clock) - self._began_cpu
-            return (
-                spent > self._lane.cpu_s or time.monotonic() - self._began > self._lane.wall_s
-            )  # fmt: skip
+            clock = time.pthread_getcpuclockid(self._thread)
+            is_long = time.monotonic() - self._began > self._lane.wall_s
+            return is_long or time.clock_gettime(clock) - self._began_cpu > self._lane.cpu_s
 
     def cancel(self) -> None:
         """Cancel the work, unless it has ended: from another thread."""
         with self._lock:
-            if not self._thread:
-                return
-            _raise_in_thread(self._thread, id(RequestCancelled))
-            for connection in self._connections:
-                # Closed meanwhile, or the server is away.
-                with suppress(Exception):
-                    _interrupt(connection)
-
-    def _begin(self) -> None:
-        with self._lock:
-            self._thread = threading.get_ident()
-            self._clock = time.pthread_getcpuclockid(self._thread)
-            self._began, self._began_cpu = time.monotonic(), time.thread_time()
-            self._connections = [connections[name] for name in connections]
+            if self._thread:
+                _raise_in_thread(self._thread, id(RequestCancelled))
+                for connection in self._connections:
+                    # Closed meanwhile, or the server is away.
+                    with suppress(Exception):
+                        if connection.vendor == "sqlite":
+                            connection.connection.interrupt()
+                        else:
+                            connection.connection.cancel_safe(timeout=_CANCEL_S)
 
     def _end(self) -> None:
         with self._lock:
@@ -90,20 +84,9 @@ class Job:
                 self._thread = 0
 
 
-def _interrupt(connection: BaseDatabaseWrapper) -> None:
-    if connection.connection is None:
-        return
-    if connection.vendor == "sqlite":
-        connection.connection.interrupt()
-    else:
-        connection.connection.cancel_safe(timeout=_CANCEL_S)
-
-
 def _drop_connections() -> None:
     """Close the connections of this thread: a transaction may have been left in any state."""
     for name in list(connections):
-        raw = connections[name].connection
         with suppress(Exception):
-            if raw is not None:
-                raw.close()
+            connections[name].connection.close()
         del connections[name]

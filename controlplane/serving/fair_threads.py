@@ -11,7 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 from controlplane.runtime.request_bounds import Lane
@@ -61,11 +60,8 @@ class FairThreads:
         """
         await self._take_turn(owner)
         job = Job(self._lane)
-        context = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(
-            self._threads, context.run, job.run, work, *arguments
-        )  # fmt: skip
+        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+        future = loop.run_in_executor(self._threads, context.run, job.run, work, *arguments)
         future.add_done_callback(lambda ended: self._leave(owner, ended))
         while not (await asyncio.wait({future}, timeout=LOOK_S))[0]:
             if job.is_over():
@@ -78,14 +74,13 @@ class FairThreads:
     async def _take_turn(self, owner: Owner) -> None:
         """Wait until a thread is free for the owner, and take it. Raises `Refusal`."""
         if owner not in self._lines and self._may_start(owner):
-            self._start(owner)
+            self._hold(owner)
             return
-        line = self._lines.get(owner, ())
-        if len(line) >= self._lane.waiting:
-            text = f"{len(line)} of your requests wait already: send fewer at once"
-            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests", text)
+        if len(self._lines.get(owner, ())) >= self._lane.waiting:
+            text = f"{self._lane.waiting} of your requests wait already: send fewer at once"
+            raise Refusal(429, "too_many_requests", text)
         if self._waiting[owner.share] >= self._lane.waiting_of_share:
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Too many requests wait")
+            raise Refusal(503, "busy", "Too many requests wait")
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(owner, deque()).append(place)
         self._waiting[owner.share] += 1
@@ -98,34 +93,31 @@ class FairThreads:
                 self._leave(owner)
             else:
                 self._remove(owner, place)
-            if not isinstance(error, TimeoutError):
-                raise
-            text = f"The request waited for {self._lane.wait_s:g} s behind others"
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", text) from None
+            if isinstance(error, TimeoutError):
+                text = f"The request waited for {self._lane.wait_s:g} s behind others"
+                raise Refusal(503, "busy", text) from None
+            raise
 
     def _may_start(self, owner: Owner) -> bool:
         return self._free > self._held[owner.share]
 
-    def _start(self, owner: Owner) -> None:
-        self._free -= 1
-        self._held[owner.share] += 1
+    def _hold(self, owner: Owner, count: int = 1) -> None:
+        self._free -= count
+        self._held[owner.share] += count
 
     def _leave(self, owner: Owner, ended: asyncio.Future[Any] | None = None) -> None:
         """Give a thread back, and start who waits."""
         if ended is not None and not ended.cancelled():
             # Or asyncio logs the error of a cancelled request, which has no reader.
             ended.exception()
-        self._free += 1
-        self._held[owner.share] -= 1
-        if not self._held[owner.share]:
-            del self._held[owner.share]
+        self._hold(owner, -1)
         while (following := next(filter(self._may_start, self._lines), None)) is not None:
             place = self._lines[following][0]
             self._remove(following, place)
             if following in self._lines:
                 # Behind all others.
                 self._lines[following] = self._lines.pop(following)
-            self._start(following)
+            self._hold(following)
             place.set_result(None)
 
     def _remove(self, owner: Owner, place: asyncio.Future[None]) -> None:
@@ -134,8 +126,6 @@ class FairThreads:
         if not line:
             del self._lines[owner]
         self._waiting[owner.share] -= 1
-        if not self._waiting[owner.share]:
-            del self._waiting[owner.share]
 
 
 async def _end(job: Job, future: asyncio.Future[Any]) -> None:
@@ -153,4 +143,4 @@ def _cancelled(lane: Lane) -> Refusal:
         f"{lane.wall_s:g} s altogether). It may or may not have had an effect: look first, then "
         f"request less at once"
     )
-    return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "time_limit", text)
+    return Refusal(503, "time_limit", text)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from controlplane.runtime.request_bounds import AGAIN_S
 
-_LATER: Final = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+_LATER: Final = (429, 503)
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ async def send_refusal(
         kind = b"application/problem+json"
         body = json.dumps({
             "type": f"urn:weir:problem:{refusal.code}", "title": title,
-            "status": int(refusal.status), "detail": refusal.text,
+            "status": refusal.status, "detail": refusal.text,
             "instance": scope["path"][:2000], "request": "", "code": refusal.code,
             "fields": {}, "rows": {}, "data": {},
         })  # fmt: skip
@@ -47,14 +47,13 @@ async def send_refusal(
     content = body.encode()
     headers = [
         (b"content-type", kind),
-        (b"content-length", str(len(content)).encode()),
+        (b"content-length", b"%d" % len(content)),
         (b"cache-control", b"no-store, private"),
-        (b"x-content-type-options", b"nosniff"),
         (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
         # What the client still sends would be read as the next request.
         (b"connection", b"close"),
     ]
     if refusal.status in _LATER:
-        headers.append((b"retry-after", str(AGAIN_S).encode()))
-    await send({"type": "http.response.start", "status": int(refusal.status), "headers": headers})
+        headers.append((b"retry-after", b"%d" % AGAIN_S))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

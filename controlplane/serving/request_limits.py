@@ -106,8 +106,6 @@ class _Held:
         """Subtract bytes."""
         self._free += size
         self._of[share] -= size
-        if not self._of[share]:
-            del self._of[share]
 
 
 class _Body:
