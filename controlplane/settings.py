@@ -1,5 +1,6 @@
 """Django settings, read from the environment by controlplane.env: the composition root's values."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,8 @@ SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # A bulk of 10,000 queries with texts of a thousand characters each stays below this.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+# Larger bodies and uploaded files wait in temporary files.
+FILE_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
 # A request with an uploaded file, such as a cluster's description, may have more.
 MAX_REQUEST_BYTES = 65 * 1024 * 1024
 # Open live charts of one user in one web process, and messages of one in ten seconds.
@@ -290,7 +293,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 
-# Hours after which an ended query and its task leave the database.
+# The most cores of this machine that a master of Spark, local[n], may name.
+LOCAL_CORES = env.integer("WEIR_LOCAL_CORES", max(8, os.cpu_count() or 1), 1, 99)
 # Which demonstrations the runner started with; none: no replayer runs.
 DEMOS = demos()
 # Days after which history is deleted (controlplane.retention); AUDIT_DAYS: 0 for never.
@@ -298,6 +302,7 @@ PROPOSAL_DAYS = env.integer("WEIR_PROPOSAL_DAYS", 30, 1, 36_500)
 LAB_RUN_DAYS = env.integer("WEIR_LAB_RUN_DAYS", 90, 1, 36_500)
 HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)
 AUDIT_DAYS = env.integer("WEIR_AUDIT_DAYS", 365, 0, 36_500)
+# Hours after which an ended query and its task leave the database.
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 
 # What Weir connects to for its users, besides public addresses by https. A site that only its own

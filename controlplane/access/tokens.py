@@ -157,10 +157,10 @@ def namespace_of(authorization: object) -> str:
     return _digest(f"{authorization.user_id} {authorization.name}")[:12] + ":"
 
 
-def is_valid(token: str) -> bool:
-    """Return True if a token may be used now; nothing is recorded."""
+def user_of_valid(token: str) -> int | None:
+    """Return the id of the user of a token that may be used now; nothing is recorded."""
     live = ApiToken.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
-    return live.filter(digest=_digest(token)).exists()
+    return live.filter(digest=_digest(token)).values_list("user_id", flat=True).first()
 
 
 def _record_use(row: ApiToken, now: datetime) -> None:

@@ -1,7 +1,7 @@
 """Comparisons, effects of actions, proposals without some of their actions, the ledger."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
@@ -111,7 +111,8 @@ class EffectPage(PageOut):
 class WithoutIn(RequestBody):
     """The places of the actions that are to be left out, from 0."""
 
-    places: list[int] = Field(max_length=100_000)
+    # Bounded one by one: whole numbers can be chosen so that a set of them takes hours.
+    places: list[Annotated[int, Field(ge=0, lt=100_000)]] = Field(max_length=100_000)
 
 
 _FIGURES: Final = dict[str, float]

@@ -16,8 +16,9 @@ from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
 from controlplane.cluster_spec.document import BadDescription, ClusterPart
 from controlplane.cluster_spec.export import description_of
+from controlplane.cluster_spec.foreign import parse_foreign
 from controlplane.cluster_spec.report import ImportReport
-from controlplane.cluster_spec.text import as_json, parse_description
+from controlplane.cluster_spec.text import as_json
 from controlplane.clusters import changes, demo
 from controlplane.clusters.audiences import any_admins
 from controlplane.clusters.deletion import delete_cluster
@@ -132,7 +133,7 @@ def apply_cluster(
     except UnicodeDecodeError as error:
         raise BadBody("The body is no UTF-8 text") from error
     try:
-        description = parse_description(text)
+        description = parse_foreign(text)
         return apply_description(actor, description, apply=apply, reason=reason)
     except BadDescription as bad:
         raise Invalid(bad.faults) from None
