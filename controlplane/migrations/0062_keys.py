@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0060_samples_in_windows'),
+        ('controlplane', '0061_producers'),
     ]
 
     operations = [
