@@ -5,7 +5,7 @@ with a password enter it; others log in once more at the provider of single sign
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
