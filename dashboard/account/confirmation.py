@@ -5,9 +5,10 @@ with a password enter it; others log in once more at the provider of single sign
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme

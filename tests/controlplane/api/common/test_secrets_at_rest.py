@@ -10,7 +10,7 @@ from controlplane.access import idempotency
 from controlplane.api.application import api
 from controlplane.models import ApiToken, AuditEntry, KeptAnswer, Webhook
 from tests.controlplane.api.callers import post, user_of
-from tests.support.cluster import actor
+from tests.support.cluster import actor, confirmed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +29,7 @@ def admin(redis_url: str) -> Client:
     """Return the session of an admin, as only sessions create tokens."""
     client = Client()
     client.force_login(user_of(actor("admin")))
-    return client
+    return confirmed(client)
 
 
 def shows_secret(operation: Any, schemas: Any) -> bool:
