@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 SETTING: Final = "WEIR_DESTINATIONS"
-# The variable with the whole list, which settings write. Processes without it, such as a producer's,
+# The variable with the whole list, which settings write. Processes without it, such as producers,
 # may connect to anything.
 LIST: Final = "WEIR_DESTINATIONS_LIST"
 PORTS: Final = {"http": 80, "https": 443, "redis": 6379, "rediss": 6379, "kafka": 9092}
