@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from controlplane.wire.network import destinations
-from controlplane.wire.network.destinations import SETTING
+from controlplane.wire.network.destinations import LIST, SETTING
 from controlplane.wire.redaction import without_password
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,7 +114,7 @@ def set_destinations(default: str, redis: str) -> None:
     except ValueError as error:
         wanted = "must be words such as kafka://broker:9092, redis://10.1.0.0/16:6379-6389 or yarn"
         raise EnvironmentValueError(SETTING, str(error), wanted) from None
-    os.environ[SETTING] = " ".join(dict.fromkeys([*value.split(), destinations.place_of(redis)]))
+    os.environ[LIST] = " ".join(dict.fromkeys([*value.split(), destinations.place_of(redis)]))
 
 
 def data_dir() -> Path:

@@ -13,7 +13,7 @@ from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import waits
-from tests.support.destinations import LOGS
+from tests.support.destinations import LIST, LOGS
 from tests.support.examples import databases_tried, load_profile, try_fewer_examples
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
@@ -46,7 +46,7 @@ def pytest_configure() -> None:
     Servers of tests listen at any port of this machine.
     """
     os.environ.setdefault("WEIR_WORKER_MEMORY_MB", str(1 << 20))
-    os.environ["WEIR_DESTINATIONS"] = LOGS
+    os.environ["WEIR_DESTINATIONS"] = os.environ[LIST] = LOGS
     load_profile()
     _keep_bytecode()
     # Nothing that is imported becomes garbage: looking for it takes a fifth of the collection.

@@ -82,6 +82,7 @@ def test_the_redis_of_the_site_is_a_destination(
 ) -> None:
     """Also in the environment of child processes, which set it again."""
     monkeypatch.setenv("WEIR_DESTINATIONS", " yarn ")
+    monkeypatch.setenv("WEIR_DESTINATIONS_LIST", "")
     for _ in range(2):
         env.set_destinations("unused", redis)
-        assert os.environ["WEIR_DESTINATIONS"] == f"yarn {place}"
+        assert os.environ["WEIR_DESTINATIONS_LIST"] == f"yarn {place}"

@@ -27,7 +27,7 @@ def test_an_admin_of_a_cluster_learns_of_no_port(
     scheme: str, sf: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Cluster.objects.update(desired=Cluster.Desired.STOPPED)
-    monkeypatch.setenv("WEIR_DESTINATIONS", f"{scheme}://10.0.0.0/8:1-65535")
+    monkeypatch.setenv("WEIR_DESTINATIONS_LIST", f"{scheme}://10.0.0.0/8:1-65535")
     server, *ports = open_and_closed_port()
     told, by = set(), actor(ADMIN, "another")
     with server:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from confluent_kafka import Consumer, Producer, cimpl
 
-from controlplane.wire.network.destinations import SETTING, addresses
+from controlplane.wire.network.destinations import LIST, addresses
 
 Client = TypeVar("Client", Consumer, Producer)
 
@@ -44,7 +44,7 @@ _RESOLVE: Final = ctypes.CFUNCTYPE(
 
 def new_client(kind: type[Client], servers: str, settings: dict[str, Any]) -> Client:
     """Return a consumer or producer of a Kafka cluster. Raises `KafkaException`."""
-    if SETTING not in os.environ:
+    if LIST not in os.environ:
         return kind({"bootstrap.servers": servers, **settings})
     client = kind(settings)
     # The first field of the package's C structure, behind the head of every Python object.

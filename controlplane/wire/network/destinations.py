@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# The variable of the environment with the list. Processes without it, such as a producer's, may
-# connect to anything.
 SETTING: Final = "WEIR_DESTINATIONS"
+# The variable with the whole list, which settings write. Processes without it, such as producers,
+# may connect to anything.
+LIST: Final = "WEIR_DESTINATIONS_LIST"
 PORTS: Final = {"http": 80, "https": 443, "redis": 6379, "rediss": 6379, "kafka": 9092}
 # Entries that are compared as they are: sockets, and masters of Spark.
 _WHOLE: Final = re.compile(r"yarn|(unix:/|spark:|k8s:)//.+")
@@ -47,7 +48,7 @@ class _Entry(NamedTuple):
 
 def words() -> list[str]:
     """Return the entries of the list, such as `kafka://broker:9092`, `http://10.1.0.0/16:80-89`."""
-    return os.environ.get(SETTING, "").split()
+    return os.environ.get(LIST, "").split()
 
 
 def masters() -> list[str]:
@@ -57,7 +58,7 @@ def masters() -> list[str]:
 
 def check_whole(word: str) -> None:
     """Raise `NotAllowed` unless the list has the word as it is, such as a Unix socket."""
-    if SETTING in os.environ and word not in words():
+    if LIST in os.environ and word not in words():
         raise _refusal(word)
 
 
@@ -73,12 +74,12 @@ def addresses(protocol: str, host: str, port: int, more: str = "") -> list[str]:
     Public addresses are allowed by https; `more`: further entries. Raises `NotAllowed`, and
     `OSError` if a name of the list has no address.
     """
-    if SETTING not in os.environ:
+    if LIST not in os.environ:
         return [host]
     host = host.strip("[]").rstrip(".").lower()
     # A protocol includes itself over TLS: http includes https.
     kinds = {protocol, protocol.removesuffix("s")}
-    listed = entries_of(f"{os.environ[SETTING]} {more}")
+    listed = entries_of(f"{os.environ[LIST]} {more}")
     entries = [entry for entry in listed if entry.protocol in kinds and port in entry.ports]
     is_named = any(entry.network is None and entry.name == host for entry in entries)
     is_web = protocol == "https" and 0 < port < 2**16

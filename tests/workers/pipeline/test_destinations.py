@@ -17,7 +17,7 @@ def test_a_driver_of_an_unlisted_log_ends_before_spark_starts(
     place = redis_server.rpartition("@")[2].removeprefix("redis://").partition("/")[0]
     given = {
         "REDIS_URL": redis_server, "WEIR_LOG_URL": "kafka://127.0.0.1:22/t",
-        "WEIR_DESTINATIONS": f"redis://{place}", "JAVA_HOME": "/nowhere",
+        "WEIR_DESTINATIONS_LIST": f"redis://{place}", "JAVA_HOME": "/nowhere",
     }  # fmt: skip
     command = [
         sys.executable, "-m", "workers.pipeline", "--cluster", "sf", "--nodes", "1",

@@ -280,7 +280,7 @@ def _sockets(directory: str | None) -> dict[str, str]:
 def _spread(partitions: int) -> dict[str, str]:
     """Return the settings that give each partition an executor, if the cluster has room."""
     # Users' functions are looked up, and their limits and the list of logs hold, on executors, too.
-    names = (_FUNCTIONS, destinations.SETTING, *limits.SETTINGS)
+    names = (_FUNCTIONS, destinations.LIST, *limits.SETTINGS)
     inherited = {name: os.environ.get(name, "") for name in names}
     return {
         **{f"spark.executorEnv.{name}": value for name, value in inherited.items() if value},

@@ -21,7 +21,7 @@ from controlplane.wire.log import check as check_module
 from controlplane.wire.log import open_log
 from controlplane.wire.log.check import check_log
 from controlplane.wire.log.kafka_clients import new_client
-from controlplane.wire.network.destinations import SETTING, NotAllowed, addresses
+from controlplane.wire.network.destinations import LIST, NotAllowed, addresses
 from controlplane.wire.redis_clients import connect
 from tests.support.kafka import running_kafka
 from tests.support.rebinding import NAME, open_and_closed_port, rebind, unmet_server
@@ -77,7 +77,7 @@ def test_no_door_leads_to_an_unlisted_address(
     door: str, host: str, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     """However it is written, and with one sentence for all."""
-    monkeypatch.setenv(SETTING, LISTED)
+    monkeypatch.setenv(LIST, LISTED)
     settings.OIDC_ISSUER = "https://login.example"
     if host.startswith("[::ffff") and door == "kafka":
         host = host.replace("::ffff:", "::FFFF:")
@@ -101,7 +101,7 @@ def test_no_door_leads_to_an_unlisted_address(
     ],
 )  # fmt: skip
 def test_a_url_that_hides_its_place_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SETTING, f"{LISTED} unix:///log.sock")
+    monkeypatch.setenv(LIST, f"{LISTED} unix:///log.sock")
     with pytest.raises(BadLogUrl):
         check_log(url, "sf")
 
@@ -111,7 +111,7 @@ def test_a_url_that_hides_its_place_is_refused(url: str, monkeypatch: pytest.Mon
 def test_an_open_port_and_a_closed_one_are_refused_alike(
     scheme: str, listed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SETTING, listed)
+    monkeypatch.setenv(LIST, listed)
     server, *ports = open_and_closed_port()
     told = set()
     with server:
@@ -133,14 +133,14 @@ def test_a_listed_name_or_network_is_connected_to(
         f"redis://localhost:{port}",
         "redis://127.0.0.0/8:1-65535 redis://[::1]:1-65535",
     ):
-        monkeypatch.setenv(SETTING, listed)
+        monkeypatch.setenv(LIST, listed)
         check_log(redis_server.replace("127.0.0.1", "LocalHost."), "sf")
     with pytest.raises(BadLogUrl, match="in the list"):
         check_log(f"kafka://127.0.0.1:{port}/t", "sf")
 
 
 def test_a_name_that_is_listed_leads_to_no_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SETTING, f"redis://{NAME}:1 kafka://missing.invalid:1 http://169.254.0.1:80")
+    monkeypatch.setenv(LIST, f"redis://{NAME}:1 kafka://missing.invalid:1 http://169.254.0.1:80")
     rebind(monkeypatch, "127.0.0.1", "169.254.169.254", "0.0.0.0")
     assert addresses("redis", NAME, 1) == ["127.0.0.1"]
     for _ in range(2):
@@ -155,7 +155,7 @@ def test_outside_of_a_site_there_is_no_list(
     redis_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Producers name their log themselves."""
-    monkeypatch.delenv(SETTING)
+    monkeypatch.delenv(LIST)
     assert connect(redis_server).ping()
     with running_kafka() as address:
         assert new_client(Producer, address, {}).list_topics(timeout=60).brokers
@@ -166,7 +166,7 @@ def test_redis_is_connected_to_at_the_checked_address(
 ) -> None:
     port = urlsplit(redis_server).port
     assert port is not None
-    monkeypatch.setenv(SETTING, f"redis://127.0.0.1:{port}")
+    monkeypatch.setenv(LIST, f"redis://127.0.0.1:{port}")
     given = rebind(monkeypatch, "127.0.0.1")
     with unmet_server(port), connect(redis_server.replace("127.0.0.1", NAME)) as client:
         assert client.ping()
@@ -180,7 +180,7 @@ def test_a_broker_is_connected_to_at_the_checked_address(monkeypatch: pytest.Mon
     monkeypatch.setattr(check_module, "LIMIT_S", 2.0)
     with running_kafka() as address:
         port = int(address.rpartition(":")[2])
-        monkeypatch.setenv(SETTING, f"kafka://127.0.0.1:{port}")
+        monkeypatch.setenv(LIST, f"kafka://127.0.0.1:{port}")
         given = rebind(monkeypatch, "127.0.0.1")
         with unmet_server(port), pytest.raises(BadLogUrl, match="that WEIR_DESTINATIONS has all"):
             check_log(f"kafka://{NAME}:{port}/t", "sf")
@@ -208,11 +208,11 @@ def test_a_broker_that_a_broker_names_must_be_listed(
         if leader == 2:
             break
     first, second = (f"{brokers[n].host}:{brokers[n].port}" for n in (1, 2))
-    monkeypatch.setenv(SETTING, f"kafka://{first}")
+    monkeypatch.setenv(LIST, f"kafka://{first}")
     url = f"kafka://{first}/{topic}"
     with pytest.raises(BadLogUrl, match=f"resolve '{second}'.*WEIR_DESTINATIONS has all brokers"):
         check_log(url, "sf")
-    monkeypatch.setenv(SETTING, f"kafka://{first} kafka://{second}")
+    monkeypatch.setenv(LIST, f"kafka://{first} kafka://{second}")
     check_log(url, "sf")
 
 
@@ -221,7 +221,7 @@ def test_a_list_that_has_become_shorter_holds_for_open_logs(
 ) -> None:
     """Wherever a process opens the log of a cluster, not only where the URL is given."""
     site = "unix:///site.sock"
-    monkeypatch.setenv(SETTING, "")
+    monkeypatch.setenv(LIST, "")
     for url in (redis_server, "unix:///var/run/docker.sock"):
         with pytest.raises(LogUnavailable, match="is not in the list of the site"):
             open_log(url, "sf", site).newest_entries([1], 1)
@@ -239,7 +239,7 @@ def test_the_endpoints_of_a_provider_are_checked_one_by_one(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     """The issuer is a destination; where its metadata or a redirect lead is not, for that."""
-    monkeypatch.setenv(SETTING, "")
+    monkeypatch.setenv(LIST, "")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert issubclass(type(session()), OAuth2Session)
     server, port, closed = open_and_closed_port()
@@ -259,7 +259,7 @@ def test_a_provider_is_connected_to_at_the_checked_address(
     """TLS verifies the certificate of the name; a redirect is resolved again, and checked."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Provider) as server:
         Thread(target=server.serve_forever).start()
-        monkeypatch.setenv(SETTING, f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv(LIST, f"http://127.0.0.1:{server.server_port}")
         settings.OIDC_ISSUER = "https://login.example"
         given = rebind(monkeypatch, "127.0.0.1")
         url = f"http://{NAME}:{server.server_port}"
@@ -278,7 +278,7 @@ def test_a_provider_is_connected_to_at_the_checked_address(
 def test_a_log_in_by_a_provider_that_leads_elsewhere_ends_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    monkeypatch.setenv(SETTING, "")
+    monkeypatch.setenv(LIST, "")
     with ThreadingHTTPServer(("127.0.0.1", 0), _Provider) as server:
         Thread(target=server.serve_forever).start()
         settings.OIDC_ISSUER = f"http://127.0.0.1:{server.server_port}/away"

@@ -68,10 +68,10 @@ def test_a_sites_own_settings_go_first_but_for_those_the_checkpoint_needs() -> N
 def test_users_functions_are_looked_up_on_executors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors do not inherit the driver's environment."""
     monkeypatch.setenv("WEIR_FUNCTIONS", "site.functions")
-    monkeypatch.setenv("WEIR_DESTINATIONS", "kafka://a:1 redis://b:2")
+    monkeypatch.setenv("WEIR_DESTINATIONS_LIST", "kafka://a:1 redis://b:2")
     found = settings(4, SparkSettings("spark://127.0.0.1:7077"))
     assert found["spark.executorEnv.WEIR_FUNCTIONS"] == "site.functions"
-    assert found["spark.executorEnv.WEIR_DESTINATIONS"] == "kafka://a:1 redis://b:2"
+    assert found["spark.executorEnv.WEIR_DESTINATIONS_LIST"] == "kafka://a:1 redis://b:2"
 
 
 def test_sockets_are_used_where_there_is_a_directory_for_them() -> None:
