@@ -50,10 +50,10 @@ async def test_connections_that_redis_has_closed_are_replaced(redis_url: str) ->
         channel = await layer.new_channel()
         await layer.group_add("readers", channel)
         await client.client_kill_filter(_type="normal", skipme=True)
-        await layer.group_send("readers", {"type": "sample"})
+        await layer.group_send("readers", {"type": "cluster.sample"})
         await client.client_kill_filter(_type="normal", skipme=True)
         await layer.group_add("others", channel)
-        assert await layer.receive(channel) == {"type": "sample"}
+        assert await layer.receive(channel) == {"type": "cluster.sample"}
     finally:
         await client.aclose()
 
