@@ -30,7 +30,8 @@ class ChannelLayer(RedisChannelLayer):  # type: ignore[misc]
         message: dict[str, Any] = super().deserialize(data)
         if not _TYPES.fullmatch(message["type"]):
             raise ValueError("has a type that Weir does not send")
-        to = message.get("__asgi_channel__", [])
-        if not all(isinstance(name, str) for name in ([to] if isinstance(to, str) else list(to))):
+        to = message.get("__asgi_channel__", "")
+        names = to if isinstance(to, list) else [to]
+        if not all(isinstance(name, str) for name in names):
             raise TypeError("names no channels")
         return message

@@ -43,7 +43,7 @@ class Channel(kombu_redis.Channel):
 
     def _brpop_read(self, **options: Any) -> Any:
         with _skipping():
-            return super()._brpop_read(**options)  # type: ignore[misc] - stubs have no private names
+            return super()._brpop_read(**options)  # type: ignore[misc]
         return True
 
 

@@ -44,12 +44,12 @@ def app(redis_url: str) -> Iterator[Celery]:
 def test_a_worker_takes_the_task_after_any_messages(app: Celery, redis_url: str) -> None:
     noted = f"noted-{uuid4().hex}"
 
-    @app.task(name="test.note")  # type: ignore[untyped-decorator]
+    @app.task(name="test.note")
     def note(value: Any) -> None:
         with Redis.from_url(redis_url) as client:
             client.rpush(noted, str(value))
 
-    @app.task(name="celery.ping")  # type: ignore[untyped-decorator]
+    @app.task(name="celery.ping")
     def ping() -> str:
         return "pong"
 
