@@ -62,14 +62,14 @@ def site_url(server: RedisServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def site(site_url: str) -> Iterator["redis.Redis"]:
+def site(site_url: str) -> Iterator[Any]:
     """A client of the site's user."""
     with redis.Redis.from_url(site_url) as client:
         yield client
 
 
 @pytest.fixture
-def users(site: "redis.Redis", site_url: str) -> DriverUsers:
+def users(site: Any, site_url: str) -> DriverUsers:
     """The users of the drivers of two clusters."""
     result = DriverUsers(site, site_url, "the site's secret")
     result.keep([OWN, OTHER])
@@ -77,7 +77,7 @@ def users(site: "redis.Redis", site_url: str) -> DriverUsers:
 
 
 @pytest.fixture
-def driver(users: DriverUsers) -> Iterator["redis.Redis"]:
+def driver(users: DriverUsers) -> Iterator[Any]:
     """A client of the user of a driver."""
     with redis.Redis.from_url(users.url_of(OWN), single_connection_client=True) as client:
         yield client
@@ -94,7 +94,7 @@ def keys_of(cluster: str, *, control: bool) -> list[str]:
     ]
 
 
-def is_refused(client: "redis.Redis", *words: Any) -> bool:
+def is_refused(client: Any, *words: Any) -> bool:
     """Return whether Redis refuses a command for want of a permission."""
     try:
         client.execute_command(*words)
@@ -106,24 +106,23 @@ def is_refused(client: "redis.Redis", *words: Any) -> bool:
     return False
 
 
-def test_a_driver_reads_and_writes_each_kind_of_key_of_its_cluster(driver: "redis.Redis") -> None:
+def test_a_driver_reads_and_writes_each_kind_of_key_of_its_cluster(driver: Any) -> None:
     own = keys_of(OWN, control=False)
     assert len(own) > 35
     for key in own:
         assert driver.hset(key, "a", "1") == 1
         assert driver.hget(key, "a") == b"1"
-        assert driver.eval("return redis.call('HGET', KEYS[1], 'a')", 1, key) == b"1"  # type: ignore[no-untyped-call]
+        assert driver.eval("return redis.call('HGET', KEYS[1], 'a')", 1, key) == b"1"
         assert driver.unlink(key) == 1
     assert driver.xadd(keys.telemetry_key(OWN), {"t": "{}"})
 
 
 @pytest.mark.parametrize("through", ["command", "script", "undeclared", "transaction"])
-def test_no_other_key_is_read_or_written(
-    driver: "redis.Redis", site: "redis.Redis", through: str
-) -> None:
+def test_no_other_key_is_read_or_written(driver: Any, site: Any, through: str) -> None:
     """Of another cluster, of the control plane, of Celery, Channels, caches and beats."""
     celery = str(CELERY_BROKER_TRANSPORT_OPTIONS["global_keyprefix"])
-    channels = f"{CHANNEL_LAYERS['default']['CONFIG']['prefix']}:group:x"
+    layer: Any = CHANNEL_LAYERS["default"]
+    channels = f"{layer['CONFIG']['prefix']}:group:x"
     other = [
         *keys_of(OTHER, control=False), *keys_of(OTHER, control=True), *keys_of(OWN, control=True),
         *(celery + name for name in (*QUEUES, "_kombu.binding.celery", "unacked")), channels,
@@ -156,12 +155,12 @@ def _through(how: str, words: list[str], key: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", NO_KEY)
-def test_commands_without_keys_are_refused(driver: "redis.Redis", command: str) -> None:
+def test_commands_without_keys_are_refused(driver: Any, command: str) -> None:
     assert is_refused(driver, *command.split())
 
 
 def test_the_data_plane_works_as_the_user_of_the_driver(
-    users: DriverUsers, site: "redis.Redis", site_url: str
+    users: DriverUsers, site: Any, site_url: str
 ) -> None:
     """The source, nodes and sink as Spark calls them; the control plane publishes and appends."""
     pipeline = Pipeline(site, users.url_of(OWN), OWN)
@@ -175,12 +174,12 @@ def test_the_data_plane_works_as_the_user_of_the_driver(
             assert pipeline.batch(repeat=2)["in"] == len(rows)
             pipeline.commit()
             pipeline.restart()
-    rows = read_windows(site, OWN, 5, computation_of(text, METER.kinds))
-    assert sum(dict(row.values)["n"] for row in rows) == 5 * sum(range(100))
+    windows = read_windows(site, OWN, 5, computation_of(text, METER.kinds))
+    assert sum(dict(window.values)["n"] for window in windows) == 5 * sum(range(100))
 
 
 def test_users_follow_the_clusters(
-    server: RedisServer, site: "redis.Redis", users: DriverUsers, driver: "redis.Redis"
+    server: RedisServer, site: Any, users: DriverUsers, driver: Any
 ) -> None:
     """Also after Redis forgot them; a deleted cluster's connections end."""
     assert driver.ping()
@@ -196,7 +195,7 @@ def test_users_follow_the_clusters(
     assert driver.hget(keys.driver_key(OWN), "pid") == b"1"
 
 
-def test_redis_has_the_hash_of_a_password_only(users: DriverUsers, site: "redis.Redis") -> None:
+def test_redis_has_the_hash_of_a_password_only(users: DriverUsers, site: Any) -> None:
     password = users.url_of(OWN).partition(":")[2].partition(":")[2].partition("@")[0]
     assert len(password) == 64
     assert password not in str(site.execute_command("ACL LIST"))
@@ -204,7 +203,7 @@ def test_redis_has_the_hash_of_a_password_only(users: DriverUsers, site: "redis.
 
 
 def test_without_the_right_to_create_users_drivers_run_as_the_site(
-    site: "redis.Redis", site_url: str, caplog: pytest.LogCaptureFixture
+    site: Any, site_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As on a Redis of somebody else; said once, until the right is given."""
     site.execute_command("ACL SETUSER", "tenant", "reset", "on", ">pw", "~*", "+@all", "-acl")
