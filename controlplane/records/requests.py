@@ -36,7 +36,7 @@ def append_body(
 
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
     become dead letters. A repetition under the same token has no effect; a request with an
-    idempotency key has a token by itself. Raises as `decoding.conform` and `records.append` do.
+    idempotency key has its fingerprint as token. Raises as `decoding.conform` and `records.append` do.
     """
     require_operator(actor, stream.cluster)
     if token is None and (producer := running_fingerprint()):
