@@ -60,7 +60,7 @@ ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
 
 
 # Who may send something to a page, by the name of its URL: others than operators. None: anyone;
-# "": every user.
+# "": users with a session.
 _SENDERS: Final[Mapping[str, Audience | None]] = {
     name: audience
     for audience, names in (

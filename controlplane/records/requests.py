@@ -35,8 +35,8 @@ def append_body(
     """Append the records of a body to a stream.
 
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
-    become dead letters. A repetition under the same token has no effect; a request with an
-    idempotency key has a token, too. Raises as `decoding.conform` and `records.append` do.
+    become dead letters. A repetition under the same token has no effect; the token of a request
+    with an idempotency key is its fingerprint. Raises as `decoding.conform` and `append.append`.
     """
     require_operator(actor, stream.cluster)
     if token is None and (producer := running_fingerprint()):
