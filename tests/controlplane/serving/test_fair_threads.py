@@ -114,8 +114,8 @@ async def test_work_is_cancelled_at_its_limit(kind: str) -> None:
                     continue
         spin()
 
-    limits = {"cpu_s": 0.3, "wall_s": PATIENCE_S} if kind == "loop" else {"wall_s": 0.3}
-    threads = FairThreads(Lane("test", 2, **limits))
+    lane = Lane("test", 2, cpu_s=0.3) if kind == "loop" else Lane("test", 2, wall_s=0.3)
+    threads = FairThreads(lane)
     with pytest.raises(Refusal) as refused:
         await threads.run(ADA, work)
     assert (refused.value.status, refused.value.code) == (503, "time_limit")
