@@ -66,7 +66,7 @@ _SENDERS: Final[Mapping[str, Audience | None]] = {
     for audience, names in (
         (None, "login login-code login-factor healthz readyz metrics"),
         ("", """logout account password-change session-end sessions-end second-factor
-            second-factor-start second-factor-confirm second-factor-remove"""),
+            second-factor-start second-factor-confirm second-factor-remove confirm"""),
         (VIEWER, "query-check query-explain stream-what-if"),
         (members, "view-save view-change view-delete token-make token-revoke"),
         (any_admins, "cluster-import grants"),

@@ -127,7 +127,7 @@ class DocumentedAPI(NinjaAPI):
         self._documents: dict[str, _Document] = {}
 
     def validation_error_from_error_contexts(
-        self, error_contexts: list[ValidationErrorContext]
+        self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
         """Return the faults of a request; of very many only their number, as each takes memory."""
         count = sum(item.pydantic_validation_error.error_count() for item in error_contexts)
