@@ -25,7 +25,7 @@ _COMMANDS: Final = (
     "+@hash", "+@list", "+@set", "+@sortedset", "+@stream", "+@string", "+@transaction",
     "+del", "+unlink", "+exists", "+expire", "+pexpire", "+expireat", "+pexpireat", "+persist",
     "+type", "+ttl", "+pttl", "+time", "+ping", "+select", "+eval", "+evalsha", "+script|load",
-    "+script|exists", "-@dangerous", "-@blocking",
+    "+script|exists", "-@dangerous", "-@blocking", "+info",
 )  # fmt: skip
 
 

@@ -186,7 +186,7 @@ def test_messages_of_somebody_else_are_counted(
     client.flush(60)
     log = kafka_place.open()
     assert log.position_after(BEGIN, ALL).total == 0
-    (skipped,) = skipped_entries(redis_client, log.cluster)
+    (skipped,) = skipped_entries(redis_client, "c")
     assert (skipped.place, skipped.count) == ("log", 2)
     assert "it has no header 'weir'" in skipped.reason
 
