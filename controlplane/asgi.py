@@ -44,13 +44,13 @@ import_module(settings.ROOT_URLCONF)
 _LOGINS = (
     "login", "login-code", "login-factor", "password-change", "confirm", "second-factor-remove",
 )  # fmt: skip
-_LANES = {
+LANES = {
     **{(method, "/healthz"): bounds.HEALTH for method in ("GET", "HEAD")},
     **{(method, "/readyz"): bounds.READINESS for method in ("GET", "HEAD")},
     **{("POST", reverse(name)): bounds.LOGINS for name in _LOGINS},
     **{("GET", reverse(name)): bounds.SIGN_ON for name in ("sso", "sso-callback")},
 }
-django_application = PooledHandler(settings.WEB_THREADS, _LANES)
+django_application = PooledHandler(settings.WEB_THREADS, LANES)
 limited_requests = LimitedRequests(
     with_static(django_application),
     RequestLimits(settings.MAX_REQUEST_BYTES),

@@ -12,8 +12,9 @@ import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
+from controlplane.wire.network.destinations import LIST
 from tests.support import waits
-from tests.support.destinations import LIST, LOGS
+from tests.support.destinations import LOGS
 from tests.support.examples import databases_tried, load_profile, try_fewer_examples
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis

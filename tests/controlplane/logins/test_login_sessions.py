@@ -13,9 +13,10 @@ from django.urls import get_resolver
 from django.utils import timezone
 
 from controlplane.access import tokens
-from controlplane.asgi import queued_logins
+from controlplane.asgi import LANES
 from controlplane.logins import login_sessions
 from controlplane.models import ApiToken, AuditEntry, Cluster, FailedAttempts, LoginSession
+from controlplane.runtime import request_bounds
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db
@@ -132,8 +133,8 @@ def test_every_page_that_compares_a_password_is_queued(
             FailedAttempts.objects.all().delete()
             client.post(path, form)
     assert compared == {"/account/confirm/", "/account/password/"}
-    assert compared <= queued_logins._paths
-    assert {"/login/", "/login/code/", "/login/second-factor/"} <= queued_logins._paths
+    queued = {path for (method, path), lane in LANES.items() if lane is request_bounds.LOGINS}
+    assert compared | {"/login/", "/login/code/", "/login/second-factor/"} <= queued
 
 
 def test_an_administrator_ends_all_sessions_of_a_user(user: User) -> None:

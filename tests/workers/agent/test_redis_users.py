@@ -36,7 +36,7 @@ CONTROL: Final = {"schemas_key", "previews_key", "preview_key", "producer_key"}
 BEATS: Final = ["weir:beats", "weir:agent:clusters", "weir:supervisor:children", "weir:archiver"]
 NO_KEY: Final = [
     "KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SAVE",
-    "BGREWRITEAOF", "SHUTDOWN NOSAVE", "CONFIG GET *", "CONFIG SET maxmemory 1", "INFO", "MONITOR",
+    "BGREWRITEAOF", "SHUTDOWN NOSAVE", "CONFIG GET *", "CONFIG SET maxmemory 1", "MONITOR",
     "CLIENT LIST", "CLIENT KILL TYPE normal", "CLIENT PAUSE 1000", "DEBUG SLEEP 0", "SLOWLOG GET",
     "LATENCY RESET", "MEMORY STATS", "MODULE LIST", "REPLICAOF 127.0.0.1 1", "ACL LIST",
     "ACL SETUSER weir-driver-sf +@all", "SCRIPT FLUSH", "SCRIPT KILL", "PUBLISH a b",
