@@ -58,6 +58,8 @@ class PooledHandler(ASGIHandler):
         try:
             set_script_prefix(get_script_prefix(scope))
             threads, owner = self._lane_of(scope, body)
+            if threads.lane.is_anonymous:
+                scope = scope | {"headers": [row for row in scope["headers"] if row[0] != b"cookie"]}
             response = await threads.run(owner, self._answered, scope, body)
             if response.streaming:
                 try:

@@ -62,7 +62,8 @@ class Lane:
 
     `waiting`: of one user, or one address; `waiting_of_share`: of all clients without a session or
     token. `cpu_s`, `wall_s`: processor time and time of a request in its thread, of a part if the
-    response is sent in parts; a busy machine reaches the second one first.
+    response is sent in parts; a busy machine reaches the second one first. `is_anonymous`: cookies
+    are left out, so no session is read from the database.
     """
 
     name: str
@@ -72,11 +73,12 @@ class Lane:
     wait_s: float = 30.0
     cpu_s: float = 20.0
     wall_s: float = 60.0
+    is_anonymous: bool = False
 
 
 # Probes wait for no one else.
-HEALTH: Final = Lane("health", 1, waiting=500, waiting_of_share=1000)
-READINESS: Final = Lane("readiness", 1, waiting=500, waiting_of_share=1000)
+HEALTH: Final = Lane("health", 1, waiting=500, waiting_of_share=1000, is_anonymous=True)
+READINESS: Final = Lane("readiness", 1, waiting=500, waiting_of_share=1000, is_anonymous=True)
 # A process parses one large body at a time. Children decode records, and logs may not answer.
 HEAVY: Final = Lane("heavy", 1, waiting=20)
 RECORDS: Final = Lane("records", 2, waiting=20)

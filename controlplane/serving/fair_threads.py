@@ -43,7 +43,7 @@ class FairThreads:
     """The threads of a lane."""
 
     def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+        self.lane = lane
         self._threads = ThreadPoolExecutor(lane.threads, thread_name_prefix=f"web-{lane.name}")
         self._free = lane.threads
         self._held: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class FairThreads:
         is cancelled.
         """
         await self._take_turn(owner)
-        job = Job(self._lane)
+        job = Job(self.lane)
         loop, context = asyncio.get_running_loop(), contextvars.copy_context()
         future = loop.run_in_executor(self._threads, context.run, job.run, work, *arguments)
         future.add_done_callback(lambda ended: self._leave(owner, ended))
@@ -68,7 +68,7 @@ class FairThreads:
                 task = asyncio.create_task(_end(job, future))
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
-                raise _cancelled(self._lane)
+                raise _cancelled(self.lane)
         return future.result()
 
     async def _take_turn(self, owner: Owner) -> None:
@@ -76,16 +76,16 @@ class FairThreads:
         if owner not in self._lines and self._may_start(owner):
             self._hold(owner)
             return
-        if len(self._lines.get(owner, ())) >= self._lane.waiting:
-            text = f"{self._lane.waiting} of your requests wait already: send fewer at once"
+        if len(self._lines.get(owner, ())) >= self.lane.waiting:
+            text = f"{self.lane.waiting} of your requests wait already: send fewer at once"
             raise Refusal(429, "too_many_requests", text)
-        if self._waiting[owner.share] >= self._lane.waiting_of_share:
+        if self._waiting[owner.share] >= self.lane.waiting_of_share:
             raise Refusal(503, "busy", "Too many requests wait")
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(owner, deque()).append(place)
         self._waiting[owner.share] += 1
         try:
-            async with asyncio.timeout(self._lane.wait_s):
+            async with asyncio.timeout(self.lane.wait_s):
                 await place
         except BaseException as error:
             if place.done() and not place.cancelled():
@@ -94,7 +94,7 @@ class FairThreads:
             else:
                 self._remove(owner, place)
             if isinstance(error, TimeoutError):
-                text = f"The request waited for {self._lane.wait_s:g} s behind others"
+                text = f"The request waited for {self.lane.wait_s:g} s behind others"
                 raise Refusal(503, "busy", text) from None
             raise
 

@@ -41,7 +41,10 @@ async def ask(handler: PooledHandler, path: str) -> tuple[int, dict[bytes, bytes
 async def asked(handler: PooledHandler, path: str) -> Any:
     scope = {
         "type": "http", "method": "GET", "path": path, "query_string": b"", "http_version": "1.1",
-        "headers": [(b"host", b"localhost"), (b"authorization", b"Bearer weir_x")],
+        "headers": [
+            (b"host", b"localhost"), (b"authorization", b"Bearer weir_x"),
+            (b"cookie", b"sessionid=abcdefghijklmnopqrstuvwxyz012345"),
+        ],
     }  # fmt: skip
     peer: Any = ApplicationCommunicator(handler, scope)  # type: ignore[no-untyped-call]
     await peer.send_input({"type": "http.request", "body": b""})
@@ -56,6 +59,13 @@ async def test_connections_stay_open_from_one_request_to_the_next(opened: list[A
     assert len(opened) <= 2
     await asyncio.gather(*(ask(handler, "/api/v1/me") for _ in range(8)))
     assert len(opened) <= 2
+
+
+async def test_a_probe_reads_no_session(opened: list[Any]) -> None:
+    """It answers while the database is away."""
+    handler = PooledHandler(2, {("GET", "/healthz"): request_bounds.HEALTH})
+    assert (await ask(handler, "/healthz"))[0] == 200
+    assert opened == []
 
 
 async def test_a_file_is_sent_in_parts_of_which_each_has_a_turn(
