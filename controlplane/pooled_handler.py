@@ -59,7 +59,9 @@ class PooledHandler(ASGIHandler):
             set_script_prefix(get_script_prefix(scope))
             threads, owner = self._lane_of(scope, body)
             if threads.lane.is_anonymous:
-                scope = scope | {"headers": [row for row in scope["headers"] if row[0] != b"cookie"]}
+                scope = scope | {
+                    "headers": [row for row in scope["headers"] if row[0] != b"cookie"]
+                }
             response = await threads.run(owner, self._answered, scope, body)
             if response.streaming:
                 try:

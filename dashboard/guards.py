@@ -69,12 +69,12 @@ _SENDERS: Final[Mapping[str, Audience | None]] = {
             second-factor-start second-factor-confirm second-factor-remove confirm"""),
         (VIEWER, "query-check query-explain stream-what-if"),
         (members, "view-save view-change view-delete token-make token-revoke"),
-        (any_admins, "cluster-import grants"),
+        (any_admins, "cluster-import grants grant-set grant-revoke"),
         (webhook_managers, """webhook-add webhook webhook-change webhook-switch webhook-secret
             webhook-test webhook-remove webhook-again"""),
         (ADMIN, """cluster-create cluster-master stuck-batch skip-batch incident-decide
-            policy-change policy-revert blackout-add blackout-remove audit-verify grant-set
-            grant-revoke user-sessions-end user-factor-remove"""),
+            policy-change policy-revert blackout-add blackout-remove audit-verify
+            user-sessions-end user-factor-remove"""),
     )
     for name in names.split()
 }  # fmt: skip

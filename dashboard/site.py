@@ -58,7 +58,8 @@ def _framed(request: HttpRequest) -> PageRequest | None:
     if not is_page or page.htmx:
         return None
     if not hasattr(page, "actor"):
-        page.actor, page.cluster, page.statuses = actor_of(request), None, None
+        page.actor, page.statuses = actor_of(request), None
+        page.cluster = getattr(request, "cluster", None)
     return page if page.actor.is_member else None
 
 

@@ -271,7 +271,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("navigation/", fleet.navigation_status, name="navigation-status"),
     path("create/", creation.create, name="cluster-create"),
     path("import/", imports.import_page, name="cluster-import"),
-    path("demo/<slug:slug>/", creation.post_demo, name="demo-add"),
+    path("demo/<slug:name>/", creation.post_demo, name="demo-add"),
     path("alerts/", alerts.history, name="alerts"),
     path("clusters/<slug:slug>/", include(_CLUSTER)),
     *_lab,

@@ -49,17 +49,23 @@ class _DryRun(Exception):
 
 
 def apply_description(
-    actor: Actor, description: ClusterDescription, *, apply: bool, reason: str = ""
+    actor: Actor,
+    description: ClusterDescription,
+    *,
+    apply: bool,
+    reason: str = "",
+    checks_log: bool = True,
 ) -> ImportReport:
     """Create or update the described cluster; without `apply` the transaction is reverted.
 
-    Raises `Forbidden` unless the actor is an admin (of all clusters for a new one), and
-    `BadDescription` with the place of each fault.
+    `checks_log`: whether Weir connects to the log of a new cluster first. Raises `Forbidden` unless
+    the actor is an admin (of all clusters for a new one), and `BadDescription` with the place of
+    each fault.
     """
     slug = description.cluster.slug
     known = Cluster.objects.filter(slug=slug).first()
     require(actor, ADMIN, known)
-    if known is None:
+    if known is None and checks_log:
         _check_log(description.cluster)
     report = ImportReport(slug, new=known is None, applied=apply)
     names = [part.stream for part in description.drops if part.window_s]

@@ -35,7 +35,7 @@ def ask_for_confirmation(
     def respond(request: HttpRequest) -> HttpResponse:
         path = request.path
         is_change = request.method == "POST" and path.startswith("/admin/")
-        is_change &= path not in _WITHOUT_CHANGES and request.user.is_authenticated
+        is_change &= path not in _WITHOUT_CHANGES and getattr(request.user, "is_staff", False)
         confirmed = not is_change or actor_of(request).is_confirmed
         return get_response(request) if confirmed else _page(request, request.get_full_path())
 

@@ -153,7 +153,8 @@ def _refused(request: HttpRequest, refused: HttpError | BadJson) -> HttpResponse
         fields = {fault.place: [str(fault)]} if fault.place else {}
         return problem(request, 400, title, text, code="bad_json", fields=fields, data=data)
     status = getattr(refused, "status_code", 400)
-    return problem(request, status, "Refused", str(refused), code="refused")
+    code = _CODES[status] if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "refused"
+    return problem(request, status, "Refused", str(refused), code=code)
 
 
 def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:

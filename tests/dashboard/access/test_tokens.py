@@ -50,6 +50,7 @@ def test_what_is_wrong_is_told_at_its_field(operating: Client, sf: Cluster) -> N
 
 def test_a_producer_gets_a_token_of_its_own(operating: Client, sf: Cluster) -> None:
     """The page says what it may; without a cluster it may nothing."""
+    confirmed(operating)
     form = GOOD | {"role": "producer"}
     assert operating.post("/tokens/make/", form | {"cluster": ""}).status_code == 422
     made = operating.post("/tokens/make/", form)

@@ -26,7 +26,12 @@ FORM: Final = "application/x-www-form-urlencoded"
 FILES: Final = "multipart/form-data; boundary=b"
 # Their body names the cluster that the caller has to administer: an admin of any may send one.
 NAMED_IN_BODY: Final = frozenset(
-    {"integrations_webhooks_make_webhook", "clusters_lifecycle_apply_cluster"}
+    {
+        "integrations_webhooks_make_webhook",
+        "clusters_lifecycle_apply_cluster",
+        "grant-set",
+        "grant-revoke",
+    }
 )
 REFUSED: Final = (401, 403, 404, "login")
 WRITES: Final = ("post", "put", "patch", "delete")
