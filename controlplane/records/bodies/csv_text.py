@@ -19,7 +19,7 @@ def check_csv(body: bytes) -> None:
     text that is not UTF-8, or has a NUL, and for a header that names no stream's columns.
     """
     check_utf8(body)
-    _check_header(body.partition(b"\n")[0])
+    _check_header(body.partition(b"\n")[0].partition(b"\r")[0])
     if (nul := body.find(b"\0")) >= 0:
         raise BadBody(f"The body is no CSV: it has a NUL character ({_place(body, nul)})")
     text = np.frombuffer(body, np.uint8, offset=len(_BOM) if body.startswith(_BOM) else 0)

@@ -256,6 +256,12 @@ def test_lines_of_csv_with_other_cells_are_faults_in_their_place() -> None:
     assert json.loads(found.faulty()[1][2]) == {"k": "two\nlines", "n": "x"}
 
 
+def test_the_header_of_csv_ends_at_a_carriage_return_too() -> None:
+    """So 600 lines of two cells have no header of 601 cells."""
+    body = b"item,at\r" + b"tea,5\r" * 600
+    assert conform(body, Format.CSV, SHOP).batch.num_rows == 600
+
+
 def test_times_without_a_zone_take_the_one_that_is_named() -> None:
     """In every format; without it, Arrow's are UTC and text is refused."""
     schema = column("timestamp(s)", "t")
