@@ -23,6 +23,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from controlplane.moments import IN_CALENDAR
 
@@ -123,7 +124,8 @@ class RequestBody(Schema):
     @classmethod
     def _storable(cls, value: Any) -> Any:
         if isinstance(value, int) and abs(value) > LARGEST:
-            raise ValueError(f"must be between -{LARGEST} and {LARGEST}")
+            text = "Input should be between -{largest} and {largest}"
+            raise PydanticCustomError("int_size", text, {"largest": LARGEST})
         return value
 
 
