@@ -67,7 +67,8 @@ _SENDERS: Final[Mapping[str, Audience | None]] = {
         (None, "login login-code login-factor healthz readyz metrics"),
         ("", """logout account password-change session-end sessions-end second-factor
             second-factor-start second-factor-confirm second-factor-remove confirm"""),
-        (VIEWER, "query-check query-explain stream-what-if"),
+        # Schemas are previewed by viewers, too.
+        (VIEWER, "query-check query-explain stream-what-if stream-schema"),
         (members, "view-save view-change view-delete token-make token-revoke"),
         (any_admins, "cluster-import grants grant-set grant-revoke"),
         (webhook_managers, """webhook-add webhook webhook-change webhook-switch webhook-secret
