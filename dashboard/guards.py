@@ -64,11 +64,10 @@ ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
 _SENDERS: Final[Mapping[str, Audience | None]] = {
     name: audience
     for audience, names in (
-        (None, "login login-code login-factor healthz readyz metrics"),
+        (None, "login login-code login-factor healthz readyz"),
         ("", """logout account password-change session-end sessions-end second-factor
             second-factor-start second-factor-confirm second-factor-remove confirm"""),
-        # Schemas are previewed by viewers, too.
-        (VIEWER, "query-check query-explain stream-what-if stream-schema"),
+        (VIEWER, "query-check query-explain stream-what-if stream-schema-preview"),
         (members, "view-save view-change view-delete token-make token-revoke"),
         (any_admins, "cluster-import grants grant-set grant-revoke"),
         (webhook_managers, """webhook-add webhook webhook-change webhook-switch webhook-secret

@@ -91,6 +91,11 @@ _streams: list[URLPattern] = [
     path("streams/suggest/", streams.suggest, name="stream-suggest"),
     path("streams/new/", stream_schema.new, name="stream-new"),
     path("streams/<int:pk>/schema/", stream_schema.change, name="stream-schema"),
+    path(
+        "streams/<int:pk>/schema/preview/",
+        stream_schema.preview_change,
+        name="stream-schema-preview",
+    ),
     path("dead-letters/", dead_letters.index, name="dead-letters"),
     path("dead-letters/export/", dead_letters.export, name="dead-letters-export"),
     path("dead-letters/replay/", dead_letters.replay, name="dead-letters-replay"),

@@ -126,8 +126,8 @@ PAGES: Final = _rules(
         cluster-node-list cluster-nodes-csv
         cluster-actions alert tour explain query-live node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
-        stream-what-if split-nodes stream-live stream-map query-map stream-charts
-        stream-drops queries query-check
+        stream-what-if stream-schema-preview split-nodes stream-live stream-map query-map
+        stream-charts stream-drops queries query-check
         query-explain query
         query-results query-charts query-keys query-keys-live query-keys-groupings
         query-keys-history query-keys-charts comparisons comparison comparison-charts
