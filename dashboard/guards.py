@@ -64,7 +64,7 @@ ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
 _SENDERS: Final[Mapping[str, Audience | None]] = {
     name: audience
     for audience, names in (
-        (None, "login login-code login-factor healthz readyz"),
+        (None, "login login-code login-factor healthz readyz metrics"),
         ("", """logout account password-change session-end sessions-end second-factor
             second-factor-start second-factor-confirm second-factor-remove confirm"""),
         (VIEWER, "query-check query-explain stream-what-if stream-schema-preview"),

@@ -62,7 +62,9 @@ def task_failures() -> int:
 def task_partition() -> int:
     """Return the partition of the Spark task of this process; 0 outside of a task."""
     context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
+    # A process that runs no task may still have an empty context.
+    partition = None if context is None else context.partitionId()
+    return partition or 0
 
 
 @cache

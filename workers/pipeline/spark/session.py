@@ -36,7 +36,9 @@ _MAX_DIRECTORY_BYTES: Final = 64
 _SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user's mode
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _PYTHON: Final = Path(__file__).with_name("python.sh")
-_PACKAGES: Final = ("workers/pipeline", "controlplane/wire", "algorithms/partitioning")
+_PACKAGES: Final = (
+    "workers/pipeline", "controlplane/wire", "controlplane/output", "algorithms/partitioning",
+)  # fmt: skip
 # What key groupings import beside their own package.
 _MODULES: Final = (
     "checks", "compiled", "errors", "estimates", "random_numbers", "vocabulary",
@@ -130,9 +132,9 @@ def write_archive(folder: Path) -> Path:
     """Write the pipeline's modules, and nothing else of Weir, to a zip file and return it."""
     path = folder / "weir_pipeline.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in _PACKAGES:
-            parent = package.partition("/")[0]
+        for parent in {package.partition("/")[0] for package in _PACKAGES}:
             archive.write(_ROOT / parent / "__init__.py", f"{parent}/__init__.py")
+        for package in _PACKAGES:
             for module in sorted((_ROOT / package).rglob("*.py")):
                 archive.write(module, module.relative_to(_ROOT).as_posix())
         for name in _MODULES:
