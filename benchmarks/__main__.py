@@ -52,6 +52,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "availability.recovery": "--only lab",
     "availability.worker_deaths": "--only worker",
     "availability.logins": "--clients 2 --pages 3",
+    "availability.attacks": "--clients 2 --seconds 2 --pause 0 --queries 300",
 }
 
 

@@ -125,6 +125,18 @@ class RecordedUserAdmin(Recorded, UserAdmin):  # type: ignore[type-arg]
 
     form = UserForm
 
+    def get_object(self, request: HttpRequest, *args: Any) -> Any:
+        """Return the user, whose new password is recorded as set by the actor."""
+        row = super().get_object(request, *args)
+        if row is not None:
+            row.changed_by = actor_of(request)
+        return row
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save the user, new ones with who makes them."""
+        obj.changed_by = actor_of(request)
+        super().save_model(request, obj, form, change)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Refuse to delete several users at once, and the last admin."""
         if obj is None or is_last_admin(obj):

@@ -3,7 +3,6 @@
 import os
 from importlib import import_module
 from multiprocessing import parent_process
-from typing import Any
 
 import django
 
@@ -21,41 +20,41 @@ os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(env.data_dir() / "request-
 django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
-from channels.db import database_sync_to_async  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
 from controlplane.assets.serving import with_static  # noqa: E402
-from controlplane.logins.credentials import has_credentials  # noqa: E402
-from controlplane.logins.login_queue import LoginQueue  # noqa: E402
+from controlplane.logins.credentials import user_of  # noqa: E402
 from controlplane.pooled_handler import PooledHandler  # noqa: E402
+from controlplane.runtime import request_bounds as bounds  # noqa: E402
+from controlplane.runtime.request_bounds import RequestLimits  # noqa: E402
 from controlplane.serving.forwarded import ForwardedHeaders  # noqa: E402
 from controlplane.serving.garbage_collection import tune_collector  # noqa: E402
 from controlplane.serving.lifespan import lifespan  # noqa: E402
-from controlplane.serving.request_limits import LimitedRequests, RequestLimits  # noqa: E402
+from controlplane.serving.owners import Owners  # noqa: E402
+from controlplane.serving.request_limits import LimitedRequests  # noqa: E402
 from controlplane.serving.socket_errors import close_on_loss  # noqa: E402
+from controlplane.serving.socket_origin import SocketsOfOwnOrigin  # noqa: E402
 
 # All pages and endpoints now, not with the first request.
 import_module(settings.ROOT_URLCONF)
-django_application = PooledHandler(settings.WEB_THREADS)
 # What hashes a password, or compares a code.
-_QUEUED = (
-    "login", "login-code", "login-factor", "password-change", "session-end", "sessions-end",
-    "second-factor-start", "second-factor-remove",
+_LOGINS = (
+    "login", "login-code", "login-factor", "password-change", "confirm", "second-factor-remove",
 )  # fmt: skip
-queued_logins = LoginQueue(django_application, frozenset(reverse(name) for name in _QUEUED))
-
-
-async def is_known(scope: dict[str, Any]) -> bool:
-    """Return whether a request has a valid session or token."""
-    return await database_sync_to_async(has_credentials)(scope["headers"])
-
-
+LANES = {
+    **{(method, "/healthz"): bounds.HEALTH for method in ("GET", "HEAD")},
+    **{(method, "/readyz"): bounds.READINESS for method in ("GET", "HEAD")},
+    **{("POST", reverse(name)): bounds.LOGINS for name in _LOGINS},
+    **{("GET", reverse(name)): bounds.SIGN_ON for name in ("sso", "sso-callback")},
+}
+django_application = PooledHandler(settings.WEB_THREADS, LANES)
 limited_requests = LimitedRequests(
-    with_static(queued_logins), RequestLimits(settings.MAX_REQUEST_BYTES), is_known
+    with_static(django_application),
+    RequestLimits(settings.MAX_REQUEST_BYTES),
+    Owners(user_of).owner_of,
 )
 sockets = URLRouter(import_string(settings.WEBSOCKET_URLPATTERNS))
 
@@ -63,7 +62,7 @@ routed = ProtocolTypeRouter(
     {
         "lifespan": lifespan,
         "http": limited_requests,
-        "websocket": AllowedHostsOriginValidator(close_on_loss(AuthMiddlewareStack(sockets))),
+        "websocket": SocketsOfOwnOrigin(close_on_loss(AuthMiddlewareStack(sockets))),
     }
 )
 # The outermost: everything behind it reads the client's address, the scheme and the host.

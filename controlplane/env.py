@@ -3,9 +3,10 @@
 import ipaddress
 import os
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
+from controlplane.wire.network import destinations
+from controlplane.wire.network.destinations import LIST, SETTING
 from controlplane.wire.redaction import without_password
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,46 +106,15 @@ def mapping(name: str) -> dict[str, str]:
     return pairs
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkPorts:
-    """A network and the ports from `first` to `last` of its addresses."""
-
-    network: ipaddress.IPv4Network | ipaddress.IPv6Network
-    first: int
-    last: int
-
-    def has(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> bool:
-        """Return whether the address and its port are among these."""
-        return address in self.network and self.first <= port <= self.last
-
-
-def network_ports(word: str) -> NetworkPorts:
-    """Return `10.1.0.0/16:443`, `10.1.2.3:8000-8099` or `[fd00::/8]:443` as a value.
-
-    Raises ValueError.
-    """
-    network, _, ports = word.rpartition(":")
-    first, _, last = ports.partition("-")
-    result = NetworkPorts(
-        ipaddress.ip_network(network.strip("[]"), strict=False), int(first), int(last or first)
-    )
-    if ":" in network.strip("[]") and not network.startswith("["):
-        raise ValueError("an IPv6 network stands in brackets")
-    if not 0 < result.first <= result.last < 2**16:
-        raise ValueError("ports are from 1 to 65535")
-    return result
-
-
-def networks_with_ports(name: str) -> list[NetworkPorts]:
-    """Return the networks with ports of a comma-separated variable."""
-    result = []
-    for word in words(name, ""):
-        try:
-            result.append(network_ports(word))
-        except ValueError:
-            wanted = "must be network:port or network:first-last, as in 10.1.0.0/16:443"
-            raise EnvironmentValueError(name, word, wanted) from None
-    return result
+def set_destinations(default: str, redis: str) -> None:
+    """Add the site's Redis to the list of WEIR_DESTINATIONS, which child processes inherit."""
+    value = text(SETTING, default)
+    try:
+        destinations.entries_of(value)
+    except ValueError as error:
+        wanted = "must be words such as kafka://broker:9092, redis://10.1.0.0/16:6379-6389 or yarn"
+        raise EnvironmentValueError(SETTING, str(error), wanted) from None
+    os.environ[LIST] = " ".join(dict.fromkeys([*value.split(), destinations.place_of(redis)]))
 
 
 def data_dir() -> Path:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 Fields = dict[str, list[str]]
+# A database that is locked or away responds again within seconds.
+DATABASE_AWAY_S: Final = 2
 
 
 class WeirError(Exception):
@@ -72,7 +74,14 @@ class LoginNeeded(Forbidden):
 
     def __init__(self) -> None:
         super().__init__("login")
-        self.args = ("This takes a login: a token does not make or revoke others",)
+        self.args = ("This takes a login: a token may not do it",)
+
+
+class ConfirmationNeeded(WeirError):
+    """The request requires a session in which the user has confirmed to be present."""
+
+    def __init__(self) -> None:
+        super().__init__("Confirm first that it is you: do this on its page, which asks for it")
 
 
 class NotFound(WeirError):
@@ -111,6 +120,10 @@ class Busy(TryLater):
 
 class Away(TryLater):
     """A required service does not respond."""
+
+
+class InProgress(TryLater):
+    """The same request still runs."""
 
 
 class VersionMoved(WeirError):

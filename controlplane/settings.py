@@ -1,5 +1,6 @@
 """Django settings, read from the environment by controlplane.env: the composition root's values."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import dj_database_url
 from controlplane import env
 from controlplane.assets.folders import environment_folder, static_root
 from controlplane.demos import demos
+from controlplane.output import log_lines
 from controlplane.wire import redis_clients
 
 BASE_DIR = env.ROOT
@@ -43,6 +45,8 @@ MIDDLEWARE = [
     "controlplane.request_metrics.measure_requests",
     "controlplane.api.common.problems.api_problems",
     "controlplane.api.common.bodies.refuse_encoded_bodies",
+    # Before what reads the fields of a form.
+    "dashboard.guards.admit_senders",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",
@@ -58,6 +62,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "dashboard.account.confirmation.ask_for_confirmation",
 ]
 
 TEMPLATES = [
@@ -154,6 +159,7 @@ CHANNEL_LAYERS = {
 }
 
 CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_TRANSPORT = "controlplane.serving.task_broker:Transport"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -274,6 +280,8 @@ SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # A bulk of 10,000 queries with texts of a thousand characters each stays below this.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+# Larger bodies and uploaded files wait in temporary files.
+FILE_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
 # A request with an uploaded file, such as a cluster's description, may have more.
 MAX_REQUEST_BYTES = 65 * 1024 * 1024
 # Open live charts of one user in one web process, and messages of one in ten seconds.
@@ -285,10 +293,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 
-# Hours after which an ended query and its task leave the database.
-# The masters of Spark that clusters may run on besides local[n]; a driver gives its master the
-# address and password of Redis.
-SPARK_MASTERS = env.text("WEIR_SPARK_MASTERS").split()
+# The most cores of this machine that a master of Spark, local[n], may name.
+LOCAL_CORES = env.integer("WEIR_LOCAL_CORES", max(8, os.cpu_count() or 1), 1, 99)
 # Which demonstrations the runner started with; none: no replayer runs.
 DEMOS = demos()
 # Days after which history is deleted (controlplane.retention); AUDIT_DAYS: 0 for never.
@@ -296,16 +302,25 @@ PROPOSAL_DAYS = env.integer("WEIR_PROPOSAL_DAYS", 30, 1, 36_500)
 LAB_RUN_DAYS = env.integer("WEIR_LAB_RUN_DAYS", 90, 1, 36_500)
 HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)
 AUDIT_DAYS = env.integer("WEIR_AUDIT_DAYS", 365, 0, 36_500)
+# Hours after which an ended query and its task leave the database.
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 
-# Networks (CIDR) that webhooks may reach, by http also, although they are not public ones.
-WEBHOOK_NETWORKS = env.networks_with_ports("WEIR_WEBHOOK_NETWORKS")
+# What Weir connects to for its users, besides public addresses by https. A site that only its own
+# machine's browsers reach is a developer's: there the usual ports of Kafka and Redis are allowed.
+_IS_LOCAL = not (HTTPS or TRUSTED_PROXIES or {*ALLOWED_HOSTS} - {"localhost", "127.0.0.1", "[::1]"})
+_LOCAL = "kafka://127.0.0.0/8:9092-9094 kafka://[::1]:9092-9094"
+_LOCAL += " redis://127.0.0.0/8:6379 redis://[::1]:6379"
+env.set_destinations(_LOCAL if _IS_LOCAL else "", REDIS_URL)
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "{asctime} {levelname} {name}: {message}{request_id}", "style": "{"},
+        "line": {
+            "()": "controlplane.output.log_lines.LineFormatter",
+            "format": log_lines.FORMAT + "{request_id}",
+            "style": "{",
+        },
     },
     "filters": {"request_id": {"()": "controlplane.request_ids.WithRequest"}},
     "handlers": {

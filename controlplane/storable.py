@@ -24,25 +24,30 @@ def refuse_unstorable(
     """Return the middleware that refuses addresses and forms with NUL (400)."""
 
     def respond(request: HttpRequest) -> HttpResponse:
-        place = _place_of_nul(request)
-        if place:
-            text = f"NUL is no character: {place} has one"
-            return HttpResponseBadRequest(text, reason=text)
+        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+            return _refusal("the address (%00)")
         return get_response(request)
 
+    # Forms are read once it is known that their sender may send them.
+    respond.process_view = _refused_form  # type: ignore[attr-defined]
     return respond
 
 
-def _place_of_nul(request: HttpRequest) -> str:
-    if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-        return "the address (%00)"
-    # Operations of the API read no forms.
-    if request.content_type not in _FORMS or request.path.startswith("/api/"):
-        return ""
+def _refusal(place: str) -> HttpResponse:
+    text = f"NUL is no character: {place} has one"
+    return HttpResponseBadRequest(text, reason=text)
+
+
+def _refused_form(
+    request: HttpRequest, view: Callable[..., object], *_: object
+) -> HttpResponse | None:
+    # Operations of the API and metrics read no forms, so they need no CSRF token.
+    if request.content_type not in _FORMS or getattr(view, "csrf_exempt", False):
+        return None
     try:
         sent = request.POST.lists()
     except (RequestDataTooBig, OSError):
         # The view meets the same, and has its own words for it.
-        return ""
-    return next((f"the field {name[:100]!r}" for name, values in sent
-                 if any("\0" in text for text in (name, *values))), "")  # fmt: skip
+        return None
+    return next((_refusal(f"the field {name[:100]!r}") for name, values in sent
+                 if any("\0" in text for text in (name, *values))), None)  # fmt: skip

@@ -18,9 +18,9 @@ handler403 = "dashboard.site.permission_denied"
 handler404 = "dashboard.site.page_not_found"
 handler500 = "dashboard.site.server_error"
 urlpatterns = [
-    path("healthz", healthz),
-    path("readyz", readyz),
-    path("metrics", metrics),
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     # The pages of Weir limit attempts, record them, and queue what hashes a password.
     path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account")),

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from controlplane.access import tokens
-from controlplane.access.roles import ROLES, VIEWER, Actor
+from controlplane.access.roles import PRODUCER, TOKEN_ROLES, VIEWER, Actor
 from controlplane.clusters.listing import visible_cluster
 from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
@@ -67,7 +67,8 @@ def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> Http
         "tokens": rows,
         "shown_user": user,
         "may_see_all": request.actor.is_admin,
-        "roles": ROLES,
+        "roles": TOKEN_ROLES,
+        "producer": PRODUCER,
         "values": {"days": tokens.DEFAULT_DAYS, "role": VIEWER},
         "most_days": tokens.MAX_DAYS,
         "now": now,

@@ -14,8 +14,9 @@ from django.db import OperationalError
 from django.urls import path
 
 from algorithms.strict_json import BadJson, Bounds, read_bounded
-from controlplane.access import refusals
+from controlplane.access import audit
 from controlplane.clusters.listing import newest_samples, visible_cluster
+from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.events.publish import FLEET, group
 from controlplane.logins.changes import access_group
@@ -27,6 +28,7 @@ from controlplane.logins.connection_access import (
 )
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import since
+from controlplane.wire.foreign.entries import SITE, Place, skip
 
 Message = dict[str, Any]
 # The session or the role has ended: the page loads itself again, which asks for a login.
@@ -95,11 +97,17 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         actor = actor_of_session(self.scope["session"])
         if actor is not None:
             client = self.scope.get("client")
-            refusals.record(
-                replace(actor, address=client[0] if client else None),
-                f"WebSocket {type(self).__name__}",
-                f"WebSocket {self.scope['path']}",
-            )
+            actor = replace(actor, address=client[0] if client else None)
+            audit.record_refusal(actor, f"WebSocket {self.scope['path']}")
+
+    async def dispatch(self, message: Message) -> None:
+        """Handle a message; one of the channel layer without its fields is skipped."""
+        try:
+            await super().dispatch(message)
+        except (KeyError, TypeError, ValueError) as error:
+            if message["type"].startswith("websocket."):
+                raise
+            skip(redis_client(), SITE, Place.BROWSERS, error, object())
 
     async def disconnect(self, code: int) -> None:
         """Leave the groups."""

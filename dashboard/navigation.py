@@ -61,7 +61,11 @@ class Navigation:
 CLUSTER_PAGES: Final = (
     NavigationPage("cluster", "Overview", ("explain",)),
     NavigationPage("cluster", "Nodes", ("node",), fragment="nodes"),
-    NavigationPage("streams", "Streams", ("stream", "stream-new", "stream-schema", "dead-letters")),
+    NavigationPage(
+        "streams",
+        "Streams",
+        ("stream", "stream-new", "stream-schema", "stream-schema-preview", "dead-letters"),
+    ),
     NavigationPage("queries", "Queries", ("query", "query-keys", "query-new")),
     NavigationPage("proposals", "Proposals", ("proposal", "proposal-ask", "proposal-form")),
     NavigationPage("comparisons", "Compare", ("comparison", "comparison-ask")),

@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
+from controlplane.errors import ConfirmationNeeded, Conflict, Forbidden, Invalid, WeirError
 from controlplane.health.disks import full_disks
 from controlplane.liveness.status import site_status
 from controlplane.models import Cluster
@@ -64,10 +64,10 @@ def refusal_text(refusal: WeirError) -> str:
 
 @contextmanager
 def notify_refusals(request: PageRequest) -> Iterator[None]:
-    """Add an error in the block to the next page; `Forbidden` is raised."""
+    """Add an error in the block to the next page; it raises `Forbidden`, `ConfirmationNeeded`."""
     try:
         yield
-    except Forbidden:
+    except (Forbidden, ConfirmationNeeded):
         raise
     except WeirError as refusal:
         notify_refusal(request, refusal)

@@ -1,12 +1,15 @@
 """The help page, and the pages of errors."""
 
+import sys
 from itertools import groupby
 from typing import cast
 
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from controlplane.access.roles import actor_of
+from controlplane.errors import DATABASE_AWAY_S
 from controlplane.health.disks import full_disks
 from dashboard.glossary import WORDS
 from dashboard.guards import PageRequest, anyone_page
@@ -55,11 +58,17 @@ def _framed(request: HttpRequest) -> PageRequest | None:
     if not is_page or page.htmx:
         return None
     if not hasattr(page, "actor"):
-        page.actor, page.cluster, page.statuses = actor_of(request), None, None
+        page.actor, page.statuses = actor_of(request), None
+        page.cluster = getattr(request, "cluster", None)
     return page if page.actor.is_member else None
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render an internal error without the database; 503 if a disk is full."""
-    disks = full_disks()
-    return render(None, "500.html", {"full_disks": disks}, status=503 if disks else 500)
+    """Render an internal error without the database; 503 if that is away, or a disk is full."""
+    disks, error = full_disks(), sys.exc_info()[1]
+    is_away = isinstance(error, OperationalError)
+    context = {"full_disks": disks, "is_database_away": is_away}
+    response = render(None, "500.html", context, status=503 if disks or is_away else 500)
+    if is_away:
+        response["Retry-After"] = str(DATABASE_AWAY_S)
+    return response

@@ -6,10 +6,12 @@ from typing import Any, Final
 from django.http import HttpResponse
 from django.utils import timezone
 
+from controlplane.access.roles import ADMIN
 from controlplane.liveness.status import full_status, site_status
 from controlplane.models import Cluster
 from controlplane.retention.kinds import KINDS, OTHERS
 from controlplane.retention.sizes import Size, storage_sizes
+from controlplane.wire.network.destinations import words
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_list, render_page
 
@@ -24,6 +26,7 @@ def system_health(request: PageRequest) -> HttpResponse:
     if request.actor.clusters is not None:
         clusters = clusters.filter(pk__in=request.actor.clusters)
     context = {"status": full_status(clusters), "now": timezone.now()}
+    context["destinations"] = words() if request.actor.may(ADMIN) else []
     return render_list(request, "system.html", "_system_body.html", context)
 
 

@@ -4,7 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from dashboard import access, grants, site, system
-from dashboard.account import login, login_steps, second_factor, users
+from dashboard.account import confirmation, login, login_steps, second_factor, users
 from dashboard.account import views as account
 from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
@@ -91,6 +91,11 @@ _streams: list[URLPattern] = [
     path("streams/suggest/", streams.suggest, name="stream-suggest"),
     path("streams/new/", stream_schema.new, name="stream-new"),
     path("streams/<int:pk>/schema/", stream_schema.change, name="stream-schema"),
+    path(
+        "streams/<int:pk>/schema/preview/",
+        stream_schema.preview_change,
+        name="stream-schema-preview",
+    ),
     path("dead-letters/", dead_letters.index, name="dead-letters"),
     path("dead-letters/export/", dead_letters.export, name="dead-letters-export"),
     path("dead-letters/replay/", dead_letters.replay, name="dead-letters-replay"),
@@ -251,6 +256,7 @@ _account: list[URLPattern] = [
     path("login/sso/callback/", login.finish_single_sign_on, name="sso-callback"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", account.show, name="account"),
+    path("account/confirm/", confirmation.confirm, name="confirm"),
     path("account/password/", account.change_password, name="password-change"),
     path("account/sessions/end-one/", account.end_session, name="session-end"),
     path("account/sessions/end/", account.end_all_sessions, name="sessions-end"),
@@ -270,7 +276,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("navigation/", fleet.navigation_status, name="navigation-status"),
     path("create/", creation.create, name="cluster-create"),
     path("import/", imports.import_page, name="cluster-import"),
-    path("demo/<slug:slug>/", creation.post_demo, name="demo-add"),
+    path("demo/<slug:name>/", creation.post_demo, name="demo-add"),
     path("alerts/", alerts.history, name="alerts"),
     path("clusters/<slug:slug>/", include(_CLUSTER)),
     *_lab,

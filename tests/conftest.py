@@ -12,6 +12,9 @@ import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
+from controlplane.wire.network.destinations import LIST
+from tests.support import waits
+from tests.support.destinations import LOGS
 from tests.support.examples import databases_tried, load_profile, try_fewer_examples
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
@@ -39,8 +42,12 @@ FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 
 
 def pytest_configure() -> None:
-    """Leave the memory of this process unlimited: tests call in it what limits Spark's workers."""
+    """Leave the memory of this process unlimited: tests call in it what limits Spark's workers.
+
+    Servers of tests listen at any port of this machine.
+    """
     os.environ.setdefault("WEIR_WORKER_MEMORY_MB", str(1 << 20))
+    os.environ["WEIR_DESTINATIONS"] = os.environ[LIST] = LOGS
     load_profile()
     _keep_bytecode()
     # Nothing that is imported becomes garbage: looking for it takes a fifth of the collection.
@@ -130,6 +137,16 @@ def database(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with as_default(request.getfixturevalue("postgres_database")):
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits_in_transactions() -> Iterator[None]:
+    """Fail a test in which a transaction waited for something outside the database."""
+    if "django.db.transaction" in sys.modules:
+        waits.watch()
+    waits.waits.clear()
+    yield
+    assert not waits.waits, "\n".join(waits.waits)
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,13 @@
-"""The time without results of other queries after a Python process of Spark has died.
+"""The time without results after a process of Spark has died, or Redis was away.
 
     python -m benchmarks.availability.worker_deaths [--only NAME ...] [--master local[2,1]]
 
 One cluster with a query that counts, and queries whose functions end or hang their process for one
-value. Records are appended five times a second. Prints for each way to die: the longest time
-between two finished batches from then on, the number of drivers that it took, and the faults that
-the cluster reports. At the end the windows of the query that counts must have each record once;
-otherwise the benchmark fails.
+value. Records are appended five times a second. Redis is killed, or stopped by a signal, for ten
+seconds. Prints for each way to die: the longest time between two finished batches from then on, or
+after Redis is there again, the number of drivers that it took, the load of the machine, and the
+faults that the cluster reports. At the end the windows of the query that counts must have each
+record once; otherwise the benchmark fails.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import ctypes
 import itertools
 import json
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +34,8 @@ from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.support.driver import COMMITTER, PLANNER, WORKER, Driver, command_of, kill_all
-from tests.support.redis_server import running_redis
+from tests.support.driver import COMMITTER, PLANNER, SERVER, WORKER, Driver, kill_all, name_of
+from tests.support.redis_server import RedisServer
 from tests.support.schemas import FAR_S, assigned
 from tests.support.whole_results import read_windows
 
@@ -52,6 +54,8 @@ _EVERY_S: Final = 0.2
 _SETTLED_S: Final = 12.0
 _PAUSE_S: Final = 6.0
 _LONGEST_S: Final = 400.0
+# Redis is away for so long.
+_AWAY_S: Final = 10.0
 
 
 def _for_value(value: int, act: Callable[[], object]) -> Callable[[Any], Any]:
@@ -76,7 +80,8 @@ for _name, (_value, _act) in _FUNCTIONS.items():
 class Deaths:
     """A driver, its records, and what its Python processes die of."""
 
-    def __init__(self, url: str, folder: Path, master: str) -> None:
+    def __init__(self, server: RedisServer, folder: Path, master: str) -> None:
+        self.server, url = server, server.url
         self._client = redis.Redis.from_url(url)
         texts = [_COUNTS, *(QueryText({"v": f"max({name}(litres))"}, window_s=60.0)
                             for name in _FUNCTIONS)]  # fmt: skip
@@ -129,9 +134,21 @@ class Deaths:
 
 
 def _workers(driver: Driver) -> list[psutil.Process]:
-    """Return the workers of tasks, which daemons with the same command line have forked."""
+    """Return the workers of tasks, which daemons of the same name have forked."""
     items = driver.python_processes(WORKER)
-    return [item for item in items if command_of(item.parent()) == command_of(item)]
+    return [item for item in items if name_of(item) == name_of(item.parent() or item) == WORKER]
+
+
+def _restart_redis(server: RedisServer) -> None:
+    server.kill()
+    time.sleep(_AWAY_S)
+    server.start()
+
+
+def _stop_redis(server: RedisServer) -> None:
+    server.send_signal(signal.SIGSTOP)
+    time.sleep(_AWAY_S)
+    server.send_signal(signal.SIGCONT)
 
 
 def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -143,6 +160,10 @@ def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "daemon", lambda: kill_all(driver.python_processes(WORKER)[:1])
     yield "committer", lambda: kill_all(driver.python_processes(COMMITTER))
     yield "planner", lambda: kill_all(driver.python_processes(PLANNER))
+    yield "redis", lambda: _restart_redis(deaths.server)
+    yield "redis-hang", lambda: _stop_redis(deaths.server)
+    yield "server", lambda: kill_all(driver.python_processes(SERVER)[:1])
+    yield "driver", driver.kill
     yield "exit", lambda: deaths.append(_EXITS)
     yield "crash", lambda: deaths.append(_CRASHES)
     yield "hang", lambda: deaths.append(_HANGS)
@@ -163,8 +184,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
         folder = Path(name)
         (folder / "redis").mkdir()
-        with running_redis(folder / "redis") as url:
-            deaths = Deaths(url, folder, options.master)
+        # Appended records must not be lost: they are counted at the end.
+        with RedisServer(folder / "redis", fsync="always") as server:
+            deaths = Deaths(server, folder, options.master)
             deaths.driver.start()
             try:
                 deaths.append()
@@ -175,7 +197,10 @@ def main() -> None:
                     pause, starts = deaths.longest_pause(act)
                     faults = {fault["query"]: fault["why"] for row in deaths.driver.telemetry()
                             for fault in row["faults"]}  # fmt: skip
-                    print(f"{way:12} {pause:6.1f} s  {starts} drivers  {faults}", flush=True)
+                    load = f"load {os.getloadavg()[0]:4.1f}"
+                    print(
+                        f"{way:12} {pause:6.1f} s  {starts} drivers  {load}  {faults}", flush=True
+                    )
                 deaths.driver.wait_for(lambda _: deaths.counted() >= deaths.appended, "all records")
                 assert deaths.counted() == deaths.appended, "a record is counted twice"
                 print(f"done: {deaths.appended:,} records, each counted once")

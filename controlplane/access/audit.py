@@ -1,14 +1,17 @@
 """Entries of the audit log, written in the transaction of the change, and their lists."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from django.contrib.auth.models import User
+from django.db import OperationalError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from controlplane.access.idempotency import sign_claim
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.access.routine_actions import is_counted
 from controlplane.models import AuditEntry, Cluster
@@ -21,6 +24,7 @@ from controlplane.pagination.filter_text import (
 )
 from controlplane.pagination.listing import Filters, Listing, text_filter
 
+REFUSED: Final = "access.refused"
 # Actions about authentication and refusals: their names begin with these words.
 AUTHENTICATION: Final = (
     "access", "login", "logout", "password", "second_factor", "session", "token",
@@ -45,9 +49,11 @@ def record(
 ) -> None:
     """Write one entry; a bulk request gets one entry.
 
-    Routine actions by tokens beyond a number per hour are counted instead (`routine_actions`).
+    Equal actions of a user beyond a number per hour are counted instead (`routine_actions`).
     """
-    if is_counted(actor, action, subject, cluster):
+    sign_claim(actor.request)
+    content = {"seal": seal, "reason": reason, "before": before, "after": after}
+    if is_counted(actor, action, subject, cluster, content):
         return
     AuditEntry.objects.create(
         at=timezone.now(),
@@ -62,6 +68,19 @@ def record(
         before=dict(before or {}),
         after=dict(after or {}),
     )
+
+
+def record_refusal(
+    actor: Actor, label: str, *, cluster: Cluster | None = None, reason: str = ""
+) -> None:
+    """Record a request that a user may not make; `reason`: the message to the client.
+
+    Anonymous clients have no entry.
+    """
+    if isinstance(actor.user, User):
+        # The disk is full or the database locked: the request is refused all the same.
+        with suppress(OperationalError), transaction.atomic():
+            record(actor, REFUSED, label, cluster=cluster, reason=reason)
 
 
 # Who acts: a user, also by a script with a token, or a component of Weir.

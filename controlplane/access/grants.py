@@ -14,7 +14,14 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit
-from controlplane.access.roles import ADMIN, LOCAL_APPROVER, ROLES, Actor, require
+from controlplane.access.roles import (
+    ADMIN,
+    LOCAL_APPROVER,
+    ROLES,
+    Actor,
+    require,
+    require_confirmed,
+)
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import Cluster, Grant
 from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
@@ -81,9 +88,12 @@ def grant(
 ) -> Grant:
     """Give a user a role on a cluster, on all without one; replace the role of an earlier grant.
 
-    Raises `Forbidden`, `Invalid` per field, and `Conflict` (last_admin) if no admin would be left.
+    Raises `Forbidden`, `Invalid` per field, `Conflict` (last_admin) if no admin would be left, and
+    for the role admin as `require_confirmed`.
     """
     _require_admin(actor, cluster)
+    if role == ADMIN:
+        require_confirmed(actor)
     if role not in ROLES:
         raise Invalid({"role": [f"Must be one of {', '.join(ROLES)}"]})
     user = User.objects.filter(username=username).first()

@@ -4,7 +4,9 @@ Each role includes the roles before it. Django groups of these names, and grants
 hold on every cluster; a superuser is admin everywhere.
 """
 
+import time
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import Final
 
@@ -12,19 +14,26 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.http import HttpRequest
 
 from controlplane.access.client_address import client_address, is_local
-from controlplane.errors import Forbidden
-from controlplane.models import Cluster, Grant
+from controlplane.errors import ConfirmationNeeded, Forbidden, LoginNeeded
+from controlplane.models import ApiToken, Cluster, Grant
 from controlplane.request_ids import request_id
 
 VIEWER: Final = Grant.Role.VIEWER.value
 OPERATOR: Final = Grant.Role.OPERATOR.value
 APPROVER: Final = Grant.Role.APPROVER.value
 ADMIN: Final = Grant.Role.ADMIN.value
+# Within which a user confirms once: enough for a form and its mistakes.
+CONFIRMED_FOR: Final = timedelta(minutes=10)
+# The moment of the confirmation in Django's session, in seconds since 1970.
+CONFIRMED_AT: Final = "confirmed_at"
 # Each role includes the roles before it.
 ROLES: Final = (VIEWER, OPERATOR, APPROVER, ADMIN)
+# What a token may be limited to: also to appends, which is less than every role.
+PRODUCER: Final = ApiToken.PRODUCER
+TOKEN_ROLES: Final = (PRODUCER, *ROLES)
 # A group of the demo's user: an approver on the machine of Weir, an operator elsewhere.
 LOCAL_APPROVER: Final = "local approver"
-_RANK: Final = {role: rank for rank, role in enumerate(ROLES, start=1)}
+_RANK: Final = {role: rank for rank, role in enumerate(TOKEN_ROLES)}
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class Actor:
     count besides the grants for all. `ceiling`: the highest role that the token allows, empty for
     no limit; `only`: the only cluster that the token allows, None for all. `token`: the id of the
     token, None for a session. `is_local`: True if the client runs on this machine.
+    `is_confirmed`: True if the user has confirmed in this session, within `CONFIRMED_FOR`.
     """
 
     user: AbstractBaseUser | AnonymousUser
@@ -45,6 +55,7 @@ class Actor:
     only: int | None = None
     token: int | None = None
     is_local: bool = False
+    is_confirmed: bool = False
 
     @property
     def name(self) -> str:
@@ -89,9 +100,15 @@ class Actor:
         most = _RANK[self.ceiling] if self.ceiling else rank
         return min(rank, most) >= _RANK[role]
 
+    def as_producer(self) -> "Actor":
+        """Return this actor for an endpoint of producers, where their token is an operator's."""
+        return replace(self, ceiling=OPERATOR) if self.ceiling == PRODUCER else self
+
     @property
     def clusters(self) -> frozenset[int] | None:
         """Return the ids of the clusters that are visible to the actor, None for all."""
+        if self.ceiling == PRODUCER:
+            return frozenset()
         if self._ranks.get(None, 0):
             return None if self.only is None else frozenset({self.only})
         granted = frozenset(cluster for cluster in self._ranks if cluster is not None)
@@ -147,8 +164,22 @@ class Automatic(Actor):
 
 def actor_of(request: HttpRequest) -> Actor:
     """Return the actor of a request, with its address."""
-    address, identity = client_address(request), request_id(request)
-    return Actor(request.user, address, identity, is_local=is_local(request))
+    confirmed_at = getattr(request, "session", {}).get(CONFIRMED_AT, 0.0)
+    return Actor(
+        request.user, client_address(request), request_id(request), is_local=is_local(request),
+        is_confirmed=0 <= time.time() - confirmed_at < CONFIRMED_FOR.total_seconds(),
+    )  # fmt: skip
+
+
+def require_confirmed(actor: Actor) -> None:
+    """Require that the user has confirmed to be present, for changes of what gives access.
+
+    Raises `LoginNeeded` for tokens, `ConfirmationNeeded`.
+    """
+    if actor.token is not None:
+        raise LoginNeeded
+    if not actor.is_confirmed:
+        raise ConfirmationNeeded
 
 
 def require(actor: Actor, role: str, cluster: Cluster | None = None) -> None:

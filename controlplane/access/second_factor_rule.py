@@ -13,7 +13,6 @@ from controlplane.access.roles import LOCAL_APPROVER, Actor
 from controlplane.errors import Conflict
 from controlplane.models import ExternalIdentity, SecondFactor
 
-OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"
 
 

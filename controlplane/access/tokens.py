@@ -12,7 +12,17 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit, failed_attempts
-from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor, require, require_member
+from controlplane.access.roles import (
+    ADMIN,
+    OPERATOR,
+    PRODUCER,
+    TOKEN_ROLES,
+    VIEWER,
+    Actor,
+    require,
+    require_confirmed,
+    require_member,
+)
 from controlplane.access.second_factor_rule import require_factor
 from controlplane.access.user_lock import lock_user
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded
@@ -59,12 +69,11 @@ def make(
     """Create a token of the actor; return its row and the secret, which is not stored.
 
     `role`: the highest role of the token; `cluster`: the only cluster that it is valid for. Raises
-    `Forbidden` if the actor uses a token, `Invalid` per field, `Conflict` if there are too many or
-    the actor lacks a required second factor.
+    as `require_confirmed`, `Invalid` per field, `Conflict` if there are too many or the actor lacks
+    a required second factor.
     """
     user = _user(actor)
-    if actor.token is not None:
-        raise LoginNeeded
+    require_confirmed(actor)
     require_factor(actor)
     if faults := _faults(actor, name, role, cluster, days):
         raise Invalid(faults)
@@ -91,6 +100,16 @@ def revoke(actor: Actor, pk: int) -> None:
     before = {"role": row.role, "user": row.user.username}
     audit.record(actor, "token.revoke", _label(row), cluster=row.cluster, before=before)
     row.delete()
+
+
+@transaction.atomic
+def revoke_all(actor: Actor) -> int:
+    """Delete all tokens of the actor, who need not have a role; return how many."""
+    rows = ApiToken.objects.filter(user__username=actor.name)
+    if count := len(rows):
+        rows.delete()
+        audit.record(actor, "token.revoke_all", f"user {actor.name}", after={"tokens": count})
+    return count
 
 
 def tokens_of(actor: Actor) -> "QuerySet[ApiToken]":
@@ -127,10 +146,21 @@ def token_of(token: str, address: str | None = None, request: str = "") -> ApiTo
     return row
 
 
-def is_valid(token: str) -> bool:
-    """Return True if a token may be used now; nothing is recorded."""
+def namespace_of(authorization: object) -> str:
+    """Return the beginning of a producer's ids in the log: no other can use up its sequences.
+
+    `authorization`: of a request. A new token of the same user and name has the same namespace; ""
+    for all who are not limited to appends.
+    """
+    if not isinstance(authorization, ApiToken) or authorization.role != PRODUCER:
+        return ""
+    return _digest(f"{authorization.user_id} {authorization.name}")[:12] + ":"
+
+
+def user_of_valid(token: str) -> int | None:
+    """Return the id of the user of a token that may be used now; nothing is recorded."""
     live = ApiToken.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
-    return live.filter(digest=_digest(token)).exists()
+    return live.filter(digest=_digest(token)).values_list("user_id", flat=True).first()
 
 
 def _record_use(row: ApiToken, now: datetime) -> None:
@@ -169,8 +199,10 @@ def _faults(actor: Actor, name: str, role: str, cluster: Cluster | None, days: i
     faults: Fields = {}
     if not 1 <= len(name.strip()) <= MAX_NAME:
         faults["name"] = [f"Enter what the token is for, in at most {MAX_NAME} characters"]
-    if role not in ROLES:
-        faults["role"] = [f"Must be one of {', '.join(ROLES)}"]
+    if role not in TOKEN_ROLES:
+        faults["role"] = [f"Must be one of {', '.join(TOKEN_ROLES)}"]
+    if role == PRODUCER and (cluster is None or not actor.may(OPERATOR, cluster.pk)):
+        faults["cluster"] = ["Choose the cluster of the producer, of which you are an operator"]
     if cluster is not None and not actor.may(VIEWER, cluster.pk):
         faults["cluster"] = [f"There is no cluster {cluster.slug} that you may see"]
     if not 1 <= days <= MAX_DAYS:

@@ -60,11 +60,6 @@ def open_alerts(clusters: Collection[int] | None) -> list[Alert]:
     return list(_visible(clusters).filter(cleared_at=None).order_by("since", "pk"))
 
 
-def firing_count(clusters: Collection[int] | None, now: datetime) -> int:
-    """Return how many alerts fire that are neither acknowledged nor silenced."""
-    return _visible(clusters).filter(_condition(Status.FIRING, now)).count()
-
-
 def alert_by_id(cluster: Cluster, pk: int) -> Alert:
     """Return an alert of a cluster. Raises `NotFound`."""
     return row_by(_visible([cluster.pk]), "alert", pk=pk)

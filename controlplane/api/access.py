@@ -9,7 +9,7 @@ from pydantic import Field
 from controlplane.access import audit_chain, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.audit_chain import Fault, Verification
-from controlplane.access.roles import ROLES, VIEWER
+from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import (
     ListOut,
@@ -19,12 +19,14 @@ from controlplane.api.common.schemas import (
     columns_of,
     fields_of,
 )
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import members
 from controlplane.clusters.listing import visible_cluster
+from controlplane.errors import LoginNeeded
 from controlplane.models import ApiToken, AuditEntry, Cluster
 
 me = Router(tags=["access"])
-tokens_router = Router(tags=["access"])
+tokens_router = Router(tags=["access"], auth=open_to(members))
 audit = Router(tags=["audit"])
 
 
@@ -62,7 +64,11 @@ def get_caller(request: HttpRequest) -> Any:
 
 
 class TokenIn(RequestBody):
-    """A token: the most it may, the only cluster where (null: all), and for how many days."""
+    """A token: the most it may, the only cluster where (null: all), and for how many days.
+
+    role: one of the roles, or producer, which appends to the streams of its cluster and reads their
+    schemas, and nothing else.
+    """
 
     name: str = Field(max_length=tokens.MAX_NAME)
     role: str = VIEWER
@@ -96,9 +102,19 @@ def list_tokens(
     return tokens.tokens_of_user(actor, user) if user else tokens.tokens_of(actor)
 
 
-@tokens_router.post("", response={201: NewTokenOut})
+def _logged_in(actor: Actor, request: HttpRequest) -> None:
+    """Admit members with a session."""
+    members(actor, request)
+    if actor.token is not None:
+        raise LoginNeeded
+
+
+@tokens_router.post("", response={201: NewTokenOut}, auth=open_to(_logged_in))
 def make_token(request: HttpRequest, body: TokenIn) -> Any:
-    """Create a token of the caller; only this response has the secret. Requires a session."""
+    """Create a token of the caller; only this response has the secret.
+
+    Requires a session in which the user has confirmed to be present (401 confirmation_needed).
+    """
     actor = caller(request)
     cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
     row, secret = tokens.make(actor, body.name, body.role, cluster, body.days)
@@ -179,11 +195,10 @@ class VerifyIn(RequestBody):
 @audit.get("/verification", response=VerificationOut)
 def get_verification(request: HttpRequest) -> Any:
     """Return the result of the last verification of the audit log, which takes place hourly."""
-    caller(request)
     return audit_chain.last_verification()
 
 
-@audit.post("/verify", response={200: VerificationOut, 202: VerificationOut})
+@audit.post("/verify", response={200: VerificationOut, 202: VerificationOut}, auth=open_to(ADMIN))
 def verify_audit(request: HttpRequest, body: VerifyIn) -> Any:
     """Verify the whole audit log now. Requires the role admin.
 

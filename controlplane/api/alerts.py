@@ -13,7 +13,7 @@ from controlplane.alerts.states import status_of, title_of, unit_of
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.models import Alert
 
 router = Router(tags=["alerts"])
@@ -91,7 +91,7 @@ def list_alerts(request: HttpRequest, response: HttpResponse) -> Any:
 @of_cluster.get("/{slug}/alerts/{int:pk}", response=AlertOut)
 def get_alert(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one alert of a cluster."""
-    return alert_by_id(viewed_cluster(request), pk)
+    return alert_by_id(cluster_of(request), pk)
 
 
 @of_cluster.post(

@@ -24,7 +24,7 @@ from controlplane.api.common.json_bodies import BoundedParser
 from controlplane.api.common.openapi import DocumentedAPI
 from controlplane.api.common.problems import translate_errors
 from controlplane.api.common.reference import ApiReference
-from controlplane.api.common.security import AUTHENTICATION, readable_with_token
+from controlplane.api.common.security import open_to, readable_with_token
 from controlplane.api.common.strictness import (
     accept_absent_bodies,
     known_parameters_only,
@@ -35,6 +35,7 @@ from controlplane.api.queries import bulk, drafts, edges, feed, keys
 from controlplane.api.queries import routes as queries
 from controlplane.api.streams import admission, dead_letters, maps, records, stream_schemas
 from controlplane.api.streams import routes as streams
+from controlplane.clusters.audiences import by_default
 
 api = DocumentedAPI(
     title="Weir",
@@ -44,7 +45,7 @@ api = DocumentedAPI(
         " at the cursor that their `next` or their Link header names; a POST can be repeated"
         " safely with an Idempotency-Key; every refusal is problem details (RFC 9457)."
     ),
-    auth=AUTHENTICATION,
+    auth=open_to(by_default),
     urls_namespace="api",
     docs=ApiReference(),
     docs_decorator=readable_with_token,

@@ -1,7 +1,7 @@
 """Comparisons, effects of actions, proposals without some of their actions, the ledger."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
@@ -16,7 +16,7 @@ from controlplane.api.common.schemas import (
     columns_of,
     fields_of,
 )
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposals import ProposalIn, ProposalOut
 from controlplane.models import Comparison, LedgerEntry
 from controlplane.planning.action_text import ActionText
@@ -111,7 +111,8 @@ class EffectPage(PageOut):
 class WithoutIn(RequestBody):
     """The places of the actions that are to be left out, from 0."""
 
-    places: list[int] = Field(max_length=100_000)
+    # Bounded one by one: whole numbers can be chosen so that a set of them takes hours.
+    places: list[Annotated[int, Field(ge=0, lt=100_000)]] = Field(max_length=100_000)
 
 
 _FIGURES: Final = dict[str, float]
@@ -172,14 +173,14 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
 @router.get("/{slug}/comparisons", response=ComparisonPage, openapi_extra=BY_NUMBER)
 def list_comparisons(request: HttpRequest, slug: str) -> Any:
     """Return one page, the newest first; query parameters page, per_page."""
-    page = comparisons_page(viewed_cluster(request), *numbers_of(request))
+    page = comparisons_page(cluster_of(request), *numbers_of(request))
     return about(page) | {"comparisons": list(page.rows)}
 
 
 @router.get("/{slug}/comparisons/{int:pk}", response=ComparisonOut)
 def get_comparison(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return the table of a comparison, with the progress of what is still computed."""
-    return compared(comparison_by_id(viewed_cluster(request), pk))
+    return compared(comparison_by_id(cluster_of(request), pk))
 
 
 @router.post("/{slug}/comparisons/{int:pk}/cancel", response=CancelledOut)
@@ -192,7 +193,7 @@ def cancel_comparison(request: HttpRequest, slug: str, pk: int, body: ReasonIn) 
 @router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage, openapi_extra=BY_NUMBER)
 def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return what leaving out each action alone would change; query parameters page, per_page."""
-    page = effects_page(proposal_by_id(viewed_cluster(request), pk), *numbers_of(request))
+    page = effects_page(proposal_by_id(cluster_of(request), pk), *numbers_of(request))
     return about(page) | {"effects": [vars(row) | vars(row.text) for row in page.rows]}
 
 
@@ -206,14 +207,14 @@ def leave_out_actions(request: HttpRequest, slug: str, pk: int, body: WithoutIn)
 @router.get("/{slug}/ledger", response=LedgerPage, openapi_extra=BY_NUMBER)
 def list_ledger(request: HttpRequest, slug: str) -> Any:
     """Return one page of the ledger, the newest first; query parameters page, per_page."""
-    page = ledger_page(viewed_cluster(request), *numbers_of(request))
+    page = ledger_page(cluster_of(request), *numbers_of(request))
     return about(page) | {"entries": list(page.rows)}
 
 
 @router.get("/{slug}/ledger/calibration", response=CalibrationsOut)
 def get_calibration(request: HttpRequest, slug: str) -> Any:
     """Return how the predictions of each planner came out on this cluster."""
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     records = {planner: record_of(cluster, planner) for planner in adapters()}
     return {
         "records": [{"planner": name} | vars(record) for name, record in records.items()],

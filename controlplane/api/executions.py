@@ -7,7 +7,7 @@ from ninja import Router
 
 from controlplane.api.common.lists import BY_NUMBER, numbers_of
 from controlplane.api.common.schemas import below, columns_of, fields_of
-from controlplane.api.common.security import viewed_cluster
+from controlplane.api.common.security import cluster_of
 from controlplane.executions.progress import (
     Progress,
     execution_of,
@@ -99,7 +99,7 @@ _SHOWN = {"responses": {200: {"content": {"application/json": {"example": _EXAMP
 @router.get("/{slug}/execution", response=RunningOut | None, openapi_extra=_SHOWN)
 def running_execution(request: HttpRequest, slug: str) -> Any:
     """Return the execution that is under way on the cluster, null while there is none."""
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     progress = running([cluster.pk]).get(cluster.pk)
     return _progress_values(progress) if progress is not None else None
 
@@ -110,7 +110,7 @@ def running_execution(request: HttpRequest, slug: str) -> Any:
 )  # fmt: skip
 def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return the progress of a proposal's execution; query parameters page, per_page: its steps."""
-    execution = execution_of(proposal_without_plan(viewed_cluster(request), pk))
+    execution = execution_of(proposal_without_plan(cluster_of(request), pk))
     page = steps_page(execution, *numbers_of(request))
     steps = {"page": page.number, "pages": page.pages, "step_rows": list(page.rows)}
     return _progress_values(progress_of(execution)) | steps

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.api.common.schemas import Time, fields_of
-from controlplane.api.common.security import viewed_cluster
+from controlplane.api.common.security import cluster_of
 from controlplane.explain import Cause, Explanation, explain, parse_subject
 from controlplane.explain.texts import change_text, headline, ranked_text, remedy_text, summary
 from controlplane.explain.values import (
@@ -149,6 +149,6 @@ def get_explanation(request: HttpRequest, slug: str, subject: str, time: Time | 
     with @ and a time in ms since 1970. Query parameter time: the time in another form, by default
     now.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     chosen = parse_subject(subject)
     return explain(cluster, replace(chosen, time=time or chosen.time))

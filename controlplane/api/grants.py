@@ -8,13 +8,15 @@ from pydantic import AliasPath, Field
 
 from controlplane.access import grants
 from controlplane.access.grants import GrantFilters, RoleWithoutGrant
+from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, open_to
+from controlplane.clusters.audiences import any_admins
 from controlplane.models import Grant
 
-router = Router(tags=["access"])
-of_cluster = Router(tags=["access"])
+router = Router(tags=["access"], auth=open_to(ADMIN))
+of_cluster = Router(tags=["access"], auth=open_to(ADMIN))
 
 
 class GrantOut(columns_of(Grant, "role granted_by granted_at")):  # type: ignore[misc]
@@ -41,7 +43,9 @@ class GrantIn(ReasonIn):
     role: str = Field(max_length=10)
 
 
-@router.get("", response=GrantsPage, openapi_extra=list_parameters(GrantFilters))
+@router.get(
+    "", response=GrantsPage, openapi_extra=list_parameters(GrantFilters), auth=open_to(any_admins)
+)
 def list_grants(request: HttpRequest, response: HttpResponse) -> Any:
     """List grants by user, on the clusters that the caller administers.
 
@@ -60,7 +64,8 @@ def list_grants(request: HttpRequest, response: HttpResponse) -> Any:
 def grant_everywhere(request: HttpRequest, user: str, body: GrantIn) -> Any:
     """Grant a user a role on all clusters, or change it. Requires the role admin.
 
-    409 (last_admin) if nobody would be admin afterwards.
+    The role admin is granted in a session in which the user has confirmed to be present (401
+    confirmation_needed), not with a token. 409 (last_admin) if nobody would be admin afterwards.
     """
     return grants.grant(caller(request), user, body.role, None, body.reason)
 
@@ -83,7 +88,8 @@ def revoke_everywhere(
 def grant_on_cluster(request: HttpRequest, slug: str, user: str, body: GrantIn) -> Any:
     """Grant a user a role on a cluster, or change it. Requires the role admin on the cluster.
 
-    409 (last_admin) if nobody would be admin afterwards.
+    The role admin is granted in a session in which the user has confirmed to be present (401
+    confirmation_needed), not with a token. 409 (last_admin) if nobody would be admin afterwards.
     """
     actor = caller(request)
     return grants.grant(actor, user, body.role, cluster_of(request), body.reason)

@@ -17,7 +17,8 @@ from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import members
 from controlplane.errors import Conflict
 from controlplane.isolation.limits import lab_limits
 from controlplane.lab.comparison import ComparedPoint, ParameterDifference, RunComparison, compare
@@ -216,7 +217,6 @@ router = Router(tags=["lab"])
 @router.get("/experiments", response=list[ExperimentOut])
 def list_experiments(request: HttpRequest, planner: str = "") -> Any:
     """Return every experiment, or those of one planner, with parameters, values and series."""
-    caller(request)
     return [
         experiment
         for name, experiments in all_experiments().items()
@@ -228,7 +228,6 @@ def list_experiments(request: HttpRequest, planner: str = "") -> Any:
 @router.get("/experiments/{planner}/{name}", response=ExperimentOut)
 def get_experiment(request: HttpRequest, planner: str, name: str) -> Any:
     """Return one experiment."""
-    caller(request)
     return experiment_by_name(planner, name)
 
 
@@ -243,10 +242,9 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
     return Status(202, run)
 
 
-@router.post("/estimate", response=RunEstimateOut)
+@router.post("/estimate", response=RunEstimateOut, auth=open_to(members))
 def estimate_run(request: HttpRequest, body: PointsIn) -> Any:
     """Estimate the memory and time of a run without requesting it; 422 too_expensive beyond."""
-    caller(request)
     need = lab.estimate(
         body.planner, body.experiment, body.parameters, body.values, body.series, body.master
     )
@@ -256,7 +254,6 @@ def estimate_run(request: HttpRequest, body: PointsIn) -> Any:
 @router.get("/queue", response=list[LabPlaceOut])
 def list_queue(request: HttpRequest) -> Any:
     """Return the runs that are executed or wait, in their order, with their estimated start."""
-    caller(request)
     return list(queue_places().values())
 
 

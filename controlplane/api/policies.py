@@ -8,9 +8,10 @@ from django.utils import timezone
 from ninja import Router, Status
 from pydantic import ConfigDict, Field, StrictInt, create_model
 
+from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.moments import Moment
 from controlplane.policies import blackouts, exclusions
@@ -123,10 +124,10 @@ router = Router(tags=["policies"])
 @router.get("/{slug}/policy", response=PolicyOut)
 def get_policy(request: HttpRequest, slug: str) -> Any:
     """Return the cluster's policy, the defaults where none was set."""
-    return PolicyOut.of(viewed_cluster(request))
+    return PolicyOut.of(cluster_of(request))
 
 
-@router.patch("/{slug}/policy", response=PolicyOut)
+@router.patch("/{slug}/policy", response=PolicyOut, auth=open_to(ADMIN))
 def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
     """Change some settings of the policy. Requires the role admin."""
     actor, cluster = caller(request), cluster_of(request)
@@ -138,17 +139,17 @@ def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
 @router.get("/{slug}/blackouts", response=list[BlackoutOut])
 def list_blackouts(request: HttpRequest, slug: str) -> Any:
     """Return the blackouts."""
-    return Blackout.objects.filter(cluster=viewed_cluster(request))
+    return Blackout.objects.filter(cluster=cluster_of(request))
 
 
-@router.post("/{slug}/blackouts", response={201: BlackoutOut})
+@router.post("/{slug}/blackouts", response={201: BlackoutOut}, auth=open_to(ADMIN))
 def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
     """Add a blackout. Requires the role admin."""
     actor, cluster = caller(request), cluster_of(request)
     return Status(201, blackouts.add_blackout(actor, cluster, **body.model_dump()))
 
 
-@router.delete("/{slug}/blackouts/{int:pk}", response={204: None})
+@router.delete("/{slug}/blackouts/{int:pk}", response={204: None}, auth=open_to(ADMIN))
 def remove_blackout(request: HttpRequest, slug: str, pk: int, reason: str = "") -> Any:
     """Delete a blackout. Requires the role admin."""
     blackouts.remove_blackout(caller(request), cluster_of(request), pk, reason[:2000])
@@ -158,7 +159,7 @@ def remove_blackout(request: HttpRequest, slug: str, pk: int, reason: str = "") 
 @router.get("/{slug}/exclusions", response=list[ExclusionOut])
 def list_exclusions(request: HttpRequest, slug: str) -> Any:
     """Return the exclusions by expiry."""
-    return exclusions.live_exclusions(viewed_cluster(request), timezone.now())
+    return exclusions.live_exclusions(cluster_of(request), timezone.now())
 
 
 @router.post("/{slug}/exclusions", response={201: ExclusionOut})
@@ -181,7 +182,7 @@ def remove_exclusion(request: HttpRequest, slug: str, pk: int, reason: str = "")
 @router.get("/{slug}/watch", response=list[DecisionOut])
 def get_watch(request: HttpRequest, slug: str) -> Any:
     """Return the last decision of each watch loop."""
-    return [row for row in last_decisions(viewed_cluster(request)).values() if row is not None]
+    return [row for row in last_decisions(cluster_of(request)).values() if row is not None]
 
 
 @router.get(
@@ -192,6 +193,6 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
 
     Query parameters loop, code, cursor, limit (up to 1000).
     """
-    cluster, filters = viewed_cluster(request), DecisionFilters.of(request.GET)
+    cluster, filters = cluster_of(request), DecisionFilters.of(request.GET)
     page = requested_page(request, decisions_listing(cluster, filters, "-first_at"))
     return listed(request, response, page) | {"decisions": page.rows}

@@ -7,7 +7,7 @@ from ninja import Router, Status
 from pydantic import Field
 
 from controlplane.api.common.schemas import RequestBody, columns_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.executions import control
 from controlplane.models import ProposalComment
 from controlplane.proposals import comments
@@ -36,7 +36,7 @@ class CommentOut(columns_of(ProposalComment, "id author at text")):  # type: ign
 @router.get(f"{PROPOSAL}/comments", response=list[CommentOut])
 def list_comments(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return the comments on a proposal, the oldest first."""
-    return comments.comments_of(proposal_without_plan(viewed_cluster(request), pk))
+    return comments.comments_of(proposal_without_plan(cluster_of(request), pk))
 
 
 @router.post(f"{PROPOSAL}/comments", response={201: CommentOut})

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from controlplane.access.roles import APPROVER, VIEWER, Actor, require
 from controlplane.api.common.examples import verb_examples, with_examples
 from controlplane.api.common.lists import (
     BY_NUMBER,
@@ -25,7 +26,7 @@ from controlplane.api.common.schemas import (
     columns_of,
     fields_of,
 )
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.lab import EstimateOut, ParameterOut
 from controlplane.errors import Conflict, Invalid
 from controlplane.executions import verbs
@@ -44,6 +45,7 @@ from controlplane.planning.estimates import ShownEstimate
 from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
+from controlplane.policies.store import policy_of
 from controlplane.proposals import drift, requests
 from controlplane.proposals.drift import Drift
 from controlplane.proposals.listing import (
@@ -261,7 +263,7 @@ PROPOSAL = "/{slug}/proposals/{int:pk}"
 @router.get("/{slug}/planners", response=list[PlannerOut])
 def list_planners(request: HttpRequest, slug: str) -> Any:
     """Return the connected planners with their algorithms, measures and the cluster's defaults."""
-    return offered_planners(viewed_cluster(request))
+    return offered_planners(cluster_of(request))
 
 
 @router.post("/{slug}/proposals", response={202: ProposalOut})
@@ -278,10 +280,10 @@ def request_proposal(request: HttpRequest, slug: str, body: GoalOrPlannerIn) -> 
     return Status(202, proposal)
 
 
-@router.post("/{slug}/proposals/estimate", response=EstimateOut)
+@router.post("/{slug}/proposals/estimate", response=EstimateOut, auth=open_to(VIEWER))
 def estimate_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     """Estimate the memory and time of a plan without requesting it; 422 too_expensive beyond."""
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     need = requests.estimate(cluster, body.planner, body.algorithm, body.parameters)
     return ShownEstimate.of(need, proposal_limits())
 
@@ -289,7 +291,7 @@ def estimate_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
 @router.get("/{slug}/queue", response=list[QueuedProposalOut])
 def list_computing_queue(request: HttpRequest, slug: str) -> Any:
     """Return the cluster's proposals that are computed or wait, in the order of all clusters."""
-    return computing_queue(viewed_cluster(request))
+    return computing_queue(cluster_of(request))
 
 
 @router.get(
@@ -301,7 +303,7 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     Query parameters state, planner, filter (as `state:ready actions>100`), cursor, limit (up to
     1000).
     """
-    cluster, filters = viewed_cluster(request), ProposalFilters.of(request.GET)
+    cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
     page = requested_page(request, proposals_listing(cluster, filters))
     return listed(request, response, page) | {"proposals": list(page.rows)}
 
@@ -309,7 +311,7 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
 @router.get(PROPOSAL, response=ProposalOut)
 def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one proposal and what the caller may do with it, without its actions."""
-    return proposal_without_plan(viewed_cluster(request), pk)
+    return proposal_without_plan(cluster_of(request), pk)
 
 
 @router.get(f"{PROPOSAL}/allowed", response=AllowedOut)
@@ -329,7 +331,7 @@ def get_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
 @router.get(f"{PROPOSAL}/actions", response=ActionPage, openapi_extra=BY_NUMBER)
 def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one page of the actions in their order; query parameters page, per_page."""
-    proposal = proposal_by_id(viewed_cluster(request), pk)
+    proposal = proposal_by_id(cluster_of(request), pk)
     action_statuses = statuses(proposal, steps_of(proposal))
     page = actions_page(proposal, action_statuses, *numbers_of(request))
     actions = [_action(proposal, row) for row in page.rows]
@@ -350,7 +352,7 @@ def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:
 @router.get(f"{PROPOSAL}/drift", response=DriftOut)
 def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return how far the cluster is from the snapshot now, against the policy's tolerance."""
-    proposal = proposal_by_id(viewed_cluster(request), pk)
+    proposal = proposal_by_id(cluster_of(request), pk)
     if proposal.snapshot_row is None:
         raise Conflict("no_snapshot", "It has no snapshot yet, so there is nothing to drift from")
     execution = getattr(proposal, "execution", None)
@@ -362,6 +364,11 @@ def request_again(request: HttpRequest, slug: str, pk: int) -> Any:
     """Request the same plan for the cluster as it is now; return the new proposal."""
     actor, proposal = caller(request), proposal_by_id(cluster_of(request), pk)
     return Status(202, requests.request_again(actor, proposal))
+
+
+def _deciders(actor: Actor, request: HttpRequest) -> None:
+    """Admit those who decide on proposals by the cluster's policy."""
+    require(actor, policy_of(cluster_of(request)).approvers)
 
 
 def _endpoint(verb: Verb) -> None:
@@ -378,6 +385,7 @@ def _endpoint(verb: Verb) -> None:
     add = router.post(
         f"{PROPOSAL}/{verb.path}",
         response=ProposalOut,
+        auth=open_to(_deciders if verb.role == APPROVER else verb.role),
         summary=verb.name.capitalize(),
         openapi_extra=with_examples(verb_examples(verb.seal, verb.reason)),
     )

@@ -8,12 +8,13 @@ from pydantic import Field
 
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import RequestBody, columns_of
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import members
 from controlplane.lists import saved_views
 from controlplane.models import SavedView
 from controlplane.pagination.filter_text import MAX_LENGTH
 
-router = Router(tags=["saved views"])
+router = Router(tags=["saved views"], auth=open_to(members))
 _EXAMPLE = {"list": "queries", "name": "Hot queries", "filter": "state:live rate>100"}
 
 

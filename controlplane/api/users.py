@@ -5,11 +5,12 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 
+from controlplane.access.roles import ADMIN
 from controlplane.api.common.schemas import ReasonIn
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, open_to
 from controlplane.logins import login_sessions, second_factor
 
-router = Router(tags=["access"])
+router = Router(tags=["access"], auth=open_to(ADMIN))
 
 
 class EndedSessionsOut(Schema):
@@ -35,7 +36,8 @@ def remove_second_factor(
 ) -> Any:
     """Remove the second factor of a user who lost it, and end the user's sessions.
 
-    Requires the role admin on all clusters. 409 (no_second_factor) if the user has none.
+    Requires the role admin on all clusters, and a session in which the user has confirmed to be
+    present (401 confirmation_needed). 409 (no_second_factor) if the user has none.
     """
     second_factor.remove_of(caller(request), user, reason)
     return Status(204, None)

@@ -162,8 +162,13 @@ def _updated_rate(rate: float | None, records: float, seconds: float, age: float
 
 
 def _acknowledge(cluster_id: int, version: int) -> None:
-    """Record that the pipeline runs a version, and mark the versions up to it as applied."""
-    behind = Cluster.objects.filter(pk=cluster_id, applied_version__lt=version)
+    """Record that the pipeline runs a version, and mark the versions up to it as applied.
+
+    A version that was never decided is not one.
+    """
+    behind = Cluster.objects.filter(
+        pk=cluster_id, applied_version__lt=version, routing_version__gte=version
+    )
     if behind.update(applied_version=version) != 1:
         return
     waiting = RoutingVersion.objects.filter(

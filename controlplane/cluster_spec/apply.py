@@ -28,9 +28,10 @@ from controlplane.cluster_spec.report import ImportReport, errors_at
 from controlplane.clusters import changes
 from controlplane.clusters.deletion import require_unused_slug
 from controlplane.errors import Invalid
-from controlplane.models import Cluster
+from controlplane.models import Cluster, Stream
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.topology import nodes
+from controlplane.topology.event_time import newest_read
 from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.redaction import HIDDEN, without_password
 
@@ -48,21 +49,29 @@ class _DryRun(Exception):
 
 
 def apply_description(
-    actor: Actor, description: ClusterDescription, *, apply: bool, reason: str = ""
+    actor: Actor,
+    description: ClusterDescription,
+    *,
+    apply: bool,
+    reason: str = "",
+    checks_log: bool = True,
 ) -> ImportReport:
     """Create or update the described cluster; without `apply` the transaction is reverted.
 
-    Raises `Forbidden` unless the actor is an admin (of all clusters for a new one), and
-    `BadDescription` with the place of each fault.
+    `checks_log`: whether Weir connects to the log of a new cluster first. Raises `Forbidden` unless
+    the actor is an admin (of all clusters for a new one), and `BadDescription` with the place of
+    each fault.
     """
     slug = description.cluster.slug
     known = Cluster.objects.filter(slug=slug).first()
     require(actor, ADMIN, known)
-    if known is None:
+    if known is None and checks_log:
         _check_log(description.cluster)
     report = ImportReport(slug, new=known is None, applied=apply)
+    names = [part.stream for part in description.drops if part.window_s]
+    streams = Stream.objects.filter(cluster=known, name__in=names).values_list("pk", flat=True)
     try:
-        with transaction.atomic():
+        with newest_read(known or Cluster(), list(streams)), transaction.atomic():
             _import(actor, description, known, report, reason)
             if not apply:
                 raise _DryRun

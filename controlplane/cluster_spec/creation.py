@@ -47,6 +47,12 @@ def create_cluster(
     slug_used), and `Invalid` by field.
     """
     require(actor, ADMIN)
+    changes.check_log_url(part.log_url, part.slug)
+    return _create(actor, part, node_capacity, reason)
+
+
+def _create(actor: Actor, part: ClusterPart, node_capacity: float, reason: str) -> Cluster:
+    """Create a cluster whose log is checked."""
     require_unused_slug(part.slug)
     nodes = [
         NodePart.model_validate(
@@ -56,7 +62,7 @@ def create_cluster(
     ]
     description = ClusterDescription(weir=1, cluster=part, nodes=nodes, ladder=None)
     try:
-        apply_description(actor, description, apply=True, reason=reason)
+        apply_description(actor, description, apply=True, reason=reason, checks_log=False)
     except BadDescription as bad:
         raise Invalid(
             {name.removeprefix("cluster."): texts for name, texts in bad.faults.items()}
@@ -75,7 +81,7 @@ def create_configured_cluster(actor: Actor, new: NewCluster, reason: str = "") -
 
 def _create_configured(actor: Actor, part: ClusterPart, new: NewCluster, reason: str) -> Cluster:
     try:
-        cluster = create_cluster(actor, part, new.node_capacity, reason)
+        cluster = _create(actor, part, new.node_capacity, reason)
     except Conflict as conflict:
         # The only conflicts are about the slug.
         raise Invalid({"slug": [str(conflict)]}) from None

@@ -20,7 +20,7 @@ from controlplane.storable import unstorable
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 MAX_BYTES: Final = 64 * 2**20
-_BOUNDS: Final = Bounds(size=MAX_BYTES, values=10_000_000)
+_BOUNDS: Final = Bounds(size=MAX_BYTES, values=1_000_000)
 MOST_REPORTED: Final = 20
 _TOO_DEEP: Final = f"Is nested too deeply: at most {_BOUNDS.depth} levels"
 _TAGS: Final = ("node", "task_ranges")

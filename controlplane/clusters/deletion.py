@@ -1,22 +1,22 @@
 """Deletion of a stopped cluster with everything that Weir stores of it."""
 
+from functools import partial
 from typing import Final
 
 from django.db import transaction
 from django.utils import timezone
-from redis.exceptions import RedisError
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
-from controlplane.errors import Away, Conflict
+from controlplane.errors import Conflict
 from controlplane.models import Cluster, DeletedCluster, Query
 from controlplane.wire.keys import cluster_prefix
 
 # States in which no driver of the cluster runs.
 _STOPPED: Final = (Cluster.State.STOPPED, Cluster.State.FAILED)
 _KEYS_AT_ONCE: Final = 500
-_AWAY_S: Final = 5
 
 
 @transaction.atomic
@@ -25,8 +25,7 @@ def delete_cluster(actor: Actor, cluster: Cluster, confirm: str, reason: str = "
 
     `confirm` repeats the slug. Entries of the audit log stay. The slug is free when the agent has
     removed the checkpoints: another cluster would continue from them. Raises `Forbidden`,
-    `Conflict` (not_stopped, not_confirmed), and `Away` if Redis does not answer; then nothing is
-    deleted.
+    `Conflict` (not_stopped, not_confirmed).
     """
     require(actor, ADMIN, cluster)
     cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
@@ -48,8 +47,8 @@ def delete_cluster(actor: Actor, cluster: Cluster, confirm: str, reason: str = "
         rows.all().delete()
     cluster.delete()
     DeletedCluster.objects.create(slug=slug, deleted_at=timezone.now())
-    # Before the commit: a cluster whose records stay could not be deleted again.
-    _delete_keys(slug)
+    # Again before the agent frees the slug, so nothing stays if Redis is away now.
+    after_commit("delete the records", partial(delete_keys, slug))
 
 
 def _delete_queries(cluster: Cluster) -> None:
@@ -81,17 +80,14 @@ def is_being_removed(slug: str) -> bool:
     return DeletedCluster.objects.filter(slug=slug).exists()
 
 
-def _delete_keys(slug: str) -> None:
+def delete_keys(slug: str) -> None:
+    """Delete the keys of a deleted cluster from Redis. Raises `redis.RedisError`."""
     client = redis_client()
     names: list[bytes] = []
-    try:
-        for name in client.scan_iter(match=f"{cluster_prefix(slug)}*", count=_KEYS_AT_ONCE):
-            names.append(name)
-            if len(names) == _KEYS_AT_ONCE:
-                client.unlink(*names)
-                names = []
-        if names:
+    for name in client.scan_iter(match=f"{cluster_prefix(slug)}*", count=_KEYS_AT_ONCE):
+        names.append(name)
+        if len(names) == _KEYS_AT_ONCE:
             client.unlink(*names)
-    except RedisError as error:
-        text = f"Redis does not answer, so {slug} was not deleted: {error}"
-        raise Away("redis_away", text, _AWAY_S) from error
+            names = []
+    if names:
+        client.unlink(*names)

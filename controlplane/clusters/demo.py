@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,13 +109,23 @@ def ensure_user(name: str, role: str, password: str | None) -> User:
     return user
 
 
-@transaction.atomic
 def ensure_approver(name: str, password: str | None, file: Path) -> User:
     """Create the demo's user, an approver on this machine and an operator elsewhere.
 
     The password expires after `PASSWORD_DAYS`, unless the user chooses another. One that expires
     soon is replaced, here and in the file.
     """
+    soon = timezone.now() + timedelta(days=RENEWED_DAYS_AHEAD)
+    due = InitialPassword.objects.filter(user__username=name, expires_at__lt=soon).first()
+    if password is not None and due is not None and due.user.has_usable_password():
+        # The file first: after a kill in between, both are replaced again.
+        password = env.new_password()
+        env.write_private(file, f"{name} {password}\n")
+    return _approver(name, password, soon)
+
+
+@transaction.atomic
+def _approver(name: str, password: str | None, soon: datetime) -> User:
     user = ensure_user(name, LOCAL_APPROVER, None)
     earlier = user.groups.filter(name=APPROVER)
     is_of_earlier_release = earlier.exists()
@@ -123,12 +133,7 @@ def ensure_approver(name: str, password: str | None, file: Path) -> User:
     if password is None:
         return user
     present = InitialPassword.objects.filter(user=user).first()
-    soon = timezone.now() + timedelta(days=RENEWED_DAYS_AHEAD)
-    if not user.has_usable_password():
-        _set_initial_password(user, password)
-    elif present is not None and present.expires_at < soon:
-        password = env.new_password()
-        env.write_private(file, f"{name} {password}\n")
+    if not user.has_usable_password() or (present is not None and present.expires_at < soon):
         _set_initial_password(user, password)
     elif present is None and is_of_earlier_release and user.check_password(password):
         _let_expire(user)
@@ -192,7 +197,8 @@ def ensure_token(user: User, file: Path) -> bool:
         return False
     with transaction.atomic():
         ApiToken.objects.filter(user=user, name=TOKEN_NAME).delete()
-        env.write_private(file, tokens.create(user, TOKEN_NAME) + "\n")
+        token = tokens.create(user, TOKEN_NAME)
+    env.write_private(file, f"{token}\n")
     return True
 
 

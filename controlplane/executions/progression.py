@@ -21,7 +21,7 @@ from controlplane.errors import Away, VersionMoved
 from controlplane.executions.acknowledgement import finish_overdue
 from controlplane.executions.startup import get_or_start
 from controlplane.executions.step_limits import step_limits
-from controlplane.executions.steps import publish, rollback_of
+from controlplane.executions.steps import publish, rollback_of, select
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.planning.execution_plan import estimate_cost, next_step
 from controlplane.plans.plan import PlannedAction
@@ -147,12 +147,13 @@ def _publish(
     """Publish a step; return whether it is done already."""
     proposal = execution.proposal
     try:
+        chosen = select(Cluster.objects.get(pk=execution.cluster_id), plan, first)
         with transaction.atomic():
             # Conditional on the present progress, so that no action is published twice.
             present = dict.fromkeys(progress, first)
             if not unchanged(proposal) or not _moved_on(execution.pk, present, progress):
                 return False
-            step = publish(execution, first, stop, plan, proposal.approved_by)
+            step = publish(execution, first, stop, chosen, proposal.approved_by)
             _estimate_rollback(execution, progress.get("undone", execution.undone))
     except (VersionMoved, IntegrityError) as lost:
         logger.info("%s: %s; trying again", execution, lost)

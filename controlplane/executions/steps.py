@@ -22,10 +22,11 @@ from controlplane.wire.routing.cluster_actions import SetDropRule
 class Selection:
     """The applicable actions of a step by place, and the codes of the skipped ones.
 
-    `effective_at`: the event time (ms) at which the last action takes effect, None if all take
-    effect with the routing version.
+    `cluster`: with the routing version for which they were chosen. `effective_at`: the event time
+    (ms) at which the last action takes effect, None if all take effect with the routing version.
     """
 
+    cluster: Cluster
     actions: dict[int, Action]
     tasks: int
     skipped: list[tuple[int, str]]
@@ -35,7 +36,8 @@ class Selection:
 def select(cluster: Cluster, plan: Sequence[PlannedAction], first: int) -> Selection:
     """Return the actions that can be applied now; the first of `plan` is at place `first`.
 
-    Raises `Away` if the log is unavailable, which the start of a drop of windows depends on.
+    Call it outside of transactions: the start of a drop of windows depends on the log. Raises
+    `Away` if that is unavailable.
     """
     actions: dict[int, Action] = {}
     skipped: list[tuple[int, str]] = []
@@ -55,7 +57,7 @@ def select(cluster: Cluster, plan: Sequence[PlannedAction], first: int) -> Selec
             continue
         if effective_at is not None:
             times.append(effective_at)
-    return Selection(actions, tasks, skipped, max(times, default=None))
+    return Selection(cluster, actions, tasks, skipped, max(times, default=None))
 
 
 def _timed(cluster: Cluster, action: Action) -> tuple[Action, int | None]:
@@ -68,18 +70,14 @@ def _timed(cluster: Cluster, action: Action) -> tuple[Action, int | None]:
     return replace(action, rule=rule), effective_at
 
 
-def publish(
-    execution: Execution, first: int, stop: int, plan: Sequence[PlannedAction], author: str
-) -> Step:
-    """Publish the next step in the caller's transaction; `plan`: the actions [first, stop).
+def publish(execution: Execution, first: int, stop: int, chosen: Selection, author: str) -> Step:
+    """Publish the next step, of the actions [first, stop), in the caller's transaction.
 
     The inverse of each action is stored. Raises `VersionMoved` if another writer has published the
-    routing version, and `Away` as `select`.
+    routing version since the selection.
     """
-    cluster = Cluster.objects.get(pk=execution.cluster_id)
-    chosen = select(cluster, plan, first)
     number = execution.steps.count() + 1
-    sample = latest_values(cluster) or {}
+    sample = latest_values(chosen.cluster) or {}
     step = Step(
         execution=execution,
         number=number,
@@ -96,7 +94,7 @@ def publish(
         published_at=timezone.now(),
     )
     if chosen.actions:
-        _apply(cluster, step, chosen, author)
+        _apply(step, chosen, author)
     else:
         # Without an applied action, the step is done.
         step.state, step.acknowledged_at = Step.State.DONE, step.published_at
@@ -104,12 +102,12 @@ def publish(
     return step
 
 
-def _apply(cluster: Cluster, step: Step, chosen: Selection, author: str) -> None:
+def _apply(step: Step, chosen: Selection, author: str) -> None:
     """Apply the actions of a step as one routing version; store their inverses."""
     proposal, count = step.execution.proposal, len(chosen.actions)
     summary = f"Proposal {proposal.pk}, step {step.number}: {count} actions"
     applied = apply(
-        cluster,
+        chosen.cluster,
         list(chosen.actions.values()),
         Change(summary, author=author),
         proposal=proposal,

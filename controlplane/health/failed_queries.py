@@ -1,9 +1,9 @@
 """Failed queries: the data plane reports a fault, and the query ends."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from algorithms.strict_json import read_bounded
 from controlplane.access import audit
 from controlplane.access.roles import Automatic
 from controlplane.events.publish import announce, event
@@ -42,9 +42,9 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
 
 def _fault_json(fault: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored fields of a fault; a sample that is no JSON is stored as text."""
-    sample = fault.get("sample") or "[]"
+    sample: str = fault.get("sample") or "[]"
     try:
-        rows = json.loads(sample)
+        rows = read_bounded(sample.encode("utf-8", "replace"))
     except ValueError:
         rows = [sample]
     return {

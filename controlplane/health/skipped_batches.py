@@ -13,14 +13,13 @@ from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.health.stuck_batches import StuckBatch, losses_of, stuck_batch
+from controlplane.health.stuck_batches import Losses, StuckBatch, losses_of, stuck_batch
 from controlplane.models import Cluster, SkippedBatch
 from controlplane.wire import attempts
 
 _LONGEST: Final = 500
 
 
-@transaction.atomic
 def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatch:
     """Request that the next attempt at a batch reads no records; return the losses.
 
@@ -31,32 +30,36 @@ def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatc
     require(actor, ADMIN, cluster)
     if not reason.strip() or len(reason) > _LONGEST:
         raise Invalid({"reason": [f"Enter a reason, in at most {_LONGEST} characters"]})
-    # One request at a time: the second one finds the row of the first.
-    Cluster.objects.select_for_update().get(pk=cluster.pk)
     known = cluster.skipped_batches.filter(batch=batch).first()
     if known is None:
+        # Outside of the transaction: Redis and the log are asked.
         stuck = stuck_batch(cluster)
         if stuck is None or stuck.batch != batch:
-            _refuse(batch, stuck)
-        else:
-            known = _saved(actor, cluster, stuck, reason.strip())
-    assert known is not None
+            raise _refusal(batch, stuck)
+        losses = losses_of(cluster, stuck.attempt)
+        with transaction.atomic():
+            # One request at a time: the second one finds the row of the first.
+            Cluster.objects.select_for_update().get(pk=cluster.pk)
+            known = cluster.skipped_batches.filter(batch=batch).first()
+            known = known or _saved(actor, cluster, stuck, losses, reason.strip())
     if known.done_at is None:
         after_commit("notify the data plane", partial(publish_skip, cluster, batch))
     return known
 
 
-def _refuse(batch: int, stuck: StuckBatch | None) -> None:
+def _refusal(batch: int, stuck: StuckBatch | None) -> Conflict:
     text = "no batch does" if stuck is None else f"batch {stuck.batch} does"
-    raise Conflict(
+    return Conflict(
         "not_stuck",
         f"Batch {batch} has not failed {attempts.FAILURES} times in a row: {text}",
         {"batch": None if stuck is None else stuck.batch},
     )
 
 
-def _saved(actor: Actor, cluster: Cluster, stuck: StuckBatch, reason: str) -> SkippedBatch:
-    losses, attempt = losses_of(cluster, stuck.attempt), stuck.attempt
+def _saved(
+    actor: Actor, cluster: Cluster, stuck: StuckBatch, losses: Losses, reason: str
+) -> SkippedBatch:
+    attempt = stuck.attempt
     row = SkippedBatch.objects.create(
         cluster=cluster, batch=stuck.batch, start=attempt.start, stop=attempt.end,
         records=dict(losses.records), total=losses.total,

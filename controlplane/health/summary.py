@@ -4,10 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from redis import RedisError
+
+from controlplane.connections import redis_client
 from controlplane.health.disks import FullDisk, full_disks
 from controlplane.health.stuck_batches import StuckBatch, stuck_batch
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
 from controlplane.pagination.lookup import row_by
+from controlplane.wire.foreign.entries import SkippedEntries, skipped_entries
 
 HOUR: Final = timedelta(hours=1)
 SHOWN: Final = 20
@@ -20,7 +24,8 @@ class Health:
     """The health of a cluster; restarts and incidents newest first.
 
     `stuck`: the batch that fails repeatedly, None without one. `last_hour` counts all restarts of
-    the last hour, `undecided` are the incidents without a decision, `disks` the full disks.
+    the last hour, `undecided` are the incidents without a decision, `disks` the full disks;
+    `skipped`: the entries of Redis that Weir could not read, by place.
     """
 
     cluster: Cluster
@@ -30,6 +35,7 @@ class Health:
     last_hour: int
     incidents: list[Incident]
     disks: list[FullDisk]
+    skipped: list[SkippedEntries]
 
     @property
     def undecided(self) -> list[Incident]:
@@ -40,8 +46,8 @@ class Health:
 
     @property
     def is_quiet(self) -> bool:
-        """Return True if there is no full disk, stuck batch, restart or incident."""
-        return not (self.disks or self.stuck or self.restarts or self.incidents)
+        """Return True if there is nothing of all this."""
+        return not (self.disks or self.stuck or self.restarts or self.incidents or self.skipped)
 
 
 def health_of(cluster: Cluster, now: datetime) -> Health:
@@ -56,7 +62,16 @@ def health_of(cluster: Cluster, now: datetime) -> Health:
         cluster.restarts.filter(at__gte=now - HOUR).count(),
         [*undecided, *others],
         full_disks(),
+        skipped_in(cluster.slug),
     )
+
+
+def skipped_in(slug: str) -> list[SkippedEntries]:
+    """Return the skipped entries of a cluster; none if Redis does not respond."""
+    try:
+        return skipped_entries(redis_client(), slug)
+    except (RedisError, OSError):
+        return []
 
 
 def is_idle(cluster: Cluster, now: datetime) -> bool:

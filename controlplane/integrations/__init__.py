@@ -1,1 +1,1 @@
-"""Other systems: webhooks, attached Spark jobs, and idempotency keys of requests."""
+"""Other systems: webhooks and attached Spark jobs."""

@@ -20,8 +20,9 @@ from controlplane.pagination.chunks import chunks, delete_in_chunks
 WHOLE_FOR = timedelta(minutes=15)
 # Jobs without a report for so long are deleted with their rows.
 JOBS_KEPT = timedelta(days=7)
-# Rows of a run: 15 minutes at ten batches a second, a day of minutes, and a reserve.
+# Rows of a run: 15 minutes at ten batches a second, a day of minutes, and a reserve; of a user.
 MAX_ROWS = 12_000
+MAX_ROWS_OF_USER = 300_000
 MEAN = ("input", "processed")
 OF_SLOWEST = ("duration_ms", "phases")
 
@@ -72,9 +73,10 @@ def _crowded(keys: Iterator[tuple[int, datetime, int]]) -> list[list[int]]:
 
 
 def _cap() -> None:
-    rows = AttachedProgress.objects.order_by()
-    crowded = rows.values("query_id").annotate(count=Count("pk")).filter(count__gt=MAX_ROWS)
-    for query in list(crowded.values_list("query_id", flat=True)):
-        newest = rows.filter(query_id=query).order_by("-t")
-        for pks in chunks(list(newest.values_list("pk", flat=True)[MAX_ROWS:])):
-            AttachedProgress.objects.filter(pk__in=pks).delete()
+    for owner, most in (("query_id", MAX_ROWS), ("query__job__owner", MAX_ROWS_OF_USER)):
+        rows = AttachedProgress.objects.order_by()
+        crowded = rows.values(owner).annotate(count=Count("pk")).filter(count__gt=most)
+        for value in list(crowded.values_list(owner, flat=True)):
+            newest = rows.filter(**{owner: value}).order_by("-t")
+            for pks in chunks(list(newest.values_list("pk", flat=True)[most:])):
+                AttachedProgress.objects.filter(pk__in=pks).delete()

@@ -11,11 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Sum
 from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator, require_viewer
-from controlplane.errors import Conflict
+from controlplane.errors import Busy, Conflict
 from controlplane.integrations.attached_reports import EventIn, ReportIn
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
 
@@ -102,17 +103,25 @@ KEPT = timedelta(hours=24)
 # Jobs of a user, and runs of a job, in the database.
 MAX_JOBS = 200
 MAX_RUNS = 200
+# Of a user in an hour: new jobs, as a program that restarts every minute has, and stored events.
+PERIOD = timedelta(hours=1)
+MAX_NEW_JOBS = 60
+MAX_EVENTS = 100_000
+# New jobs of an hour with an entry in the audit log; then every tenth, with their number.
+LOGGED = 10
 
 
 @transaction.atomic
 def report(actor: Actor, message: ReportIn) -> AttachedJob:
     """Store a report and return its job; idempotent.
 
-    Raises `Forbidden`, `Conflict` where the job has more open runs than Weir keeps.
+    Raises `Forbidden`, `Conflict` where the job has more open runs than Weir keeps, `Busy` for more
+    jobs or events than a user may report in an hour.
     """
     require_viewer(actor)
     now = timezone.now()
     job = _job_of(actor, message, now)
+    _count_events(job, len(message.events), now)
     runs = _runs_of(job, message.events, now)
     rows: dict[tuple[UUID, int], Mapping[str, Any]] = {}
     for event in message.events:
@@ -144,10 +153,13 @@ def remove(actor: Actor, job: AttachedJob) -> None:
 
 def _job_of(actor: Actor, report: ReportIn, now: datetime) -> AttachedJob:
     """Return the updated job, locked so that its reports are stored one after the other."""
-    jobs = AttachedJob.objects.filter(owner=actor.name)
+    jobs, new = AttachedJob.objects.filter(owner=actor.name), 0
     job = jobs.select_for_update().filter(application=report.job.application).first()
     if job is None:
         # The jobs with the oldest reports are deleted, so that one more is within the limit.
+        new = jobs.filter(first_seen__gt=now - PERIOD).count() + 1
+        if new > MAX_NEW_JOBS:
+            raise _busy("too_many_jobs", f"{MAX_NEW_JOBS} new jobs")
         spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
         AttachedJob.objects.filter(pk__in=list(spare)).delete()
         job = AttachedJob(owner=actor.name, application=report.job.application, first_seen=now)
@@ -157,10 +169,26 @@ def _job_of(actor: Actor, report: ReportIn, now: datetime) -> AttachedJob:
     job.ended_at = (job.ended_at or now) if report.ended else None
     is_new = job.pk is None
     job.save()
-    if is_new:
-        after = {"application": job.application, "spark": job.spark_version}
+    if is_new and (new <= LOGGED or new % LOGGED == 0):
+        after = {"application": job.application, "spark": job.spark_version, "new_in_hour": new}
         audit.record(actor, "attached.first_report", str(job), after=after)
     return job
+
+
+def _count_events(job: AttachedJob, events: int, now: datetime) -> None:
+    """Count the events of a report. Raises `Busy` beyond the limit of the job's owner."""
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    job.hour_events = events + (job.hour_events if job.hour == hour else 0)
+    job.hour = hour
+    job.save(update_fields=["hour", "hour_events"])
+    of_owner = AttachedJob.objects.filter(owner=job.owner, hour=hour)
+    if (of_owner.aggregate(total=Sum("hour_events"))["total"] or 0) > MAX_EVENTS:
+        raise _busy("too_many_events", f"{MAX_EVENTS:,} events")
+
+
+def _busy(code: str, limit: str) -> Busy:
+    text = f"At most {limit} of a user are stored in an hour: report less often"
+    return Busy(code, text, 600)
 
 
 def _runs_of(

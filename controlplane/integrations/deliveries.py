@@ -4,6 +4,7 @@ One worker at a time sends the messages of a webhook. If its address does not re
 5xx), the whole webhook rests; if it rejects one message (4xx), only that message waits.
 """
 
+import logging
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from controlplane.pagination.listing import Filters, Listing, choice_filter
 from controlplane.pagination.lookup import row_by
 from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
+logger = logging.getLogger(__name__)
 STATES = tuple(str(state) for state in Delivery.State.values)
 
 
@@ -80,6 +82,9 @@ BATCH: Final = 20
 BUDGET: Final = timedelta(seconds=20)
 LEASE: Final = timedelta(seconds=120)
 KEPT: Final = timedelta(days=7)
+# Messages of a webhook that are kept.
+MAX_WAITING: Final = 1_000
+MAX_FINISHED: Final = 10_000
 _ERROR: Final = 300
 
 
@@ -89,11 +94,13 @@ def send(webhook_id: int) -> int:
     if not _claim(webhook_id, now):
         return 0
     try:
-        return _send_due(Webhook.objects.get(pk=webhook_id), now)
+        arrived = _send_due(Webhook.objects.get(pk=webhook_id), now)
     finally:
         Webhook.objects.filter(pk=webhook_id).update(busy_until=None)
-        if _due(timezone.now()).filter(webhook=webhook_id).exists():
-            send_on_commit(SEND_WEBHOOK, webhook_id)
+    # Not after an exception: the beat retries, with a pause.
+    if _due(timezone.now()).filter(webhook=webhook_id).exists():
+        send_on_commit(SEND_WEBHOOK, webhook_id)
+    return arrived
 
 
 def send_due(now: datetime) -> int:
@@ -109,9 +116,10 @@ def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
     """Send a message now, again or before its next attempt; its id does not change.
 
     Its attempts begin again, and its webhook no longer rests. Raises `Forbidden`, `NotFound`,
-    `Conflict` for a webhook that is switched off.
+    `Busy` (`webhooks.check_sending`), `Conflict` for a webhook that is switched off.
     """
     require(actor, ADMIN, hook.cluster)
+    webhooks.check_sending(actor)
     row = row_by(Delivery.objects.filter(webhook=hook), "delivery", pk=pk)
     if not hook.active and row.kind != outbox.TEST:
         raise Conflict("webhook_off", "This webhook is off: switch it on first")
@@ -126,9 +134,25 @@ def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
 
 
 def prune(now: datetime) -> int:
-    """Delete finished messages older than a week; return how many."""
-    old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(state="waiting")
-    return delete_in_chunks(old)
+    """Delete finished messages older than a week, or of too many; return how many.
+
+    Of the messages that wait for a receiver, only the newest stay; the others have failed.
+    """
+    finished = Delivery.objects.exclude(state=Delivery.State.WAITING)
+    deleted = delete_in_chunks(finished.filter(created_at__lt=now - KEPT))
+    for hook in Webhook.objects.all():
+        waiting = hook.deliveries.filter(state=Delivery.State.WAITING).order_by("-pk")
+        error = f"Not sent: more than {MAX_WAITING:,} messages waited for this receiver"
+        oldest = waiting.values_list("pk", flat=True)[MAX_WAITING : MAX_WAITING + 1]
+        for pk in oldest:
+            waiting.filter(pk__lte=pk).update(state=Delivery.State.FAILED, error=error)
+        for pk in (
+            finished.filter(webhook=hook)
+            .order_by("-pk")
+            .values_list("pk", flat=True)[MAX_FINISHED : MAX_FINISHED + 1]
+        ):
+            deleted += delete_in_chunks(finished.filter(webhook=hook, pk__lte=pk))
+    return deleted
 
 
 def retry_delay(tries: int) -> timedelta:
@@ -174,10 +198,15 @@ def _try(hook: Webhook, delivery: Delivery) -> tuple[bool, bool]:
         headers |= webhooks.signed(hook, str(delivery.event), delivery.body, now)
         delivery.status, answer = outbound.post(target, headers, delivery.body.encode())
         if not _is_good(delivery.status):
-            delivery.error = f"{delivery.status}: {answer}"[:_ERROR]
+            # PostgreSQL stores no NUL.
+            delivery.error = f"{delivery.status}: {answer}".replace("\0", "?")[:_ERROR]
             refused = delivery.status < HTTPStatus.INTERNAL_SERVER_ERROR
     except (outbound.Refused, outbound.Unreachable) as error:
-        delivery.error = str(error)[:_ERROR]
+        delivery.error = str(error).replace("\0", "?")[:_ERROR]
+    except Exception as error:
+        # Whatever an address or an answer causes is a failed attempt, which waits for its next one.
+        logger.exception("webhook %d: the attempt failed", hook.pk)
+        delivery.error = f"The attempt failed: {type(error).__name__}"
     delivered = _is_good(delivery.status)
     _save(hook, delivery, delivered=delivered, down=not delivered and not refused)
     return delivered, not delivered and not refused

@@ -1,24 +1,20 @@
-"""Requests to addresses that users configure, never to private or local networks.
+"""Requests to addresses that users configure: destinations of the site, or public by https.
 
-A name is resolved once, all its addresses must be public, and the connection uses the checked
-address, so a name that resolves differently later (DNS rebinding) has no effect. Redirects are not
-followed, and no proxy of the environment is used.
+The connection uses the address that was checked, whatever the name resolves to later. Redirects are
+not followed, and no proxy of the environment is used.
 """
 
-import ipaddress
-import socket
 import ssl
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpcore
-from django.conf import settings
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from controlplane.wire.network.destinations import PORTS, NotAllowed, addresses
 
 MAX_URL: Final = 500
 # A receiver should answer before it processes a message.
@@ -27,11 +23,6 @@ TIMEOUT_S: Final = 5.0
 LONGEST_S: Final = 10.0
 # The status of a response suffices; a part of its body is read for error messages.
 MOST_BYTES: Final = 2000
-_PORTS: Final = {"http": 80, "https": 443}
-# Addresses of a public form that the cloud around the machine answers (Azure's agent).
-_METADATA: Final = frozenset({ipaddress.ip_address("168.63.129.16")})
-# The IPv6 network with IPv4 addresses in the last 32 bits.
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class Refused(Exception):
@@ -40,6 +31,29 @@ class Refused(Exception):
 
 class Unreachable(Exception):
     """An address that does not respond; str() is the reason."""
+
+
+def ascii_url(url: str) -> str:
+    """Return a URL as it is sent: its host in IDNA, other characters percent-encoded.
+
+    Raises `Refused` for a host that has no such form.
+    """
+    if url.isascii():
+        return url
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        encoded = host if host.isascii() else host.encode("idna").decode()
+        # The authority as it is written, with another host.
+        place = parts.netloc.lower().rfind(host)
+        authority = parts.netloc[:place] + encoded + parts.netloc[place + len(host) :]
+        return quote(parts._replace(netloc=authority).geturl(), safe=_ASCII)
+    except ValueError as error:
+        text = "Must name a host that has a form in ASCII (IDNA): write it as xn--…"
+        raise Refused(text) from error
+
+
+_ASCII: Final = "".join(map(chr, range(128)))
 
 
 @dataclass(frozen=True)
@@ -52,12 +66,14 @@ class Target:
 
 def resolved(url: str) -> Target:
     """Return the target of a URL. Raises `Refused`, `Unreachable` if its name does not resolve."""
-    scheme, host, port = _parts(url)
-    addresses = _addresses(host, port)
-    for address in addresses:
-        if not _is_allowed(address, port, scheme):
-            raise Refused(_why(host, address, scheme))
-    return Target(url, str(addresses[0]))
+    url = ascii_url(url)
+    try:
+        address = addresses(*_parts(url))[0]
+    except NotAllowed as refusal:
+        raise Refused(str(refusal)) from None
+    except OSError as error:
+        raise Unreachable(str(error)) from error
+    return Target(url, address)
 
 
 def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
@@ -156,57 +172,13 @@ def _parts(url: str) -> tuple[str, str, int]:
         port = parts.port
     except ValueError:
         raise Refused("Is no URL: write it as https://host/path") from None
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise Refused("Must begin with https:// and name a host")
     if parts.username is not None or parts.password is not None:
         raise Refused("Must hold no user and no password: the signature identifies the sender")
     if parts.fragment:
         raise Refused("Must have no fragment")
-    return parts.scheme, parts.hostname, port or _PORTS[parts.scheme]
-
-
-def _addresses(host: str, port: int) -> list[Address]:
-    try:
-        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise Unreachable(f"{host[:100]} has no address: is the name spelled right?") from error
-    # A link-local address can carry its interface: fe80::1%eth0.
-    texts = dict.fromkeys(str(answer[4][0]).partition("%")[0] for answer in answers)
-    return [ipaddress.ip_address(text) for text in texts]
-
-
-def _is_allowed(address: Address, port: int, scheme: str) -> bool:
-    if any(allowed.has(address, port) for allowed in settings.WEBHOOK_NETWORKS):
-        return True
-    return scheme == "https" and all(
-        _is_public(candidate) for candidate in (address, *_embedded(address))
-    )
-
-
-def _is_public(address: Address) -> bool:
-    closed = address.is_multicast or address.is_unspecified or address in _METADATA
-    return address.is_global and not closed
-
-
-def _embedded(address: Address) -> list[Address]:
-    """Return the IPv4 addresses embedded in an IPv6 address."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return []
-    addresses: list[Address] = [
-        embedded for embedded in (address.ipv4_mapped, address.sixtofour) if embedded
-    ]
-    if address.teredo:
-        addresses += address.teredo
-    if address in _NAT64:
-        addresses.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return addresses
-
-
-def _why(host: str, address: Address, scheme: str) -> str:
-    if scheme != "https" and _is_public(address):
-        return "Must begin with https://: what is sent is nobody else's business"
-    shown = host if host == str(address) else f"{host} ({address})"
-    return f"{shown} is not a public address, and the site allows no network and port that have it"
+    return parts.scheme, parts.hostname, port or PORTS[parts.scheme]
 
 
 def _beginning(chunks: Iterable[bytes]) -> str:

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,10 +21,10 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require, require_member
-from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.errors import Busy, Conflict, Fields, Invalid
 from controlplane.events import outbox
 from controlplane.integrations import outbound
-from controlplane.models import Cluster, Delivery, Webhook
+from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from controlplane.pagination.lookup import row_by
 from controlplane.wire.redaction import HIDDEN
 
@@ -32,6 +32,8 @@ PREFIX: Final = "whsec_"
 MAX_NAME: Final = 100
 # Every event is written once per webhook.
 MAX_WEBHOOKS: Final = 50
+# Messages that a user may request in an hour: tests, and those sent again.
+MAX_SENT: Final = 30
 KINDS: Final = tuple(str(kind) for kind in Webhook.Kind.values)
 
 
@@ -123,12 +125,28 @@ def remove(actor: Actor, hook: Webhook) -> None:
 
 @transaction.atomic
 def test(actor: Actor, hook: Webhook) -> Delivery:
-    """Send a message of type test, also to an inactive webhook. Raises `Forbidden`."""
+    """Send a message of type test, also to an inactive webhook. Raises `Forbidden`, `Busy`."""
     require(actor, ADMIN, hook.cluster)
+    check_sending(actor)
     Webhook.objects.filter(pk=hook.pk).update(rests_until=None)
     text = f"{actor.name} tries whether this webhook works"
     slug = None if hook.cluster is None else hook.cluster.slug
-    return outbox.write([hook], outbox.TEST, {"cluster": slug, "text": text})[0]
+    delivery = outbox.write([hook], outbox.TEST, {"cluster": slug, "text": text})[0]
+    audit.record(
+        actor, "webhook.test", hook.name, cluster=hook.cluster, after={"event": str(delivery.event)}
+    )
+    return delivery
+
+
+def check_sending(actor: Actor) -> None:
+    """Raise `Busy` if a user has requested too many messages to webhooks in the last hour."""
+    since = timezone.now() - timedelta(hours=1)
+    sent = AuditEntry.objects.filter(
+        at__gt=since, actor=actor.name, action__in=("webhook.test", "webhook.again")
+    )
+    if sent.count() >= MAX_SENT:
+        text = f"At most {MAX_SENT} messages an hour are sent on request: try again later"
+        raise Busy("too_many_messages", text, 600)
 
 
 def visible_webhooks(actor: Actor) -> "QuerySet[Webhook]":

@@ -2,7 +2,8 @@
 
 The child is a fork, so it needs no import and no copy of its arguments. The kernel limits its
 private writable memory (RLIMIT_DATA, docs/decisions/0049-computations-in-children.md); the parent
-watches the clock and whether the result is still wanted, and kills the child otherwise.
+watches the clock, the memory of all processes that the child has started, and whether the result is
+still wanted, and kills the child otherwise.
 """
 
 import gc
@@ -18,9 +19,10 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from typing import Any, Final, NoReturn, TypeVar
 
+import psutil
 from django.db import connections
 
-from controlplane.isolation.confinement import confine, peak_bytes, resident_bytes
+from controlplane.isolation.confinement import confine, own_bytes, peak_bytes, resident_bytes
 from controlplane.isolation.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
 from controlplane.isolation.leftovers import Leftovers, leftovers
 from controlplane.isolation.limits import Limits
@@ -84,6 +86,7 @@ def run_in_child(
                 raise OutOfTime(now - started, limits.seconds)
             if now - looked >= LOOK_S:
                 looked = now
+                child.check_family()
                 if not watch(share):
                     raise Unwanted
 
@@ -122,6 +125,17 @@ class _Child:
         if kind == "error":
             raise value
         return value
+
+    def check_family(self) -> None:
+        """Raise `OutOfMemory` if what the child started has more memory together than its limit.
+
+        The kernel limits each process alone.
+        """
+        with suppress(psutil.Error):
+            family = psutil.Process(self.pid).children(recursive=True)
+            used = sum(own_bytes(process.pid) for process in family)
+            if used > self.limits.memory_bytes:
+                raise OutOfMemory(used, self.limits.memory_bytes)
 
     def _death(self) -> Exception:
         """Return the reason why the child ended without a result.

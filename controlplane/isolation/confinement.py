@@ -80,12 +80,23 @@ def resident_bytes() -> int:
     return _status("VmRSS")
 
 
+def own_bytes(pid: int) -> int:
+    """Return the bytes of memory that a process shares with no other, 0 if it has ended."""
+    return _figure(f"/proc/{pid}/smaps_rollup", "Private_Clean", "Private_Dirty", "Swap")
+
+
 def _status(name: str) -> int:
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        key, _, value = line.partition(":")
-        if key == name:
-            return int(value.split()[0]) * 1024
-    return 0
+    return _figure("/proc/self/status", name)
+
+
+def _figure(file: str, *names: str) -> int:
+    """Return the sum of figures in kB of a file of /proc, in bytes."""
+    try:
+        lines = Path(file).read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    pairs = (line.split(":") for line in lines if line.startswith(names))
+    return sum(int(value.split()[0]) * 1024 for name, value in pairs if name in names)
 
 
 def _reset_signals() -> None:

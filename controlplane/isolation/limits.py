@@ -14,8 +14,8 @@ PREVIEW_MB: Final = 256
 # A body of 16 MiB: what it may unpack to (bodies.tables.MAX_EXPANDED), and its conversion.
 DECODING_S: Final = 20.0
 DECODING_MB: Final = 384
-# Children of a web process that decode bodies.
-DECODERS: Final = 2
+# Children of a web process that decode bodies: one more than a user has threads for them.
+DECODERS: Final = 4
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,17 @@
 """Runs as files: every row as CSV or JSON, the figure as SVG."""
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from algorithms.experiments import Experiment, Panel, Table
 from controlplane.lab.drawing import figure_svg
+from controlplane.output.csv_lines import csv_lines
 
 
 def csv_of(table: Table) -> str:
     """Return the rows as CSV with a header."""
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows)
-    return written.getvalue()
+    return csv_lines([table.columns, *table.rows])
 
 
 def json_of(planner: str, name: str, parameters: Mapping[str, Any], table: Table) -> str:

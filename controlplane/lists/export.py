@@ -1,10 +1,7 @@
 """Exports of lists as CSV or JSON: streamed page by page, bounded, safe for spreadsheets."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,14 +9,13 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import StreamingHttpResponse
 
 from controlplane.lists.columns import ExportColumn
+from controlplane.output.csv_lines import csv_lines
 from controlplane.pagination.cursors import Place
 from controlplane.pagination.listing import Listing
 from controlplane.pagination.pages import MAX_PER_PAGE
 
 # Rows of a file; a program that needs more reads the API page by page.
 MAX_EXPORT: Final = 100_000
-# What a spreadsheet takes for the start of a formula.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class ExportFormat(StrEnum):
@@ -57,9 +53,9 @@ def csv_parts(
     listing: Listing[Any, Any], columns: Sequence[ExportColumn], most: int = MAX_EXPORT
 ) -> Iterator[str]:
     """Yield the header, then the lines of a page at a time."""
-    yield _lines([[column.name for column in columns]])
+    yield csv_lines([[column.name for column in columns]])
     for rows in _pages(listing, most):
-        yield _lines([[_cell(column.value(row)) for column in columns] for row in rows])
+        yield csv_lines([column.value(row) for column in columns] for row in rows)
 
 
 def json_parts(
@@ -88,19 +84,3 @@ def _pages(listing: Listing[Any, Any], most: int) -> Iterator[Sequence[Any]]:
         cursor = page.next
         if not cursor:
             return
-
-
-def _lines(rows: Sequence[Sequence[Any]]) -> str:
-    sink = io.StringIO()
-    csv.writer(sink).writerows(rows)
-    return sink.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, dict | list):
-        value = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

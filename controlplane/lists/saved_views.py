@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from controlplane.access import audit
 from controlplane.access.roles import Actor, require_member
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.lists.kinds import KINDS, ListKind
@@ -50,10 +51,8 @@ def save_view(
     if _views(actor).filter(list=list_name).count() >= MAX_VIEWS:
         text = f"A list has at most {MAX_VIEWS} saved views: delete one first"
         raise Conflict("too_many", text, {"limit": MAX_VIEWS})
-    return _stored(
-        SavedView(user=actor.user, list=list_name, created_at=timezone.now(), **values),
-        is_default=is_default,
-    )
+    view = SavedView(user=actor.user, list=list_name, created_at=timezone.now(), **values)
+    return _stored(actor, view, is_default=is_default)
 
 
 def change_view(
@@ -75,12 +74,15 @@ def change_view(
     )
     for column, value in values.items():
         setattr(view, column, value)
-    return _stored(view, is_default=view.is_default if is_default is None else is_default)
+    return _stored(actor, view, is_default=view.is_default if is_default is None else is_default)
 
 
 def delete_view(actor: Actor, pk: int) -> None:
     """Delete a view. Raises `NotFound`."""
-    saved_view(actor, pk).delete()
+    view = saved_view(actor, pk)
+    with transaction.atomic():
+        audit.record(actor, "view.delete", f"{view.list} {view.name}")
+        view.delete()
 
 
 def _views(actor: Actor) -> QuerySet[SavedView]:
@@ -104,7 +106,7 @@ def _checked(kind: ListKind, name: str, filter_text: str, order: str) -> dict[st
     return {"name": name, "filter": filter_text.strip(), "order": order}
 
 
-def _stored(view: SavedView, *, is_default: bool) -> SavedView:
+def _stored(actor: Actor, view: SavedView, *, is_default: bool) -> SavedView:
     """Save a row; at most one view of a list is the default. Raises `Conflict` (taken)."""
     view.is_default = is_default
     try:
@@ -113,6 +115,7 @@ def _stored(view: SavedView, *, is_default: bool) -> SavedView:
                 others = SavedView.objects.filter(user=view.user_id, list=view.list)
                 others.exclude(pk=view.pk).filter(is_default=True).update(is_default=False)
             view.save()
+            audit.record(actor, "view.save", f"{view.list} {view.name}")
     except IntegrityError:
         text = f"There is a view called {view.name} already"
         raise Conflict("taken", text, {"name": view.name}) from None

@@ -1,11 +1,10 @@
 """What Redis has about the processes of Weir, read in one round trip and kept for a second."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from redis import RedisError
@@ -15,12 +14,22 @@ from controlplane.runtime.beats import (
     BEATS,
     CHILDREN,
     ChildReport,
+    beats_of,
     children_of,
     newest_by_kind,
     now_ms,
 )
 from controlplane.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import (
+    SITE,
+    Place,
+    decoded,
+    json_of,
+    readable,
+    values_of,
+    whole,
+)
 
 # Pages and lists of executions read it repeatedly.
 KEPT_S: Final = 1.0
@@ -100,40 +109,54 @@ def driver_beats(slugs: Sequence[str]) -> dict[str, int]:
 
     Empty if Redis does not respond.
     """
+    client = redis_client()
     try:
-        pipe = redis_client().pipeline(transaction=False)
+        pipe = client.pipeline(transaction=False)
         for slug in slugs:
             pipe.hget(keys.driver_key(slug), "beat_ms")
-        values = pipe.execute()
+        beats = {
+            slug: decoded(client, slug, Place.HEARTBEAT, lambda ms: ms and whole(ms), value)
+            for slug, value in zip(slugs, values_of(pipe), strict=True)
+        }
     except (RedisError, OSError):
         return {}
-    return {slug: int(value) for slug, value in zip(slugs, values, strict=True) if value}
+    return {slug: beat_ms for slug, beat_ms in beats.items() if beat_ms}
 
 
 def _read() -> Reading:
-    pipe = redis_client().pipeline(transaction=False)
+    client = redis_client()
+    pipe = client.pipeline(transaction=False)
     pipe.hgetall(BEATS)
     pipe.get(CHILDREN)
     for name in QUEUES:
         pipe.llen(queue_key(name))
         pipe.lindex(queue_key(name), -1)
     pipe.info("memory")
-    beats, children, *queues, info = pipe.execute()
+    beats, children, *queues, info = values_of(pipe)
     at_ms = now_ms()
     rows = zip(QUEUES, queues[::2], queues[1::2], strict=True)
     return Reading(
         at_ms,
-        newest_by_kind({name.decode(): int(value) for name, value in beats.items()}),
-        tuple(children_of(children)),
-        tuple(QueueReading(name, length, _age_s(oldest, at_ms)) for name, length, oldest in rows),
+        newest_by_kind(beats_of(client, beats)),
+        tuple(decoded(client, SITE, Place.CHILDREN, children_of, children) or ()),
+        tuple(
+            QueueReading(
+                name,
+                decoded(client, SITE, Place.TASKS, whole, length) or 0,
+                next(readable(lambda message: _age_s(message, at_ms), [oldest]), None),
+            )
+            for name, length, oldest in rows
+        ),
         memory=RedisMemory(int(info["used_memory"]), int(info["maxmemory"])),
     )
 
 
 def _age_s(message: bytes | None, at_ms: int) -> float | None:
-    """Return the age of a waiting task, None without one or if it has no time."""
+    """Return the age of a waiting task, None without one or if it has no time.
+
+    Raises `ValueError`, `TypeError` and `AttributeError` for a message of no task.
+    """
     if message is None:
         return None
-    headers: dict[str, Any] = json.loads(message).get("headers", {})
-    queued_ms = headers.get(QUEUED_MS)
-    return None if queued_ms is None else max(0.0, (at_ms - queued_ms) / 1000)
+    queued_ms = json_of(message).get("headers", {}).get(QUEUED_MS)
+    return None if queued_ms is None else max(0.0, (at_ms - whole(queued_ms)) / 1000)

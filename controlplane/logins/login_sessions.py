@@ -13,9 +13,10 @@ from django.utils.crypto import constant_time_compare
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
-from controlplane.access.roles import ADMIN, Actor, Automatic, require
+from controlplane.access.roles import ADMIN, Actor, Automatic, require, require_confirmed
+from controlplane.errors import Busy
 from controlplane.logins.changes import announce_access_change
-from controlplane.logins.reauthentication import confirm_if_any, person_of
+from controlplane.logins.reauthentication import person_of
 from controlplane.models import LoginSession
 from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.lookup import row_by
@@ -28,6 +29,8 @@ SEEN_GRAIN: Final = timedelta(minutes=1)
 # Ended sessions show from where a user logged in (access.failed_attempts.KNOWN_FOR).
 KEPT: Final = timedelta(days=30)
 MAX_AGENT: Final = 200
+# Sessions that a user begins in an hour: each has rows until it is deleted.
+MAX_PER_HOUR: Final = 60
 
 
 def start(request: HttpRequest, user: User, via: str) -> LoginSession:
@@ -45,6 +48,14 @@ def start(request: HttpRequest, user: User, via: str) -> LoginSession:
     request.session[KEY] = str(row.pk)
     request.session.set_expiry(now + settings.SESSION_MAX_AGE)
     return row
+
+
+def require_room(user: User) -> None:
+    """Raise `Busy` (too_many_sessions) if the user began `MAX_PER_HOUR` sessions in an hour."""
+    since = timezone.now() - timedelta(hours=1)
+    if LoginSession.objects.filter(user=user, started_at__gt=since).count() >= MAX_PER_HOUR:
+        text = f"You have logged in {MAX_PER_HOUR} times in an hour: continue in one session"
+        raise Busy("too_many_sessions", text, 600)
 
 
 def session_of(identity: str | None) -> LoginSession | None:
@@ -98,26 +109,23 @@ def _open_sessions(user: User) -> "QuerySet[LoginSession]":
     return rows.filter(seen_at__gt=timezone.now() - settings.SESSION_IDLE)
 
 
-def revoke(actor: Actor, identity: str, password: str = "") -> LoginSession:
-    """End one of the actor's sessions, after the password of a user who has one; return it.
-
-    Raises `NotFound`, and as `confirm_if_any`.
-    """
+def revoke(actor: Actor, identity: str) -> LoginSession:
+    """End one of the actor's sessions; return it. Raises `NotFound`, and as `require_confirmed`."""
     row = row_by(sessions_of(actor), "session", pk=identity)
-    confirm_if_any(actor, password)
+    require_confirmed(actor)
     with transaction.atomic():
         end(LoginSession.objects.filter(pk=row.pk), Ended.REVOKED)
         audit.record(actor, "session.end", _label(row))
     return row
 
 
-def revoke_all(actor: Actor, password: str = "") -> int:
+def revoke_all(actor: Actor) -> int:
     """End all sessions of the actor, this one as well; return how many.
 
-    After the password of a user who has one. Raises as `confirm_if_any`.
+    Raises as `require_confirmed`.
     """
-    user = confirm_if_any(actor, password)
-    return _end_all(actor, user, "")
+    require_confirmed(actor)
+    return _end_all(actor, person_of(actor), "")
 
 
 def end_all_of(actor: Actor, username: str, reason: str = "") -> int:

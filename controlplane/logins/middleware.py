@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from controlplane.access import refusals
+from controlplane.access import audit
 from controlplane.access.roles import actor_of
 from controlplane.logins.login_sessions import KEY, ending_of, record_ending, record_use
 from controlplane.models import ApiToken, LoginSession
@@ -59,10 +59,8 @@ def _record_refusal(request: HttpRequest) -> None:
     actor, token = actor_of(request), getattr(request, "auth", None)
     if isinstance(token, ApiToken):
         actor = replace(actor, user=token.user, token=token.pk)
-    route = request.resolver_match.route if request.resolver_match else request.path
-    refusals.record(
+    audit.record_refusal(
         actor,
-        f"{request.method} {route}",
         f"{request.method} {request.path}",
         cluster=getattr(request, "cluster", None),
         reason=getattr(request, "refusal", ""),

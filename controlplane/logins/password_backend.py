@@ -14,6 +14,7 @@ from controlplane.access import failed_attempts
 from controlplane.access.client_address import client_address
 from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict, TryLater, WeirError
+from controlplane.logins import login_sessions
 from controlplane.models import InitialPassword
 from controlplane.request_ids import request_id
 
@@ -54,6 +55,10 @@ class PasswordBackend(ModelBackend):
         if InitialPassword.objects.filter(user=user.pk, expires_at__lte=timezone.now()).exists():
             text = "This password has expired: an administrator, or a restart, makes another"
             raise _refused(request, Conflict("password_expired", text))
+        try:
+            login_sessions.require_room(user)
+        except TryLater as full:
+            raise _refused(request, full) from None
         return user
 
 

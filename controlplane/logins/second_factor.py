@@ -13,11 +13,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit, failed_attempts
-from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.access.roles import ADMIN, Actor, require, require_confirmed
 from controlplane.access.second_factor_rule import has_factor
 from controlplane.errors import Conflict, Invalid
 from controlplane.logins import authenticator, login_sessions
-from controlplane.logins.reauthentication import confirm_password
+from controlplane.logins.reauthentication import person_of, with_password
 from controlplane.models import FailedAttempts, LoginSession, RecoveryCode, SecondFactor
 from controlplane.pagination.lookup import row_by
 
@@ -57,12 +57,13 @@ def status_of(user: User) -> FactorStatus:
     return FactorStatus(row.confirmed_at if row else None, count)
 
 
-def start(actor: Actor, password: str) -> str:
-    """Start to set up a second factor, after the password; return the id of the setup.
+def start(actor: Actor) -> str:
+    """Start to set up a second factor; return the id of the setup.
 
-    Raises `Conflict` (second_factor_exists) and as `confirm_password`.
+    Raises `Conflict` (second_factor_exists; no_password) and as `require_confirmed`.
     """
-    return start_setup(confirm_password(actor, password))
+    require_confirmed(actor)
+    return start_setup(with_password(actor))
 
 
 @transaction.atomic
@@ -132,12 +133,13 @@ def verify(actor: Actor, user: User, code: str) -> str:
     return factor
 
 
-def remove(actor: Actor, password: str, code: str) -> User:
-    """Remove the actor's second factor, after the password and a code; return the user.
+def remove(actor: Actor, code: str) -> User:
+    """Remove the actor's second factor, after a code; return the user.
 
-    Raises `Conflict` (no_second_factor), and as `confirm_password` and `verify`.
+    Raises `Conflict` (no_second_factor), and as `require_confirmed` and `verify`.
     """
-    user = confirm_password(actor, password)
+    require_confirmed(actor)
+    user = person_of(actor)
     if not has_factor(user):
         raise Conflict("no_second_factor", "Your account has no second factor")
     verify(actor, user, code)
@@ -151,10 +153,11 @@ def remove(actor: Actor, password: str, code: str) -> User:
 def remove_of(actor: Actor, username: str, reason: str = "") -> None:
     """Remove the second factor of a user who lost it; all sessions of the user end.
 
-    Raises `Forbidden` for others than admins of all clusters, `NotFound`, and `Conflict`
-    (no_second_factor).
+    Raises `Forbidden` for others than admins of all clusters, `NotFound`, `Conflict`
+    (no_second_factor), and as `require_confirmed`.
     """
     require(actor, ADMIN)
+    require_confirmed(actor)
     user = row_by(User.objects.all(), "user", username=username)
     if not has_factor(user):
         raise Conflict("no_second_factor", f"User {username} has no second factor")

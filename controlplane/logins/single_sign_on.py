@@ -8,6 +8,7 @@ log-in.
 
 import logging
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -25,9 +26,12 @@ from requests import RequestException
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
-from controlplane.access.roles import ROLES, Automatic
+from controlplane.access.roles import ROLES, Automatic, actor_of
 from controlplane.env import EnvironmentValueError
 from controlplane.errors import Away, Conflict
+from controlplane.logins import login_sessions
+from controlplane.logins.provider_session import ProviderApp
+from controlplane.logins.reauthentication import record_confirmation
 from controlplane.models import ExternalIdentity
 from controlplane.request_ids import request_id
 
@@ -39,6 +43,8 @@ FLOW_S: Final = 600
 # By how much the clocks of Weir and the provider may differ.
 CLOCK_S: Final = 60
 MAX_NAME: Final = 150
+# In the session of a user who confirms by another log-in.
+_AGAIN: Final = "sso_again"
 Claims = Mapping[str, Any]
 
 
@@ -69,12 +75,18 @@ def check() -> None:
             raise EnvironmentValueError("WEIR_OIDC_ROLES", f"{group}={role}", wanted)
 
 
-def begin(request: HttpRequest, callback: str) -> HttpResponseRedirect:
-    """Return the redirect to the provider, which redirects to `callback`. Raises `Away`."""
+def begin(request: HttpRequest, callback: str, *, again: bool = False) -> HttpResponseRedirect:
+    """Return the redirect to the provider, which redirects to `callback`. Raises `Away`.
+
+    `again`: the user of the session confirms to be present by another log-in at the provider.
+    """
     if not request.user.is_authenticated:
         request.session.set_expiry(FLOW_S)
     try:
         wanted = _requested_strength()
+        if again:
+            request.session[_AGAIN] = True
+            wanted |= {"prompt": "login", "max_age": 0}
         response: HttpResponseRedirect = _client().authorize_redirect(request, callback, **wanted)
     except (AuthlibBaseError, RequestException, ValueError) as error:
         raise _away(error) from error
@@ -84,12 +96,14 @@ def begin(request: HttpRequest, callback: str) -> HttpResponseRedirect:
 def finish(request: HttpRequest) -> User:
     """Log in the user that the provider has authenticated, and return it.
 
-    Raises `Conflict` with the code not_authenticated for an invalid response of the provider,
-    weak_login or old_login for a log-in there that does not suffice, or no_role for a user without
-    a group that has a role, and `Away`.
+    After `begin` with `again` the session of the user continues, confirmed. Raises `Conflict` with
+    the code not_authenticated for an invalid response of the provider, weak_login, old_login or
+    not_confirmed for a log-in there that does not suffice, or no_role for a user without a group
+    that has a role, and `Away`.
     """
+    again = request.session.pop(_AGAIN, False)
     try:
-        claims = _claims(request)
+        claims = _claims(request, timedelta(0) if again else settings.OIDC_MAX_AGE or None)
     except RequestException as error:
         raise _away(error) from error
     except (AuthlibBaseError, JoseError, ValueError, TypeError, KeyError) as error:
@@ -101,7 +115,14 @@ def finish(request: HttpRequest) -> User:
     if user is None:
         text = "Your account has no role in Weir: ask an administrator"
         raise _refused(request, claims, Conflict("no_role", text))
-    login(request, user)
+    if not again:
+        login_sessions.require_room(user)
+        login(request, user)
+    elif user == request.user:
+        record_confirmation(actor_of(request), request.session)
+    else:
+        text = "Log in at the provider once more, as the same user"
+        raise _refused(request, claims, Conflict("not_confirmed", text))
     return user
 
 
@@ -114,13 +135,13 @@ def role_of(groups: object) -> str:
     return next((role for role in reversed(ROLES) if role in roles), "")
 
 
-def _claims(request: HttpRequest) -> Claims:
+def _claims(request: HttpRequest, max_age: timedelta | None) -> Claims:
     """Return the validated claims; groups that the ID token lacks are read at the provider."""
     client = _client()
     token = client.authorize_access_token(request)
     # Of the signed ID token alone: the user info does not describe the log-in.
     claims = dict(token["userinfo"])
-    _check_strength(request, claims)
+    _check_strength(request, claims, max_age)
     if settings.OIDC_GROUPS_CLAIM not in claims and client.server_metadata.get("userinfo_endpoint"):
         more = client.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
@@ -139,7 +160,7 @@ def _requested_strength() -> dict[str, str | int]:
     return wanted
 
 
-def _check_strength(request: HttpRequest, claims: Claims) -> None:
+def _check_strength(request: HttpRequest, claims: Claims, max_age: timedelta | None) -> None:
     """Raise `Conflict` if the log-in at the provider is of another class, or too long ago.
 
     A provider may ignore what was requested (OpenID Connect Core, 5.5.1.1).
@@ -149,10 +170,10 @@ def _check_strength(request: HttpRequest, claims: Claims) -> None:
         text = "Weir requires another method of log-in at the provider: choose it there"
         data = {"acr": str(acr or "none")[:100], "required": " or ".join(allowed)}
         raise _refused(request, claims, Conflict("weak_login", text, data))
-    if not settings.OIDC_MAX_AGE:
+    if max_age is None:
         return
     since = claims.get("auth_time")
-    longest_s = settings.OIDC_MAX_AGE.total_seconds() + CLOCK_S
+    longest_s = max_age.total_seconds() + CLOCK_S
     is_time = isinstance(since, int | float) and not isinstance(since, bool)
     if not is_time or not -CLOCK_S <= timezone.now().timestamp() - float(str(since)) <= longest_s:
         text = "Your log-in at the provider is too long ago: log in there again"
@@ -227,6 +248,7 @@ def _registered(issuer: str, client_id: str, secret: str) -> Any:
     """Return Authlib's client, which keeps the metadata and keys of the provider."""
     return OAuth().register(
         "weir",
+        client_cls=ProviderApp,
         client_id=client_id,
         client_secret=secret or None,
         server_metadata_url=f"{issuer}/.well-known/openid-configuration",

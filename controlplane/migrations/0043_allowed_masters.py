@@ -1,4 +1,4 @@
-"""Check the Spark master of a cluster against the setting WEIR_SPARK_MASTERS."""
+"""Check the Spark master of a cluster against the setting WEIR_DESTINATIONS."""
 
 from django.db import migrations, models
 

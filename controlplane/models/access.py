@@ -43,9 +43,12 @@ class Grant(models.Model):
 class ApiToken(models.Model):
     """A bearer token of a user; only its sha256 is kept, and its last four characters as a hint.
 
-    `role`: the highest role of requests with the token, blank for no limit; `cluster`: the only
-    cluster of these requests, null for all.
+    `role`: the highest role of requests with the token, blank for no limit; that of a producer
+    appends to the streams of its cluster, and does nothing else. `cluster`: the only cluster of
+    these requests, null for all.
     """
+
+    PRODUCER = "producer"
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
@@ -53,7 +56,9 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     hint = models.CharField(max_length=4, blank=True)
-    role = models.CharField(max_length=10, choices=Grant.Role, blank=True)
+    role = models.CharField(
+        max_length=10, choices=[(PRODUCER, PRODUCER), *Grant.Role.choices], blank=True
+    )
     cluster = models.ForeignKey(
         Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="api_tokens"
     )
@@ -72,8 +77,8 @@ class KeptAnswer(models.Model):
     """The response of a request with an Idempotency-Key; status is None while it runs.
 
     `fingerprint`: the sha256 of method, path, token and body; another request with the same key is
-    an error. `claimed_until`: when the key is free again after its process was killed, whose
-    transaction was rolled back. `body` is compressed.
+    an error. `claimed_until`: when the claim of a killed process ends. `applied_by`: the id of the
+    request whose change was committed, "" before that. `body` is compressed, to `size` bytes.
     """
 
     user = models.ForeignKey(
@@ -85,7 +90,9 @@ class KeptAnswer(models.Model):
     claimed_until = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     content_type = models.CharField(max_length=100, blank=True)
+    applied_by = models.CharField(max_length=40, blank=True)
     body = models.BinaryField(default=b"")
+    size = models.PositiveIntegerField(default=0)
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:

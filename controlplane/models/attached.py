@@ -9,8 +9,9 @@ class AttachedJob(models.Model):
     """A Spark application that reports with a token of the user `owner` (a user name, as text).
 
     `application`: Spark's application id. `last_seen`: the time of its last message (Weir's clock);
-    `ended_at`: of its reported end. `dropped` counts the events that it discarded. Whether a job is
-    lost is derived (controlplane.integrations.attached_list).
+    `ended_at`: of its reported end. `dropped` counts the events that it discarded, `hour_events`
+    those that it reported in the newest `hour`. Whether a job is lost is derived
+    (controlplane.integrations.attached_list).
     """
 
     owner = models.CharField(max_length=150)
@@ -21,6 +22,8 @@ class AttachedJob(models.Model):
     last_seen = models.DateTimeField(db_index=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     dropped = models.PositiveBigIntegerField(default=0)
+    hour = models.DateTimeField(null=True, blank=True)
+    hour_events = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["-last_seen", "-id"]

@@ -1,5 +1,7 @@
 """Clusters with their nodes and streams, and scenarios of demo clusters."""
 
+import os
+import re
 from typing import Final
 
 from django.conf import settings
@@ -10,6 +12,7 @@ from django.db.models import F, Q
 
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import check_url
+from controlplane.wire.network import destinations
 
 _PORT = r":[0-9]{1,5}"
 _HOST = r"[A-Za-z0-9.\-]{1,100}"
@@ -22,21 +25,23 @@ MASTER = RegexValidator(
 
 
 def is_allowed_master(master: str) -> bool:
-    """Return whether clusters may run there: on this machine, or where WEIR_SPARK_MASTERS allows.
+    """Return whether the site allows it: so many cores of this machine, or WEIR_DESTINATIONS.
 
     A driver gives its master the address and password of Redis.
     """
-    return master.startswith("local[") or master in settings.SPARK_MASTERS
+    local = re.fullmatch(r"local\[(\*|[0-9]+)\]", master)
+    if local is None:
+        return master in destinations.masters()
+    return (os.cpu_count() or 1 if local[1] == "*" else int(local[1])) <= settings.LOCAL_CORES
 
 
 def valid_master(master: str) -> None:
     """Raise `ValidationError` unless it is the URL of a master that the site allows."""
     MASTER(master)
     if not is_allowed_master(master):
-        allowed = ", ".join(["local[n]", *settings.SPARK_MASTERS])
-        raise ValidationError(
-            f"Is no master of this site: {allowed} (setting WEIR_SPARK_MASTERS)", "not_allowed"
-        )
+        allowed = ", ".join([f"local[n] up to {settings.LOCAL_CORES}", *destinations.masters()])
+        names = "settings WEIR_LOCAL_CORES and WEIR_DESTINATIONS"
+        raise ValidationError(f"Is no master of this site: {allowed} ({names})", "not_allowed")
 
 
 def valid_log_url(url: str) -> None:

@@ -53,11 +53,10 @@ class LoginSession(models.Model):
 class FailedAttempts(models.Model):
     """Failed attempts to authenticate by one subject from one address, in one period.
 
-    `subject`: the account as it was entered (for `password` and `code`, of a second factor), the
-    label of a token (for `token`), or a user's id and an operation that the user's role does not
-    allow (for `refusal`); "" counts all accounts from an address. `address`: "" counts an account
-    over all addresses that it was never used from. `unrecorded`: attempts that the audit log does
-    not have yet.
+    `subject`: the account as it was entered (for `password` and `code`, of a second factor), or the
+    label of a token (for `token`); "" counts all accounts from an address. `address`: "" counts an
+    account over all addresses that it was never used from. `unrecorded`: attempts that the audit
+    log does not have yet.
     """
 
     class Kind(models.TextChoices):
@@ -66,7 +65,6 @@ class FailedAttempts(models.Model):
         PASSWORD = "password"  # noqa: S105 - a label
         CODE = "code"
         TOKEN = "token"  # noqa: S105 - a label
-        REFUSAL = "refusal"
 
     kind = models.CharField(max_length=10, choices=Kind)
     subject = models.CharField(max_length=150, blank=True)

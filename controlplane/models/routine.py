@@ -6,12 +6,18 @@ from controlplane.models.cluster import Cluster
 
 
 class RoutineActions(models.Model):
-    """The number of equal actions by one token on a cluster in a period; `actor`: a user name."""
+    """The number of equal actions by one user or token in a period; `actor`: a user name.
 
+    `key`: the digest of what is equal (`controlplane.access.routine_actions`).
+    """
+
+    key = models.CharField(max_length=64)
     actor = models.CharField(max_length=150)
-    token = models.PositiveBigIntegerField()
+    token = models.PositiveBigIntegerField(null=True)
     action = models.CharField(max_length=60)
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="routine_actions")
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, null=True, related_name="routine_actions"
+    )
     # The start of the period.
     period = models.DateTimeField()
     count = models.PositiveBigIntegerField(default=0)
@@ -24,9 +30,7 @@ class RoutineActions(models.Model):
         ordering = ["-period", "id"]
         verbose_name_plural = "routine actions"
         constraints = [
-            models.UniqueConstraint(
-                fields=["cluster", "token", "action", "period"], name="routine_actions_once"
-            ),
+            models.UniqueConstraint(fields=["key", "period"], name="routine_actions_once"),
         ]
 
     def __str__(self) -> str:

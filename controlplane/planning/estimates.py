@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import Count, Sum
 
-from algorithms.errors import BadParameters
 from algorithms.estimates import MB, Estimate, ProblemSize, total
 from algorithms.experiments import Experiment
 from algorithms.planner import Algorithm
@@ -93,13 +92,3 @@ def _too_expensive(
     fields: Fields = {name: [f"Reduce it: {message[0].lower()}{message[1:]}"] for name in names}
     data = {"estimate": need.to_json(), "limit": limit.to_json(), "reduce": list(names)}
     return TooExpensive(fields or {otherwise: [message]}, message, data)
-
-
-def try_estimate(
-    chosen: Experiment, parameters: Any, values: Sequence[float], series: Sequence[str]
-) -> Estimate | None:
-    """Return the estimate of a run to show it, None for values that the experiment refuses."""
-    try:
-        return chosen.estimate(parameters, values, series)
-    except BadParameters:
-        return None

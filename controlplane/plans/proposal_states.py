@@ -63,11 +63,6 @@ class Verb:
         return not self.role
 
     @property
-    def is_asked(self) -> bool:
-        """Return True if a dialog asks for confirmation."""
-        return bool(self.question)
-
-    @property
     def path(self) -> str:
         """Return the verb as in URLs and commands."""
         return self.name.replace(" ", "-")

@@ -93,15 +93,20 @@ def append(
     return Appended(str(position), batch.num_rows, late=late, ahead=ahead)
 
 
-def token_of(producer: str | None, sequence: int | None) -> IdempotencyToken | None:
-    """Return the idempotency token of a request, None for one without. Raises `Invalid`."""
+def token_of(
+    producer: str | None, sequence: int | None, namespace: str = ""
+) -> IdempotencyToken | None:
+    """Return the idempotency token of a request, None for one without. Raises `Invalid`.
+
+    Producers of different namespaces do not share sequences.
+    """
     if producer is None and sequence is None:
         return None
     if producer is None or sequence is None:
         missing = "producer" if producer is None else "sequence"
         raise Invalid({missing: ["Give both producer and sequence, or neither"]})
     try:
-        return IdempotencyToken(producer, sequence)
+        return IdempotencyToken(producer and f"{namespace}{producer}", sequence)
     except InvalidIdempotencyToken as error:
         raise Invalid({error.part: [str(error)]}) from error
 

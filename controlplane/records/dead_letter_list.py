@@ -1,10 +1,8 @@
 """Lists of a cluster's dead letters: pages with filters, and all of them for export."""
 
-import csv
-import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -14,6 +12,7 @@ from controlplane.catalog.streams import stream_by_key
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
+from controlplane.output.csv_lines import csv_lines
 from controlplane.pagination.pages import optional_whole, whole
 from controlplane.records.bodies.conformance import to_text
 from controlplane.wire import dead_letters
@@ -158,7 +157,7 @@ def exported(cluster: Cluster, filters: DeadLetterFilters, form: str) -> Streami
     """Return a streamed response with dead letters as `ndjson` or `csv`."""
     rows = every_row(cluster, filters)
     csv_form = form == "csv"
-    lines, kind = (csv_lines(rows), "text/csv") if csv_form else (ndjson_lines(rows), _NDJSON)
+    lines, kind = (letter_lines(rows), "text/csv") if csv_form else (ndjson_lines(rows), _NDJSON)
     response = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
     name = f"{cluster.slug}-dead-letters.{form}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -171,19 +170,8 @@ def ndjson_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:
         yield f"{json.dumps(row.to_json(), ensure_ascii=False)}\n"
 
 
-def csv_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:
-    """Yield a header and a line per dead letter, safe for spreadsheets."""
-    yield _line(DeadLetterRow.FIELDS)
+def letter_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:
+    """Yield a header and a line of CSV per dead letter."""
+    yield csv_lines([DeadLetterRow.FIELDS])
     for row in rows:
-        yield _line([_cell(value) for value in row.to_json().values()])
-
-
-def _line(cells: Sequence[Any]) -> str:
-    sink = io.StringIO()
-    csv.writer(sink).writerow(cells)
-    return sink.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    # A spreadsheet would take such text for a formula.
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@"} else value
+        yield csv_lines([list(row.to_json().values())])

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from redis.exceptions import RedisError
 
+from controlplane.access.idempotency import running_fingerprint
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Away
 from controlplane.models import Stream
@@ -34,10 +35,12 @@ def append_body(
     """Append the records of a body to a stream.
 
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
-    become dead letters. A repetition under the same token has no effect. Raises as
-    `decoding.conform` and `records.append` do.
+    become dead letters. A repetition under the same token has no effect; the token of a request
+    with an idempotency key is its fingerprint. Raises as `decoding.conform` and `append.append`.
     """
     require_operator(actor, stream.cluster)
+    if token is None and (producer := running_fingerprint()):
+        token = IdempotencyToken(producer, 0)
     most_faults = 0 if on_bad is OnBad.REJECT else dead_letters.MAX_BAD
     conformed = conform(body, kind, append.schema_of_stream(stream), zone, most_faults)
     appended = Appended("", 0)

@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Final
 
 import redis
+from django.db import OperationalError
 
 from controlplane.archive import windows as archive
 from controlplane.archive.values import Raised
@@ -29,6 +30,7 @@ from controlplane.results.window_retention import (
     readable,
     retentions,
 )
+from controlplane.wire.foreign.entries import Place, skip
 from controlplane.wire.results import final_windows, watermarks
 from controlplane.wire.results.assembly import StoredWindow
 from controlplane.wire.results.feed import followed, note_final
@@ -111,6 +113,7 @@ _OLDEST: Final = Range(limit=PAGE, newest_first=False)
 def archive_windows(now: datetime) -> int:
     """Archive the final windows of every cluster; return how many were removed from Redis.
 
+    An unreadable value of a cluster is counted, and does not affect the others.
     Does nothing while another process holds the lock.
     """
     client, token = redis_client(), f"{time.time_ns()}"
@@ -123,8 +126,13 @@ def archive_windows(now: datetime) -> int:
         moved = 0
         for cluster in clusters:
             state = _STATES.setdefault(cluster.pk, ArchiverState())
-            followers = frozenset(followed(client, cluster.slug, now_ms))
-            moved += archive_cluster(Pass(client, cluster, state, now_ms, deadline, followers))
+            try:
+                followers = frozenset(followed(client, cluster.slug, now_ms))
+                moved += archive_cluster(Pass(client, cluster, state, now_ms, deadline, followers))
+            except (redis.ConnectionError, redis.TimeoutError, OperationalError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the others are archived
+                skip(client, cluster.slug, Place.RESULTS, error)
         return moved
     finally:
         client.register_script(_RELEASE)(keys=[_LOCK], args=[token])

@@ -11,9 +11,10 @@ from typing import Any, Final
 from django.conf import settings
 
 from controlplane import arrivals, scenarios, watch
+from controlplane.access import idempotency
 from controlplane.admission import cluster_forecast
 from controlplane.alerts import listing as alerts
-from controlplane.integrations import attached_housekeeping, deliveries, idempotency
+from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.logins import second_factor
 from controlplane.partitioning import skew_history
 from controlplane.policies.exclusions import prune_exclusions
@@ -74,7 +75,8 @@ KINDS: Final = (
     RetentionKind("attached jobs", ("AttachedJob", "AttachedQuery", "AttachedProgress"),
         "progress for a day, jobs for 7 days after their last report",
         attached_housekeeping.prune),
-    RetentionKind("answers to repeated requests", ("KeptAnswer",), "24 hours", idempotency.prune),
+    RetentionKind("answers to repeated requests", ("KeptAnswer",),
+        f"24 hours; {idempotency.MAX_ANSWERS:,} and 16 MiB of each user", idempotency.prune),
     RetentionKind("messages to webhooks", ("Delivery",), "7 days", deliveries.prune,
         always="waiting messages"),
     RetentionKind("exclusions", ("Exclusion",), "until they expire", prune_exclusions),
@@ -101,7 +103,7 @@ KINDS: Final = (
         rows.prune_bulk_actions, "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS",
         "running ones"),
     RetentionKind("routine actions", ("RoutineActions",),
-        "an hour; then one audit entry per token, action and hour", history.log_routine_actions),
+        "an hour; then one audit entry per equal actions and hour", history.log_routine_actions),
     RetentionKind("audit log", ("AuditEntry",), "{} days, 0 for ever", history.prune_audit,
         "AUDIT_DAYS", "WEIR_AUDIT_DAYS", "the hash of the last deleted entry"),
 )  # fmt: skip
@@ -133,6 +135,7 @@ OTHERS: Final = (
         "beat sends none to a queue of 500; workers discard expired ones"),
     OtherGrowth("channels", "Redis weir:channels*", "500 messages each, for 30 s"),
     OtherGrowth("heartbeats", "Redis weir:beats", "processes silent for a day are deleted"),
+    OtherGrowth("skipped entries", "Redis skipped", "a count and the last reason per place"),
     OtherGrowth("Redis", "memory", "WEIR_REDIS_MEMORY_MB; a full Redis refuses writes"),
     OtherGrowth("logs", "<data>/logs", "20 MB each, and one older file of each"),
     OtherGrowth("append-only file", "<data>/redis", "Redis rewrites it when it has doubled"),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.sessions.models import Session
 
-from controlplane.access import failed_attempts, refusals
+from controlplane.access import failed_attempts
 from controlplane.access.roles import Automatic
 from controlplane.logins import login_sessions
 from controlplane.models import BulkAction, Cluster, Query, RoutingVersion
@@ -52,8 +52,6 @@ def prune_routing() -> int:
 
 
 def prune_sessions(now: datetime) -> int:
-    """Delete expired sessions, and counts of failed attempts and refusals; return how many."""
-    weir = Automatic("weir")
-    deleted = failed_attempts.housekeep(now, weir) + login_sessions.housekeep(now)
-    deleted += refusals.housekeep(now, weir)
+    """Delete expired sessions, and counts of failed attempts; return how many."""
+    deleted = failed_attempts.housekeep(now, Automatic("weir")) + login_sessions.housekeep(now)
     return deleted + Session.objects.filter(expire_date__lt=now).delete()[0]

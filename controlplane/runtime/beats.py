@@ -9,11 +9,20 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final, cast
+from typing import Any, Final
 
 import redis
 
 from controlplane.runtime.process_kinds import PROCESSES
+from controlplane.wire.foreign.entries import (
+    SITE,
+    Place,
+    decoded_items,
+    hash_items,
+    json_of,
+    whole,
+    write_hash,
+)
 
 EXPIRES_S: Final = 60
 BEATS: Final = "weir:beats"
@@ -64,13 +73,21 @@ def beat_field(kind: str, instance: str = "") -> str:
 
 def beat(client: "redis.Redis", kind: str, instance: str = "") -> None:
     """Record that a process runs. Raises `redis.RedisError`."""
-    client.hset(BEATS, beat_field(kind, instance), now_ms())
+    write_hash(client, BEATS, {beat_field(kind, instance): now_ms()})
 
 
 def last_beats(client: "redis.Redis") -> dict[str, int]:
     """Return the time of the last beat of every process (ms) by field. Raises RedisError."""
-    rows = cast("dict[bytes, bytes]", client.hgetall(BEATS))
-    return {field.decode(): int(value) for field, value in rows.items()}
+    return dict(hash_items(client, SITE, Place.BEATS, BEATS, _beat_of))
+
+
+def beats_of(client: "redis.Redis", rows: Any) -> dict[str, int]:
+    """Return the times of beats by field, without those that cannot be read."""
+    return dict(decoded_items(client, SITE, Place.BEATS, rows, _beat_of))
+
+
+def _beat_of(field: str, value: bytes) -> tuple[str, int]:
+    return field, whole(value)
 
 
 def newest_by_kind(beats: Mapping[str, int]) -> dict[str, int]:
@@ -106,8 +123,12 @@ def record_children(client: "redis.Redis", children: Sequence[ChildReport]) -> N
 
 
 def children_of(value: bytes | None) -> list[ChildReport]:
-    """Return the supervisor's report from its stored value."""
-    return [ChildReport(**row) for row in json.loads(value or b"[]")]
+    """Return the supervisor's report from its stored value. Raises `ValueError`, `TypeError`."""
+    return [
+        ChildReport(str(row["name"]), whole(row["failures"]), str(row["ended"]),
+                    whole(row["restart_ms"]))
+        for row in json_of(value or b"[]")
+    ]  # fmt: skip
 
 
 def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
@@ -122,5 +143,8 @@ def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
     """Return the state of every cluster of the agent by slug."""
-    value = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
-    return {slug.decode(): state.decode() for slug, state in value.items()}
+    return dict(
+        hash_items(
+            client, SITE, Place.BEATS, AGENT_CLUSTERS, lambda slug, state: (slug, state.decode())
+        )
+    )

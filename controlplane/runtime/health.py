@@ -1,20 +1,19 @@
 """Probes that check whether each process is ready, and the wait for all of them."""
 
-import json
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from functools import cache
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import redis
 from celery import Celery
 
 from controlplane.runtime.beats import cluster_states, last_beat_ms
 from controlplane.runtime.children import WORKER, Place
-from controlplane.wire import keys
+from controlplane.wire.foreign.telemetry import newest_rows
 
 # A probe returns what it waits for, None if its process is ready.
 Probe = Callable[[], str | None]
@@ -95,8 +94,7 @@ def wait_until_ready(
 def _runs(client: "redis.Redis", slug: str, state: str, since_ms: int) -> bool:
     if state not in {"running", "catching up", "degraded"}:
         return False
-    newest = cast("list[Any]", client.xrevrange(keys.telemetry_key(slug), count=1))
-    return bool(newest) and int(json.loads(newest[0][1][b"t"])["emitted_ms"]) >= since_ms
+    return any(row.get("emitted_ms", 0) >= since_ms for row in newest_rows(client, slug, 1))
 
 
 def _safely(probe: Probe, name: str) -> str | None:

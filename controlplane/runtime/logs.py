@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from controlplane.output.log_lines import escaped
 from controlplane.wire.errors import cause_line
 
 MAX_BYTES: Final = 20_000_000
@@ -50,7 +51,7 @@ class Follower:
 
     def alarms(self) -> list[str]:
         """Return the new whole lines with a warning or an error."""
-        return [line for line in self._new_lines() if _ALARM.search(line)]
+        return [escaped(line) for line in self._new_lines() if _ALARM.search(line)]
 
     def _new_lines(self) -> list[str]:
         if not self.log.exists():

@@ -11,13 +11,13 @@ from typing import Final
 
 import uvicorn
 
+from controlplane.runtime.request_bounds import MAX_CONNECTIONS
+
 BACKLOG: Final = 2048
 # For requests in progress when the process is asked to stop (s).
 GRACE_S: Final = 3
 # A message of a socket asks for samples since a moment; longer ones end it (bytes).
 MAX_SOCKET_MESSAGE: Final = 16 * 1024
-# Connections and requests of one process; further ones get 503.
-MAX_CONNECTIONS: Final = 2000
 
 
 def open_listener(host: str, port: int) -> socket.socket:
@@ -31,6 +31,8 @@ def configuration() -> uvicorn.Config:
     return uvicorn.Config(
         "controlplane.asgi:application",
         access_log=False,
+        # Records go to the handlers of the settings.
+        log_config=None,
         # By default uvicorn believes forwarded headers of every process on this machine; trusted
         # proxies are a setting (controlplane.serving.forwarded).
         proxy_headers=False,

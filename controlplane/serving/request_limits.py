@@ -1,17 +1,26 @@
 """Limits of HTTP requests, which are checked while a request arrives, before Django has it.
 
 A request is refused by its declared length at once, and by the bytes that arrived where none is
-declared. A client without a valid session or token may send small bodies only; whether one is valid
-is looked up once, before a large body is read. A slow body ends after a time by its length.
+declared. A client without a valid session or token may send small bodies only. A slow body ends
+after a time by its length. The bodies of all requests of a process have a bound, of which no user
+has more than half.
 """
 
 import asyncio
-import json
 import logging
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
+
+from controlplane.runtime.request_bounds import (
+    MAX_HEADER_COUNT,
+    MAX_HEADERS,
+    MAX_URL,
+    RequestLimits,
+)
+from controlplane.serving.fair_threads import Owner
+from controlplane.serving.refusals import Refusal, send_refusal
 
 logger = logging.getLogger(__name__)
 
@@ -20,46 +29,22 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-# Returns whether the headers of a request have a valid session or token.
-IsKnown = Callable[[Scope], Awaitable[bool]]
-
-MAX_URL: Final = 16 * 1024
-MAX_HEADERS: Final = 32 * 1024
-MAX_HEADER_COUNT: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
-    """Limits of a body: bytes with and without a valid session or token, and time.
-
-    A body has `body_s` seconds and one more per `least_rate` bytes.
-    """
-
-    known_bytes: int
-    anonymous_bytes: int = 64 * 1024
-    body_s: float = 15.0
-    least_rate: int = 64 * 1024
-
-
-@dataclass(slots=True)
-class Refusal(Exception):
-    """A request that exceeds a limit: HTTP status, code, and a sentence for people."""
-
-    status: int
-    code: str
-    text: str
+OwnerOf = Callable[[Scope], Awaitable[Owner]]
+# The key of the owner in the scope of a request.
+OWNER = "weir.owner"
 
 
 class LimitedRequests:
-    """ASGI middleware that refuses requests beyond limits."""
+    """ASGI middleware that refuses requests beyond limits, also those of the application."""
 
-    def __init__(self, application: Application, limits: RequestLimits, is_known: IsKnown) -> None:
+    def __init__(self, application: Application, limits: RequestLimits, owner_of: OwnerOf) -> None:
         self._application = application
         self._limits = limits
-        self._is_known = is_known
+        self._owner_of = owner_of
+        self._held = _Held(limits.held_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on if it is within the limits, else answer 408, 413, 414 or 431."""
+        """Pass a request on if it is within the limits, else send the response of a `Refusal`."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -70,15 +55,22 @@ class LimitedRequests:
             is_started = True
             await send(message)
 
+        body = None
         try:
             check_head(scope)
-            body = _Body(scope, receive, self._limits, self._is_known)
-            await body.check_declared()
+            owner = scope[OWNER] = await self._owner_of(scope)
+            body = _Body(receive, self._limits, owner, self._held)
+            body.check_declared(scope)
             await self._application(scope, body.receive, sending)
         except Refusal as refusal:
-            logger.warning("Refused %s %.200s: %s", scope["method"], scope["path"], refusal.text)
+            # Its path is a client's text.
+            place = scope["path"][:200]
+            logger.warning("Refused %s %r: %s", scope["method"], place, refusal.text)
             if not is_started:
-                await _refuse(scope, send, refusal)
+                await send_refusal(scope, send, refusal)
+        finally:
+            if body is not None:
+                body.release()
 
 
 def check_head(scope: Scope) -> None:
@@ -95,27 +87,45 @@ def check_head(scope: Scope) -> None:
         raise Refusal(431, "headers_too_large", text)
 
 
+class _Held:
+    """The bytes of bodies that a process holds."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._of: Counter[str] = Counter()
+
+    def take(self, share: str, size: int) -> None:
+        """Add bytes. Raises `Refusal` if fewer are free than the user holds."""
+        if self._free - size < self._of[share] + size:
+            text = "Weir holds too many large requests: send one after the other"
+            raise Refusal(503, "bodies_held", text)
+        self._free -= size
+        self._of[share] += size
+
+    def give(self, share: str, size: int) -> None:
+        """Subtract bytes."""
+        self._free += size
+        self._of[share] -= size
+
+
 class _Body:
     """The body of a request as it arrives."""
 
-    def __init__(
-        self, scope: Scope, receive: Receive, limits: RequestLimits, is_known: IsKnown
-    ) -> None:
-        self._scope = scope
+    def __init__(self, receive: Receive, limits: RequestLimits, owner: Owner, held: _Held) -> None:
         self._receive = receive
         self._limits = limits
-        self._is_known = is_known
-        self._most = limits.anonymous_bytes
-        self._arrived = 0
+        self._owner = owner
+        self._held = held
+        self._arrived = self._taken = 0
         self._complete = False
         self._began: float | None = None
 
-    async def check_declared(self) -> None:
+    def check_declared(self, scope: Scope) -> None:
         """Raise `Refusal` by the header Content-Length."""
-        for name, value in self._scope["headers"]:
+        for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit():
                 # Ten digits are more than any limit; int() of thousands takes time.
-                await self._check(int(value[:10]))
+                self._check(int(value[:10]))
 
     async def receive(self) -> Message:
         """Return the next message of the client. Raises `Refusal` for 408 and 413."""
@@ -133,42 +143,21 @@ class _Body:
             raise Refusal(408, "too_slow", text) from None
         self._arrived += len(message.get("body") or b"")
         self._complete = not message.get("more_body", False)
-        await self._check(self._arrived)
+        self._check(self._arrived)
+        self._held.take(self._owner.share, self._arrived - self._taken)
+        self._taken = self._arrived
         return message
 
-    async def _check(self, size: int) -> None:
-        if size <= self._most:
-            return
-        if size <= self._limits.known_bytes and await self._is_known(self._scope):
-            self._most = self._limits.known_bytes
-            return
-        most = self._limits.known_bytes
+    def release(self) -> None:
+        """Count the bytes of the body as gone."""
+        self._held.give(self._owner.share, self._taken)
+
+    def _check(self, size: int) -> None:
+        most = self._limits.known_bytes if self._owner.is_known else self._limits.anonymous_bytes
         if size <= most:
-            most = self._limits.anonymous_bytes
+            return
+        if size <= self._limits.known_bytes:
             text = f"A request without a valid session or token has at most {most:,} bytes"
         else:
-            text = f"A request has at most {most:,} bytes: send less at once"
+            text = f"A request has at most {self._limits.known_bytes:,} bytes: send less at once"
         raise Refusal(413, "too_large", text)
-
-
-async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    """Send the response, as problem details to a script; the connection ends with it."""
-    if scope["path"].startswith("/api/"):
-        kind = b"application/problem+json"
-        problem = {
-            "type": f"urn:weir:problem:{refusal.code}", "title": "Refused",
-            "status": refusal.status, "detail": refusal.text, "instance": scope["path"][:2000],
-            "request": "", "code": refusal.code, "fields": {}, "rows": {}, "data": {},
-        }  # fmt: skip
-        body = json.dumps(problem).encode()
-    else:
-        kind, body = b"text/plain; charset=utf-8", refusal.text.encode()
-    headers = [
-        (b"content-type", kind),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-        # What the client still sends would be read as the next request.
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

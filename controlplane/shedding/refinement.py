@@ -7,6 +7,8 @@ import time
 from dataclasses import replace
 from typing import Final
 
+from django.db import transaction
+
 from controlplane.errors import Conflict
 from controlplane.isolation import OutOfMemory, OutOfTime
 from controlplane.models import ArmedLadder, Cluster
@@ -15,7 +17,7 @@ from controlplane.planning.snapshots import keep_snapshot
 from controlplane.shedding.arming import compute
 from controlplane.shedding.staleness import is_measured
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.versions import retry_when_moved
+from controlplane.topology.versions import retry
 from controlplane.wire.routing.cluster_actions import SetLadder
 
 # A ladder beyond the limits of a computation is tried again after so long.
@@ -25,7 +27,7 @@ _next_attempt: Final[dict[int, float]] = {}
 REFINED: Final = "Costs are measured: the provisional ladder is computed again"
 
 
-@retry_when_moved
+@retry
 def refine_provisional(cluster: Cluster) -> bool:
     """Replace a provisional ladder by the one of measured costs; return whether there is one.
 
@@ -51,7 +53,8 @@ def refine_provisional(cluster: Cluster) -> bool:
     # What changed since the snapshot makes the append fail.
     present.routing_version = computed.snapshot.version
     least = min(row.value.least, float(len(computed.ladder.rungs)))
-    snapshot = keep_snapshot(computed.snapshot).digest
-    change = Change(REFINED, reason=row.reason, snapshot=snapshot)
-    apply(present, [SetLadder(replace(computed.ladder, least=least))], change)
+    with transaction.atomic():
+        snapshot = keep_snapshot(computed.snapshot).digest
+        change = Change(REFINED, reason=row.reason, snapshot=snapshot)
+        apply(present, [SetLadder(replace(computed.ladder, least=least))], change)
     return True

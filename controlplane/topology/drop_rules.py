@@ -15,7 +15,7 @@ from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Drop, Query, Stream
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.event_time import ahead_of
-from controlplane.topology.versions import retry_when_moved
+from controlplane.topology.versions import retry
 from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule, add_step, first_group
 
@@ -85,7 +85,7 @@ class OtherWindows(Conflict):
     """The edge drops other windows than those of the wanted rule."""
 
 
-@retry_when_moved
+@retry
 def set_drop(
     actor: Actor, stream: Stream, spec: DropSpec, query_name: str = "", reason: str = ""
 ) -> Drop:
@@ -112,7 +112,7 @@ def set_drop(
     return stored
 
 
-@retry_when_moved
+@retry
 def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -> Drop | None:
     """Let an edge keep all records again.
 
@@ -178,7 +178,8 @@ def share_text(share: float) -> str:
 
 def _present(stream: Stream, query_name: str) -> tuple[Cluster, Query | None, Drop | None]:
     """Return the cluster with its version, then the edge's query and what the edge drops."""
-    # The version first: what changes behind it makes the append fail.
+    # The version first: what changes behind it makes the append fail. So the log is asked outside
+    # of the transaction, which is that of the append.
     cluster = Cluster.objects.get(pk=stream.cluster_id)
     query = _reader(cluster, stream, query_name) if query_name else None
     return cluster, query, _rule(stream, query)

@@ -1,5 +1,8 @@
 """How far a cluster's event time is: in the log, and when a decision of now takes effect."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from functools import lru_cache
 from typing import Final
@@ -23,12 +26,26 @@ WATCHED: Final = timedelta(seconds=60)
 AWAY_S: Final = 5
 
 
+_newest: ContextVar[Mapping[int, int] | None] = ContextVar("weir_newest_event_times", default=None)
+
+
+@contextmanager
+def newest_read(cluster: Cluster, streams: list[int]) -> Iterator[None]:
+    """Read the newest event times of streams now, for a block that is a transaction."""
+    token = _newest.set(tip_of(cluster, streams).newest if streams else {})
+    try:
+        yield
+    finally:
+        _newest.reset(token)
+
+
 def ahead_of(cluster: Cluster, stream_id: int) -> int | None:
     """Return an event time (ms) that no record of a stream has before a decision takes effect.
 
     None if the stream never had a record. Raises `Away`.
     """
-    newest = tip_of(cluster, [stream_id]).newest.get(stream_id)
+    known = _newest.get()
+    newest = (tip_of(cluster, [stream_id]).newest if known is None else known).get(stream_id)
     return None if newest is None else newest + round(LEAD_S * 1000 * _speed(cluster))
 
 

@@ -5,6 +5,7 @@ published by a periodic task within seconds.
 """
 
 import logging
+from typing import Final
 
 from django.db.models import Max
 from django.utils import timezone
@@ -19,9 +20,14 @@ from controlplane.wire.routing.publication import (
     latest_version,
     publish,
     publish_snapshot,
+    read_table,
+    replace_delta,
+    unreadable_versions,
 )
 from controlplane.wire.routing.table import RoutingTable
 
+# States in which the driver may miss a part of an earlier version.
+_FAILING: Final = (Cluster.State.FAILED, Cluster.State.CRASH_LOOP, Cluster.State.STUCK)
 logger = logging.getLogger(__name__)
 
 
@@ -77,17 +83,39 @@ def _republish_applied(cluster: Cluster, newest: int) -> None:
 
 
 def heal(cluster: Cluster) -> bool:
-    """Republish the table if Redis has lost what was published; return whether it had."""
+    """Republish the table if Redis has lost what was published; return whether it had.
+
+    Versions that no batch has run with are written again if they cannot be read.
+    """
     published = cluster.routing_versions.filter(published_at__isnull=False)
     newest = published.aggregate(newest=Max("version"))["newest"]
     if newest is None:
         return False
     latest = latest_version(redis_client(), cluster.slug)
     if latest is not None and latest >= newest:
+        _replace_unreadable(cluster, newest)
         return False
     logger.warning("Redis has routing version %s of %s, not %s", latest, cluster.slug, newest)
     republish(cluster)
     return True
+
+
+def _replace_unreadable(cluster: Cluster, newest: int) -> None:
+    """Write published versions again that cannot be read, and a table in place of a broken one."""
+    client, slug = redis_client(), cluster.slug
+    fails = cluster.state in _FAILING
+    first = max(0, newest - SNAPSHOT_EVERY, 0 if fails else cluster.applied_version)
+    missing = unreadable_versions(client, slug, range(first + 1, newest + 1))
+    for row in cluster.routing_versions.filter(version__in=missing):
+        logger.warning("routing version %d of %s is written again", row.version, slug)
+        replace_delta(client, slug, delta_of(row))
+    if not fails:
+        return
+    try:
+        read_table(client, slug, newest)
+    except RoutingMissing as broken:
+        logger.warning("%s: publishing the whole table", broken)
+        publish_snapshot(client, slug, current_table(cluster.pk))
 
 
 def _mark_published(cluster: Cluster, version: int) -> int:

@@ -325,7 +325,7 @@ def _stream_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
 
 
 def _named_faults(streams: Sequence[str], known: dict[str, int]) -> list[str]:
-    doubled = sorted({name for name in streams if streams.count(name) > 1})
+    doubled = sorted(name for name, count in Counter(streams).items() if count > 1)
     unknown = [name for name in streams if name not in known]
     faults = [f"There is no stream {name[:100]}" for name in dict.fromkeys(unknown)]
     return faults + [f"{name[:100]} is named twice" for name in doubled]

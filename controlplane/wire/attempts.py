@@ -7,11 +7,12 @@ the batch.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import Place, decoded, values_of, whole, write_hash
 
 # Failures of a batch after which a retry alone is pointless.
 FAILURES: Final = 3
@@ -52,29 +53,30 @@ def begin(client: "redis.Redis", cluster: str, plan: Attempt, driver: str) -> in
     A driver's repeated starts of a batch count once. `plan.count` is ignored.
     """
     key = keys.attempts_key(cluster)
-    known = _row(client, cluster)
+    known = newest(client, cluster)
     count = 1
-    if known.get("batch") == str(plan.batch):
-        count = int(known["count"]) + (known.get("driver") != driver)
-    row = asdict(plan) | {"count": count, "driver": driver}
-    client.hset(key, mapping=cast("dict[Any, Any]", row))
+    if known is not None and known.batch == plan.batch:
+        count = known.count + (client.hget(key, "driver") != driver.encode())
+    write_hash(client, key, asdict(plan) | {"count": count, "driver": driver})
     return count
 
 
 def newest(client: "redis.Redis", cluster: str) -> Attempt | None:
     """Return the newest started batch, None before the first one."""
-    row = _row(client, cluster)
-    if "batch" not in row:
+    pipe = client.pipeline(transaction=False)
+    pipe.hgetall(keys.attempts_key(cluster))
+    (row,) = values_of(pipe)
+    return decoded(client, cluster, Place.ATTEMPTS, _attempt_of, row)
+
+
+def _attempt_of(row: Mapping[bytes, bytes]) -> Attempt | None:
+    if b"batch" not in row:
         return None
+    numbers = (b"records", b"version", b"leaving", b"arriving")
     return Attempt(
-        int(row["batch"]), int(row["count"]), row["start"], row["end"], int(row["records"]),
-        int(row["version"]), int(row["leaving"]), int(row["arriving"]),
+        whole(row[b"batch"]), whole(row[b"count"]), row[b"start"].decode(), row[b"end"].decode(),
+        *(whole(row[name]) for name in numbers),
     )  # fmt: skip
-
-
-def _row(client: "redis.Redis", cluster: str) -> Mapping[str, str]:
-    result = cast("dict[bytes, bytes]", client.hgetall(keys.attempts_key(cluster)))
-    return {name.decode(): value.decode() for name, value in result.items()}
 
 
 def skip(client: "redis.Redis", cluster: str, batch: int) -> None:
@@ -85,4 +87,4 @@ def skip(client: "redis.Redis", cluster: str, batch: int) -> None:
 def is_skipped(client: "redis.Redis", cluster: str, batch: int) -> bool:
     """Return whether a batch is skipped, so that it reads no records."""
     result = cast("bytes | None", client.get(keys.skip_key(cluster)))
-    return result is not None and int(result) == batch
+    return result == str(batch).encode()

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import Place, decoded, hash_items, whole
 
 # Limits per cluster.
 MAX_COUNT: Final = 10_000
@@ -141,7 +142,8 @@ def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[Dead
     if not ids:
         return []
     rows = cast("list[bytes | None]", client.hmget(_names(cluster)[1], list(ids)))
-    return [_decoded(name, row) for name, row in zip(ids, rows, strict=True) if row is not None]
+    pairs = zip(ids, rows, strict=True)
+    return [letter for name, row in pairs if row and (letter := _read(client, cluster, name, row))]
 
 
 def _page(
@@ -154,12 +156,11 @@ def _page(
     )
     if not result:
         return []
-    rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in result]))
-    pairs = zip(result, rows, strict=True)
+    rows = cast("list[bytes | None]", client.hmget(data, [name for name, _ in result]))
     return [
-        replace(_decoded(name.decode(), row), number=int(number))
-        for (name, number), row in pairs
-        if row is not None
+        replace(letter, number=int(number))
+        for (name, number), row in zip(result, rows, strict=True)
+        if row and (letter := _read(client, cluster, name.decode("utf-8", "replace"), row))
     ]
 
 
@@ -201,11 +202,13 @@ def add_count(
 def read_counts(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
     """Return the numbers of all dead letters ever, by stream and reason."""
     result: dict[int, dict[Reason, int]] = {}
-    rows = cast("dict[bytes, bytes]", client.hgetall(keys.dead_counts_key(cluster)))
-    for name, records in rows.items():
-        stream, colon, reason = name.decode().partition(":")
+
+    def read(name: str, records: bytes) -> None:
+        stream, colon, reason = name.partition(":")
         if colon:
-            result.setdefault(int(stream), {})[Reason(reason)] = int(records)
+            result.setdefault(whole(stream), {})[Reason(reason)] = whole(records)
+
+    hash_items(client, cluster, Place.DEAD_LETTERS, keys.dead_counts_key(cluster), read)
     return result
 
 
@@ -220,8 +223,14 @@ def _encoded(dead_letter: DeadLetter) -> bytes:
     return head + b"\n" + (dead_letter.data if len(dead_letter.data) <= MAX_RECORD_BYTES else b"")
 
 
+def _read(client: "redis.Redis", cluster: str, name: str, row: bytes) -> DeadLetter | None:
+    place = Place.DEAD_LETTERS
+    return decoded(client, cluster, place, lambda value: _decoded(name, value), row, name)
+
+
 def _decoded(name: str, row: bytes) -> DeadLetter:
     position, stream, index = name.split(":")
     head, _, data = row.partition(b"\n")
     reason, message, records = json.loads(head)
-    return DeadLetter(int(stream), position, int(index), Reason(reason), message, data, records)
+    place = whole(stream), position, whole(index)
+    return DeadLetter(*place, Reason(reason), str(message), data, whole(records))

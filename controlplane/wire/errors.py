@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from controlplane.output.log_lines import CONTINUED
 from controlplane.wire.redaction import without_password
 
 _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
@@ -180,10 +181,10 @@ class RoutingGap(WireError):
 
 
 class RoutingMissing(WireError):
-    """The routing table of a version cannot be rebuilt: a delta or its snapshot is missing."""
+    """The routing table of a version cannot be rebuilt: a part is missing or unreadable."""
 
     def __init__(self, cluster: str, version: int) -> None:
-        super().__init__(f"routing table {version} of cluster {cluster!r} is not in Redis")
+        super().__init__(f"routing table {version} of cluster {cluster!r} is not whole in Redis")
 
 
 class RoutingTaken(WireError):
@@ -204,7 +205,7 @@ def cause_line(lines: Sequence[str]) -> str:
     Spark writes the traceback of a Python worker into its own error.
     """
     result, in_traceback = (lines or [""])[-1], False
-    for line in lines:
+    for line in (line.removeprefix(CONTINUED) for line in lines):
         if _TRACEBACK in line:
             in_traceback = True
         elif not (in_traceback and line[:1].isspace()):

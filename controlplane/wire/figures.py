@@ -4,11 +4,9 @@ The data plane publishes them in a telemetry row per micro-batch. Samples, roll-
 metrics, charts, watch loops and the command line take them by the same names.
 """
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 
 class RollUp(StrEnum):
@@ -230,20 +228,3 @@ def figure_of(name: str) -> Figure:
 def names_of(roll_up: RollUp) -> frozenset[str]:
     """Return the names of the figures with a roll-up."""
     return frozenset(figure.name for figure in FIGURES if figure.roll_up is roll_up)
-
-
-def row_from(text: bytes | str) -> dict[str, Any]:
-    """Return a telemetry row as it was published, with the present names of its figures."""
-    row: dict[str, Any] = json.loads(text)
-    if "records_in" in row:
-        _rename(row, {"records_in": "in", "records_read": "read"})
-        for node in row["nodes"]:
-            _rename(node, {"records": "loads"})
-            node["busy"] = node.pop("busy_ms") / 1000
-        row["state_bytes"] = sum(node["state_bytes"] for node in row["nodes"])
-    return row
-
-
-def _rename(values: dict[str, Any], names: Mapping[str, str]) -> None:
-    for former, name in names.items():
-        values[name] = values.pop(former)

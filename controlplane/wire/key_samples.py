@@ -15,6 +15,7 @@ import numpy as np
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import Place, decoded, json_of, values_of
 
 # A sample has so many records at most, and texts and tasks of so many of its keys.
 MAX_RECORDS: Final = 1024
@@ -75,7 +76,7 @@ class KeySample:
         """Return the sample that `to_bytes` wrote."""
         size, distinct = _HEAD.unpack_from(data)
         offset = _HEAD.size + size
-        head: list[Any] = json.loads(data[_HEAD.size : offset])
+        head: list[Any] = json_of(data[_HEAD.size : offset])
         hashes = np.frombuffer(data, "<u8", distinct, offset)
         counts = np.frombuffer(data, "<u4", distinct, offset + hashes.nbytes)
         query, batch, split, clock_ms, elapsed_ms, records, labels, tasks, task_records = head[:9]
@@ -121,8 +122,18 @@ def read(
     batches = list(dict.fromkeys(number.split(b"-")[0] for number, _ in entries))
     kept = set(batches[:: -max(1, -(-len(entries) // most))])
     entries = [entry for entry in entries if entry[0].split(b"-")[0] in kept]
-    samples = [KeySample.from_bytes(fields[_FIELD]) for _, fields in entries]
+    samples = _samples(client, cluster, entries)
     return [sample for sample in samples if sample.clock_ms >= since_ms]
+
+
+def _samples(client: "redis.Redis", cluster: str, entries: Sequence[Any]) -> list[KeySample]:
+    samples = (
+        decoded(
+            client, cluster, Place.KEY_SAMPLES, KeySample.from_bytes, fields.get(_FIELD), number
+        )
+        for number, fields in entries
+    )
+    return [sample for sample in samples if sample is not None]
 
 
 def read_newest(
@@ -136,11 +147,11 @@ def read_newest(
     pipe = client.pipeline(transaction=False)
     for query in queries:
         pipe.xrevrange(keys.key_samples_key(cluster, query), min=str(from_batch), count=count)
-    entries = zip(queries, pipe.execute() if queries else (), strict=True)
+    entries = zip(queries, values_of(pipe) if queries else (), strict=True)
     return {
-        query: [KeySample.from_bytes(fields[_FIELD]) for _, fields in reversed(rows)]
+        query: samples
         for query, rows in entries
-        if rows
+        if isinstance(rows, list) and (samples := _samples(client, cluster, rows[::-1]))
     }
 
 

@@ -5,6 +5,10 @@ Weir cluster on one node, which the atomic append of `controlplane.wire.log` nee
 """
 
 from collections.abc import Callable
+from typing import Final
+
+# The keys of the Spark application, as they are declared here.
+_OF_DRIVER: Final[list[str]] = []
 
 
 def cluster_prefix(cluster: str) -> str:
@@ -12,14 +16,28 @@ def cluster_prefix(cluster: str) -> str:
     return f"weir:{{{cluster}}}:"
 
 
-def _key(name: str) -> Callable[[str], str]:
-    """Return a function that returns the key `name` of a cluster."""
-    return lambda cluster: f"{cluster_prefix(cluster)}{name}"
+def driver_patterns(cluster: str) -> list[str]:
+    """Return the patterns of the keys of `cluster` that its Spark application reads and writes."""
+    return [cluster_prefix(cluster) + name.replace("{}", "*") for name in _OF_DRIVER]
 
 
-def _key_of(name: str) -> Callable[[str, int | str], str]:
+def _key(name: str, *, is_of_driver: bool = True) -> Callable[[str], str]:
+    """Return a function that returns the key `name` of a cluster.
+
+    `is_of_driver`: whether the Spark application may use the key.
+    """
+    return _named(name, is_of_driver=is_of_driver)
+
+
+def _key_of(name: str, *, is_of_driver: bool = True) -> Callable[[str, int | str], str]:
     """Return a function that returns the key of an object of a cluster, for which `name` has {}."""
-    return lambda cluster, of: f"{cluster_prefix(cluster)}{name.format(of)}"
+    return _named(name, is_of_driver=is_of_driver)
+
+
+def _named(name: str, *, is_of_driver: bool = True) -> Callable[..., str]:
+    if is_of_driver:
+        _OF_DRIVER.append(name)
+    return lambda cluster, *of: cluster_prefix(cluster) + name.format(*of)
 
 
 # The log's index: one entry per append, over all streams.
@@ -33,7 +51,7 @@ committed_key = _key("committed")
 # The newest published routing version (an integer).
 route_latest_key = _key("route:latest")
 # The streams' schemas, for producers: hash of JSON by stream.
-schemas_key = _key("schemas")
+schemas_key = _key("schemas", is_of_driver=False)
 # The sorted set of versions that have a snapshot.
 route_snapshots_key = _key("route:snapshots")
 # How far each stream has been committed: hash of event times (ms).
@@ -46,6 +64,8 @@ followers_key = _key("followers")
 telemetry_key = _key("telemetry")
 # The stream of Spark's own progress reports.
 progress_key = _key("progress")
+# What was skipped of the cluster's entries: hash of counts and last reasons, see `foreign.entries`.
+skipped_key = _key("skipped")
 # The driver's heartbeat hash.
 driver_key = _key("driver")
 # The attempts at the micro-batch in progress: hash, see `attempts`.
@@ -63,7 +83,7 @@ groupings_key = _key("groupings")
 # The set of batches with exported states.
 transfer_batches_key = _key("transfers")
 # The newest requested preview of a query by user: hash of tokens by user name.
-previews_key = _key("previews")
+previews_key = _key("previews", is_of_driver=False)
 # The sorted set of dead letters: ids by number.
 dead_order_key = _key("dead:order")
 # The dead letters themselves: hash of bytes by id.
@@ -92,6 +112,8 @@ rows_key = _key_of("windows:{}:rows")
 blocks_key = _key_of("windows:{}:blocks")
 # A query's change feed, a Redis Stream that exists while followed, by query.
 feed_key = _key_of("windows:{}:feed")
+# One block of windows (hash of its `data` and the number of its `refs`), by its name in hex.
+_block_key = _key_of("block:{}")
 # A node's measures of its tasks, a Redis Stream with an entry per batch, by node.
 measures_key = _key_of("measures:{}")
 # Samples of a query's keys, a Redis Stream with an entry per batch and split node, by query.
@@ -102,14 +124,17 @@ quarantine_key = _key_of("quarantine:{}")
 transfers_key = _key_of("transfers:{}")
 
 # The response of a requested preview (a list of one text), by token.
-preview_key = _key_of("preview:{}")
+preview_key = _key_of("preview:{}", is_of_driver=False)
 
 # A producer's last sequences with their positions, and `high`: a hash, by producer.
-producer_key = _key_of("producer:{}")
+producer_key = _key_of("producer:{}", is_of_driver=False)
 # The derived state of a topic of Kafka at each position (hash of JSON by position), by topic.
 kafka_prefixes_key = _key_of("kafka:{}:prefixes")
 # The committed position and total of a topic of Kafka: a hash, by topic.
 kafka_committed_key = _key_of("kafka:{}:committed")
+# By query and node, and by batch, query and task.
+_part_key = _named("parts:{}:{}")
+_transfer_key = _named("transfer:{}:{}:{}")
 
 
 def page_keys(cluster: str, query: int) -> list[str]:
@@ -118,8 +143,8 @@ def page_keys(cluster: str, query: int) -> list[str]:
 
 
 def block_key(cluster: str, block: bytes) -> str:
-    """Return the key of one block of windows: hash of its `data` and the number of its `refs`."""
-    return f"{block_prefix(cluster)}{block.hex()}"
+    """Return the key of one block of windows."""
+    return _block_key(cluster, block.hex())
 
 
 def part_key(cluster: str, query: int, node: int) -> str:
@@ -127,9 +152,9 @@ def part_key(cluster: str, query: int, node: int) -> str:
 
     A Redis Stream with an entry per micro-batch, trimmed to the last few.
     """
-    return f"{cluster_prefix(cluster)}parts:{query}:{node}"
+    return _part_key(cluster, query, node)
 
 
 def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
     """Return the key of a task's state that was exported in a batch: hash of bytes by form."""
-    return f"{cluster_prefix(cluster)}transfer:{batch}:{query}:{task}"
+    return _transfer_key(cluster, batch, query, task)

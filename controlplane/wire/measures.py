@@ -6,13 +6,14 @@ In every batch a node writes a small table of integers; planners read the last o
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import redis
 from numpy.typing import NDArray
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import Place, decoded, values_of
 
 # Batches kept per node.
 KEPT: Final = 64
@@ -58,14 +59,16 @@ def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterat
     pipe = client.pipeline(transaction=False)
     for node in nodes:
         pipe.xrange(keys.measures_key(cluster, node))
+    place = Place.MEASURES
     result = [
-        (int(position.partition(b"-")[0]), node, fields[b"m"])
-        for node, entries in zip(nodes, cast("list[list[Any]]", pipe.execute()), strict=True)
-        for position, fields in entries
+        (int(position.partition(b"-")[0]), node, *table)
+        for node, entries in zip(nodes, values_of(pipe), strict=True)
+        for position, fields in (entries if isinstance(entries, list) else ())
+        if (table := decoded(client, cluster, place, _unpacked, fields.get(b"m"), position))
     ]
     # The newest batch has the present node of a moved task.
-    for _, node, data in sorted(result, key=lambda entry: entry[0]):
-        yield node, *_unpacked(data)
+    for _, node, elapsed_ms, tasks in sorted(result, key=lambda entry: entry[0]):
+        yield node, elapsed_ms, tasks
 
 
 def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> list[TaskMeasure]:

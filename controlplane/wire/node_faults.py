@@ -6,10 +6,11 @@ replayed batch has the same faults. Each has an end, after which it has no effec
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 import redis
 
+from controlplane.wire.foreign.entries import Place, hash_items, whole
 from controlplane.wire.keys import faults_key
 
 # The delay of a lost node: it processes no records, which wait in its backlog.
@@ -53,5 +54,8 @@ def active(client: "redis.Redis", cluster: str, now_ms: int) -> Mapping[int, int
 
 
 def _stored(client: "redis.Redis", cluster: str) -> list[NodeFault]:
-    rows = cast("dict[bytes, bytes]", client.hgetall(faults_key(cluster)))
-    return [NodeFault(int(node), *map(int, row.split())) for node, row in rows.items()]
+    def read(node: str, row: bytes) -> NodeFault:
+        delay_us, until_ms = map(whole, row.split())
+        return NodeFault(whole(node), delay_us, until_ms)
+
+    return hash_items(client, cluster, Place.FAULTS, faults_key(cluster), read)

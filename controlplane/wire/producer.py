@@ -5,10 +5,12 @@
     producer = Producer("redis://localhost:6379/0", "sf")
     producer.append({stream_id: records})
 
-Stream ids come from the HTTP API (`GET /api/v1/clusters/<slug>/streams`). Records are a list of
-dictionaries, a data frame of pandas, an Arrow table or record batch, by the names of the stream's
-columns. An append is atomic over all streams: it is in the log if it returns, and not if it raises.
-After `LogUnavailable` this is unknown, and the same append with the same token is safe.
+It logs in to the log itself, so it is for programs of the site; others append over HTTP
+(docs/producers.md). Stream ids come from the HTTP API (`GET /api/v1/clusters/<slug>/streams`).
+Records are a list of dictionaries, a data frame of pandas, an Arrow table or record batch, by the
+names of the stream's columns. An append is atomic over all streams: it is in the log if it returns,
+and not if it raises. After `LogUnavailable` this is unknown, and the same append with the same
+token is safe.
 `controlplane.wire.batching` collects records and repeats appends.
 """
 

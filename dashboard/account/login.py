@@ -6,14 +6,14 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render, resolve_url
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET
 
 from controlplane.errors import Away, Conflict, TryLater, WeirError
 from controlplane.logins import second_factor, second_step, single_sign_on
 from controlplane.logins.password_backend import refusal_of
+from dashboard.account.confirmation import own_address
 
 TEMPLATE = "dashboard/login.html"
 # The page to open after single sign-on, in the anonymous session.
@@ -55,8 +55,10 @@ def start_single_sign_on(request: HttpRequest) -> HttpResponse:
     if not single_sign_on.is_enabled():
         return render(request, "404.html", status=404)
     request.session[_NEXT] = request.GET.get("next", "")
+    callback = request.build_absolute_uri(reverse("sso-callback"))
+    again = request.user.is_authenticated and "again" in request.GET
     try:
-        return single_sign_on.begin(request, request.build_absolute_uri(reverse("sso-callback")))
+        return single_sign_on.begin(request, callback, again=again)
     except Away as away:
         return login_page(request, away)
 
@@ -69,11 +71,9 @@ def finish_single_sign_on(request: HttpRequest) -> HttpResponse:
     wanted = request.session.pop(_NEXT, "")
     try:
         single_sign_on.finish(request)
-    except (Away, Conflict) as refusal:
+    except (TryLater, Conflict) as refusal:
         return login_page(request, refusal)
-    hosts = {request.get_host()}
-    is_own = url_has_allowed_host_and_scheme(wanted, hosts, require_https=request.is_secure())
-    return redirect(wanted if is_own else resolve_url(settings.LOGIN_REDIRECT_URL))
+    return redirect(own_address(request, wanted))
 
 
 def login_page(request: HttpRequest, refusal: WeirError) -> HttpResponse:

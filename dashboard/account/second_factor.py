@@ -1,4 +1,4 @@
-"""Pages of the own second factor: set up by password and first code, removed by both."""
+"""Pages of the own second factor: set up by its first code, removed by a code."""
 
 from typing import Any
 
@@ -27,15 +27,9 @@ def show(request: PageRequest) -> HttpResponse:
 @require_POST
 @own_page
 def start(request: PageRequest) -> HttpResponse:
-    """Start to set up a factor, after the password."""
+    """Start to set up a factor."""
     with notify_refusals(request):
-        password = request.POST.get("password", "")
-        setup, faults, status = faults_of(
-            lambda: second_factor.start(request.actor, password), "password"
-        )
-        if setup is None:
-            return account_page(request, {"factor_errors": faults}, status)
-        request.session[_STARTED] = setup
+        request.session[_STARTED] = second_factor.start(request.actor)
         return redirect("second-factor")
     return redirect("account")
 
@@ -63,13 +57,10 @@ def confirm(request: PageRequest) -> HttpResponse:
 @require_POST
 @own_page
 def remove(request: PageRequest) -> HttpResponse:
-    """Remove the factor, after the password and a code."""
-    values = request.POST
+    """Remove the factor, after a code."""
     with notify_refusals(request):
-        password, code = values.get("password", ""), values.get("code", "")
-        done, faults, status = faults_of(
-            lambda: second_factor.remove(request.actor, password, code), "password"
-        )
+        code = request.POST.get("code", "")
+        done, faults, status = faults_of(lambda: second_factor.remove(request.actor, code), "code")
         if done is None:
             return account_page(request, {"factor_errors": faults}, status)
         notify(request, "The second factor is removed.")

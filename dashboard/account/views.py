@@ -17,6 +17,7 @@ from controlplane.access.second_factor_rule import is_required
 from controlplane.errors import Busy, Fields, Invalid, NotFound
 from controlplane.logins import login_sessions, passwords, second_factor
 from controlplane.logins.login_sessions import KEY
+from controlplane.models import ApiToken
 from dashboard.guards import Anyone, P, Page, PageRequest
 from dashboard.responses import notify, notify_refusals, render_page
 
@@ -51,41 +52,37 @@ def change_password(request: PageRequest) -> HttpResponse:
     values = request.POST
     identity = request.session.get(KEY, "")
     with notify_refusals(request):
-        user, faults, status = faults_of(
+        changed, faults, status = faults_of(
             lambda: passwords.change(
                 request.actor,
                 identity,
                 values.get("current", ""),
                 values.get("new", ""),
                 values.get("repeated", ""),
+                with_tokens=bool(values.get("with_tokens")),
             ),
             "current",
         )
-        if user is None:
-            return account_page(request, {"errors": faults}, status)
+        if changed is None:
+            return account_page(request, {"errors": faults, "values": values}, status)
         # A new key, and the hash of the new password: this session goes on.
-        update_session_auth_hash(request, user)
-        notify(request, "The password is changed. Your other sessions have ended.")
+        update_session_auth_hash(request, changed[0])
+        revoked = f" {changed[1]} tokens are revoked." if changed[1] else ""
+        notify(request, f"The password is changed. Your other sessions have ended.{revoked}")
     return redirect("account")
 
 
 @require_POST
 @own_page
 def end_session(request: PageRequest) -> HttpResponse:
-    """End a session of the user, after the password."""
-    values = request.POST
+    """End a session of the user."""
     with notify_refusals(request):
+        given = request.POST.get("session", "")
         try:
-            identity = uuid.UUID(values.get("session", ""))
+            identity = uuid.UUID(given)
         except ValueError:
-            raise NotFound("session", values.get("session", "")[:40]) from None
-        password = values.get("password", "")
-        done, faults, status = faults_of(
-            lambda: login_sessions.revoke(request.actor, str(identity), password),
-            "password",
-        )
-        if done is None:
-            return account_page(request, {"session_errors": faults["password"]}, status)
+            raise NotFound("session", given[:40]) from None
+        login_sessions.revoke(request.actor, str(identity))
         notify(request, "The session has ended.")
     return redirect("account")
 
@@ -93,13 +90,8 @@ def end_session(request: PageRequest) -> HttpResponse:
 @require_POST
 @own_page
 def end_all_sessions(request: PageRequest) -> HttpResponse:
-    """End all sessions of the user, this one as well, after the password."""
-    password = request.POST.get("password", "")
-    count, faults, status = faults_of(
-        lambda: login_sessions.revoke_all(request.actor, password), "password"
-    )
-    if count is None:
-        return account_page(request, {"session_errors": faults["password"]}, status)
+    """End all sessions of the user, this one as well."""
+    login_sessions.revoke_all(request.actor)
     logout(request)
     return redirect("login")
 
@@ -118,7 +110,7 @@ def faults_of(service: Callable[[], T], field: str) -> tuple[T | None, Fields, i
 
 
 def account_page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    """Render the account, with more values of the template: errors, session_errors."""
+    """Render the account, with more values of the template: errors, factor_errors, values."""
     user = request.actor.user
     has_password = isinstance(user, User) and user.has_usable_password()
     context: dict[str, Any] = {
@@ -127,6 +119,7 @@ def account_page(request: PageRequest, more: dict[str, Any], status: int = 200) 
         "has_password": has_password,
         "factor": second_factor.status_of(user) if isinstance(user, User) else None,
         "is_factor_required": is_required(),
+        "tokens": ApiToken.objects.filter(user=request.user.pk).count(),
         "errors": {},
     }
     return render_page(request, "account.html", context | more, status)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 
 from controlplane.access.roles import OPERATOR, require
@@ -10,6 +9,7 @@ from controlplane.clusters import changes
 from controlplane.clusters.listing import node_by_index
 from controlplane.models import Cluster
 from controlplane.topology import nodes
+from controlplane.wire.network.destinations import masters
 from dashboard.clusters import parts
 from dashboard.clusters.charts import readings_in
 from dashboard.clusters.scenarios import scenario_form
@@ -29,7 +29,7 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     context |= parts.cards_of(cluster) | parts.strip_context(cluster, time_range)
     context |= parts.nodes_of(cluster, time_range, readings)
     context |= scenario_form(cluster)
-    context["masters"] = settings.SPARK_MASTERS
+    context["masters"] = masters()
     return render_page(request, "cluster.html", context)
 
 

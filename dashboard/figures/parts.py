@@ -72,17 +72,6 @@ def time_axis() -> dict[str, Any]:
     }
 
 
-def category_axis() -> dict[str, Any]:
-    """Return an axis of names."""
-    return {
-        "type": "category",
-        "linecolor": "--line",
-        "showgrid": False,
-        "tickfont": {"size": 10},
-        "automargin": True,
-    }
-
-
 def number_axis(title: str, **more: Any) -> dict[str, Any]:
     """Return a horizontal axis of numbers with its title."""
     title_json = {"text": title, "standoff": 8, "font": {"size": 12}}

@@ -26,9 +26,9 @@ _OTHER_LOG = "url"
 
 
 @anyone_action
-def post_demo(request: PageRequest, slug: str) -> HttpResponse:
+def post_demo(request: PageRequest, name: str) -> HttpResponse:
     """Create the cluster of a demo and redirect to its page."""
-    cluster = demo.add(request.actor, slug)
+    cluster = demo.add(request.actor, name)
     notify(request, f"{cluster.name} is added and starts.")
     return redirect("cluster", cluster.slug)
 

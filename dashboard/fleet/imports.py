@@ -14,8 +14,8 @@ from controlplane.access.roles import ADMIN
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import BadDescription
 from controlplane.cluster_spec.example import EXAMPLE
+from controlplane.cluster_spec.foreign import parse_foreign
 from controlplane.cluster_spec.report import ImportReport
-from controlplane.cluster_spec.text import parse_description
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.numbers import counted
 from dashboard.frame.headline import Headline
@@ -58,7 +58,7 @@ def import_page(request: PageRequest) -> HttpResponse:
         text = _text(request)
         is_applied = request.POST.get("checked") == _digest(text)
         report = apply_description(
-            request.actor, parse_description(text), apply=is_applied,
+            request.actor, parse_foreign(text), apply=is_applied,
             reason=request.POST.get("reason", ""),
         )  # fmt: skip
     except BadDescription as bad:

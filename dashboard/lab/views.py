@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -28,6 +27,7 @@ from controlplane.lab.runs import (
     runs_listing,
 )
 from controlplane.models import LabRun
+from controlplane.wire.network.destinations import masters
 from dashboard.guards import PageRequest, viewer_action, viewer_page
 from dashboard.lab.forms import form_of, run_in, sent_of
 from dashboard.lab.headlines import catalog_headline
@@ -170,7 +170,7 @@ def _form(
             "figure": figure_of(chosen),
             "origin": origin,
             "is_default": not sent,
-            "masters": (*_LOCAL_MASTERS, *settings.SPARK_MASTERS),
+            "masters": (*_LOCAL_MASTERS, *masters()),
             "sent": sent,
         }
         | result_context(chosen, newest, newest_result(chosen, newest))

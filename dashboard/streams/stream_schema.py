@@ -60,27 +60,16 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Render the form of a stream's schema, preview a change, or apply it."""
+    """Render the form of a stream's schema, or change the schema."""
     row = stream_by_id(cluster, pk)
     if request.method != "POST":
         return _change(request, cluster, row, {"form": form_of(schema_of(row.stream.schema))})
-    if request.POST.get("action") == "more":
-        form = form_of_post(request.POST, blank=_MORE + BLANK)
-        return _change(request, cluster, row, {"form": form})
-    if request.POST.get("action") != "preview":
-        require_operator(request.actor, cluster)
+    require_operator(request.actor, cluster)
     try:
         new_schema = schema_in(request.POST)
-        if request.POST.get("action") == "preview":
-            context = {
-                "form": form_of_post(request.POST),
-                "changes": preview(row.stream, new_schema),
-            }
-            return _change(request, cluster, row, context | {"previewed": True})
         set_schema(request.actor, row.stream, new_schema, request.POST.get("reason", "")[:300])
     except Invalid as invalid:
-        form = form_of_post(request.POST, invalid.fields)
-        return _change(request, cluster, row, {"form": form, "errors": invalid.fields}, 422)
+        return _invalid(request, cluster, row, invalid)
     except Conflict as refusal:
         context = {"form": form_of_post(request.POST), "refused": True}
         if refusal.code == "schema_incompatible":
@@ -90,6 +79,30 @@ def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         return _change(request, cluster, row, context, 409)
     notify(request, f"The schema of {row.stream.name} is changed.")
     return redirect("stream", cluster.slug, pk)
+
+
+@cluster_page
+def preview_change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Render the form with the effects of a change, or with more columns."""
+    row = stream_by_id(cluster, pk)
+    if request.method != "POST":
+        return redirect("stream-schema", cluster.slug, pk)
+    if request.POST.get("action") == "more":
+        form = form_of_post(request.POST, blank=_MORE + BLANK)
+        return _change(request, cluster, row, {"form": form})
+    try:
+        changes = preview(row.stream, schema_in(request.POST))
+    except Invalid as invalid:
+        return _invalid(request, cluster, row, invalid)
+    context = {"form": form_of_post(request.POST), "changes": changes, "previewed": True}
+    return _change(request, cluster, row, context)
+
+
+def _invalid(
+    request: PageRequest, cluster: Cluster, row: StreamRow, invalid: Invalid
+) -> HttpResponse:
+    form = form_of_post(request.POST, invalid.fields)
+    return _change(request, cluster, row, {"form": form, "errors": invalid.fields}, 422)
 
 
 def _infer_schema(request: PageRequest, cluster: Cluster) -> HttpResponse:

@@ -19,6 +19,17 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert parse_json("\ufeff[1]".encode(), "f") == [1]
 
 
+@pytest.mark.parametrize("size", [2**20 - 1, 2**20, 2**20 + 1])
+def test_bounds_are_counted_over_blocks(size: int) -> None:
+    """Quotes, escapes and depth continue where the next block of the text begins."""
+    text = b'["' + rb"\\\"[," * (size // 6) + b'",' + b"[" * 3 + b"1,2" + b"]" * 3 + b"]"
+    assert read_bounded(text, Bounds(depth=4, values=7))[1:] == [[[[1, 2]]]]
+    for bounds, code in ((Bounds(depth=3), "depth"), (Bounds(values=5), "values")):
+        with pytest.raises(BadJson) as refused:
+            read_bounded(text, bounds)
+        assert refused.value.code == code
+
+
 @pytest.mark.parametrize(
     ("raw", "why"),
     [

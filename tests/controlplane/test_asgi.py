@@ -30,7 +30,7 @@ def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from controlplane.asgi import django_application  # noqa: PLC0415 - reads the settings
 
     with ThreadPoolExecutor(1) as threads:
-        monkeypatch.setattr(django_application, "_threads", threads)
+        monkeypatch.setattr(django_application._main, "_threads", threads)
         yield
         threads.submit(connections.close_all).result()
 

@@ -1,5 +1,7 @@
 """A wrong value of the environment is told by name; secrets are written once."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -55,10 +57,32 @@ def test_the_secret_key_is_made_once_and_private(
 
 
 @pytest.mark.parametrize(
-    "word", ["10.0.0.0/8", "10.0.0.0/8:0", "10.0.0.0/8:9-8", "fd00::/8:443", "x:1", "10.0.0.1:a"]
-)
-def test_a_network_without_ports_is_refused(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    "word",
+    ["redis://10.0.0.0/8", "redis://10.0.0.0/8:0", "redis://10.0.0.0/8:9-8", "kafka://a:70000",
+     "kafka://fd00::/8:443", "10.0.0.0/8:443", "kafka://10.0.0.1:a", "kafka://127.1:9092",
+     "redis://0x7f.1:1", "redis://2130706433:1", "ftp://a:21", "kafka://a:1,b:1", "unix:relative",
+     "spark://", "redis://10.0.0.0/33:1", "redis://*:6379", "Yarn"],
+)  # fmt: skip
+def test_a_destination_without_protocol_host_and_ports_is_refused(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The name and the value are in the message."""
-    monkeypatch.setenv("WEIR_WEBHOOK_NETWORKS", f"10.1.0.0/16:443,{word}")
-    with pytest.raises(env.EnvironmentValueError, match="WEIR_WEBHOOK_NETWORKS"):
-        env.networks_with_ports("WEIR_WEBHOOK_NETWORKS")
+    monkeypatch.setenv("WEIR_DESTINATIONS", f"kafka://broker-1:9092 {word}")
+    with pytest.raises(env.EnvironmentValueError, match=f"WEIR_DESTINATIONS='{re.escape(word)}'"):
+        env.set_destinations("", "redis://127.0.0.1:6390/0")
+
+
+@pytest.mark.parametrize(
+    ("redis", "place"),
+    [("redis://:pw@127.0.0.1:6390/0", "redis://127.0.0.1:6390"), ("rediss://r", "rediss://r:6379"),
+     ("redis://[::1]:7/1", "redis://[::1]:7"), ("unix:///r.sock?db=1", "unix:///r.sock")],
+)  # fmt: skip
+def test_the_redis_of_the_site_is_a_destination(
+    redis: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the environment of child processes, which set it again."""
+    monkeypatch.setenv("WEIR_DESTINATIONS", " yarn ")
+    monkeypatch.setenv("WEIR_DESTINATIONS_LIST", "")
+    for _ in range(2):
+        env.set_destinations("unused", redis)
+        assert os.environ["WEIR_DESTINATIONS_LIST"] == f"yarn {place}"

@@ -1,11 +1,13 @@
 """Small named clusters, actors and telemetry for the tests of the control plane."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.test import Client
 
-from controlplane.access.roles import Actor
+from controlplane.access.roles import CONFIRMED_AT, Actor
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries, streams
@@ -26,7 +28,15 @@ def actor(role: str = "operator", name: str = "") -> Actor:
     user = User.objects.create_user(name or f"a-{role or 'nobody'}")
     if role:
         user.groups.add(Group.objects.get_or_create(name=role)[0])
-    return Actor(user, ADDRESS)
+    return Actor(user, ADDRESS, is_confirmed=True)
+
+
+def confirmed(client: Client) -> Client:
+    """Return the client of a session in which the user has just confirmed to be present."""
+    session = client.session
+    session[CONFIRMED_AT] = time.time()
+    session.save()
+    return client
 
 
 def small_cluster(

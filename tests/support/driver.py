@@ -25,14 +25,23 @@ Telemetry = list[dict[str, Any]]
 
 # The modules of Spark's Python processes: of tasks, of commits and of plans.
 WORKER = "pyspark.worker"
-COMMITTER = "python_streaming_sink_runner"
-PLANNER = "python_streaming_source_runner"
+COMMITTER = "ing_sink_runner"
+PLANNER = "g_source_runner"
+SERVER = "spark.fork_server"
 
 
 def command_of(process: psutil.Process | None) -> str:
     """Return the command line of a process, "" if it has ended."""
     try:
         return " ".join(process.cmdline()) if process else ""
+    except psutil.Error:
+        return ""
+
+
+def name_of(process: psutil.Process) -> str:
+    """Return the name of a process, "" if it has ended."""
+    try:
+        return process.name()
     except psutil.Error:
         return ""
 
@@ -80,10 +89,13 @@ class Application(ABC):
         self.process.wait(timeout=60)
 
     def python_processes(self, module: str) -> list[psutil.Process]:
-        """Return Spark's Python processes that run a module of PySpark, daemons before workers."""
+        """Return Spark's Python processes that run a module of PySpark, daemons before workers.
+
+        Also those that the fork server has forked, which have the module as their name.
+        """
         assert self.process is not None
         below = psutil.Process(self.process.pid).children(recursive=True)
-        return [item for item in below if module in command_of(item)]
+        return [item for item in below if module in f"{command_of(item)} {name_of(item)}"]
 
     def telemetry(self) -> Telemetry:
         """Return all telemetry rows so far."""

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,22 @@ def running_postgres(data: Path | None = None) -> Iterator[str]:
         # Ended at once, without a checkpoint of data that is thrown away.
         with _serving(place, signal.SIGQUIT):
             yield place.url
+
+
+@contextmanager
+def postgres_with_outages(data: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the URL of a server with a copy of `data`, and what stops it for a block."""
+    with _home() as place, ExitStack() as server:
+        _copy_data(data, place)
+        server.enter_context(_serving(place, signal.SIGQUIT))
+
+        @contextmanager
+        def outage() -> Iterator[None]:
+            server.close()
+            yield
+            server.enter_context(_serving(place, signal.SIGQUIT))
+
+        yield place.url, outage
 
 
 def write_data_directory(target: Path, fill: Callable[[str], object]) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -45,12 +46,13 @@ def free_port() -> int:
 class RedisServer:
     """A server that keeps an append-only file; after `kill` and `start` it is there again.
 
-    With `fsync` "always" even what it acknowledged right before a kill.
+    `file`: that of Redis 6. With `fsync` "always" even what it acknowledged right before a kill.
     """
 
     def __init__(self, directory: Path, binary: str | None = None, fsync: str = "everysec") -> None:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.file = directory / "appendonly.aof"
         self._log = directory / "redis.log"
         self._command = [
             binary or redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
@@ -69,6 +71,11 @@ class RedisServer:
         assert self._process is not None
         self._process.kill()
         self._process.wait(timeout=60)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal, such as those that stop and continue it."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def __enter__(self) -> "RedisServer":
         self.start()

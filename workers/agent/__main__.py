@@ -3,14 +3,18 @@
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
+from select import select
 from typing import Final
 
 import django
+from django.conf import settings
 from django.db import close_old_connections
 
 from controlplane import env
@@ -21,12 +25,15 @@ from workers.agent.driver import Site, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress, Report, Timeouts
+from workers.agent.redis_users import DriverUsers
 from workers.agent.removal import Removal
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 
 logger = logging.getLogger("weir.agent")
 
 TICK_S: Final = 1.0
+# The next step after a driver has ended, which starts another one.
+SOON_S: Final = 0.1
 # The runner kills the agent after 30 s.
 END_S: Final = 20.0
 
@@ -39,11 +46,16 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    # Each signal, such as that of an ended driver, writes a byte, which ends the pause of the loop.
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signals, writer = socket.socketpair()
+    writer.settimeout(0)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     try:
         site = site_of(env.data_dir())
         # In the file agent.lock.
         with exclusive_lock(site.data / "agent"):
-            _run(_agent(site), stop)
+            _run(_agent(site), stop, signals)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -53,14 +65,17 @@ def main() -> int:
     return 0
 
 
-def _run(agent: Agent, stop: threading.Event) -> None:
+def _run(agent: Agent, stop: threading.Event, signals: socket.socket) -> None:
+    has_ended = False
     while not stop.is_set():
         try:
             agent.tick(time.monotonic())
         except Exception:
             # Drivers continue; the next step retries.
             logger.exception("could not reconcile the clusters")
-        stop.wait(TICK_S)
+        has_ended = bool(select([signals], [], [], SOON_S if has_ended else TICK_S)[0])
+        if has_ended:
+            signals.recv(4096)
     try:
         agent.end(END_S)
     except Exception:
@@ -72,12 +87,16 @@ def _agent(site: Site) -> Agent:
     from workers.agent import fleet  # noqa: PLC0415
     from workers.agent.gate import Gate  # noqa: PLC0415
 
+    client = connect(site.redis_url)
+    users = DriverUsers(client, site.redis_url, settings.SECRET_KEY)
+    site = replace(site, driver_url=users.url_of)
+
     def wanted() -> Wanted:
         # After a restart of the database the connection is dead.
         close_old_connections()
-        return fleet.wanted_drivers()
-
-    client = connect(site.redis_url)
+        drivers = fleet.wanted_drivers()
+        users.keep(drivers.keys())
+        return drivers
 
     observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
     silent_s = env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400)

@@ -83,9 +83,14 @@ class Agent:
 
     def _take_step(self, keeper: Keeper, spec: DriverSpec | None, now: float) -> Report:
         held = None
-        if spec is not None and self._hold is not None and not keeper.waits(now):
-            held = self._hold(spec, now, not keeper.has_ended())
-        report = keeper.step(spec if held is None else None, now)
+        try:
+            if spec is not None and self._hold is not None and not keeper.waits(now):
+                held = self._hold(spec, now, not keeper.has_ended())
+            report = keeper.step(spec if held is None else None, now)
+        except Exception as error:
+            # The next step retries; the other clusters continue.
+            logger.exception("%s: the step failed", keeper.cluster)
+            return Report("degraded", f"The agent's step failed: {error}"[:300], "agent")
         return held or report
 
     def _publish(self, reports: Mapping[str, Report]) -> None:

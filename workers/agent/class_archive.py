@@ -1,4 +1,4 @@
-"""The archive of the classes that Spark loads: with it a session starts in 60 % of the time.
+"""The archive of the classes that Spark loads: with it a driver starts in less time.
 
 Java calls it a dynamic archive (class data sharing). `python -m workers.agent.class_archive` makes
 it for the Java and the PySpark of this environment; `make install` does so. Without one, JVMs start
@@ -9,20 +9,25 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import find_java, wheel_folder
+from controlplane.runtime.redis_server import answers, find_server
 
 # How Spark's launcher takes options for the JVM of the driver, and for no other.
 VARIABLE: Final = "SPARK_SUBMIT_OPTS"
 _FOLDER: Final = Path(sys.prefix) / "java-classes"
 _SECONDS: Final = 400
-# The application whose classes are archived: it starts Spark and runs a query.
+# The application whose classes are archived: it starts Spark and runs a batch of the pipeline.
 _RUN: Final = "run"
+# The classes that it loads; an archive of others has another name.
+_CLASSES: Final = "pipeline"
 
 
 def java_environment(home: Path, folder: Path = _FOLDER) -> dict[str, str]:
@@ -63,7 +68,7 @@ def _archive(home: Path, folder: Path) -> Path | None:
         return None
     status = modules.stat()
     spark = version("pyspark"), wheel_folder("pyspark")
-    text = f"{modules.resolve()} {status.st_size} {status.st_mtime_ns} {spark}"
+    text = f"{modules.resolve()} {status.st_size} {status.st_mtime_ns} {spark} {_CLASSES}"
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.jsa"
 
 
@@ -84,12 +89,23 @@ def _write(archive: Path, home: Path) -> None:
 
 
 def _run() -> None:
+    """Run the first batch of a cluster without queries on a Redis of its own."""
     # The agent, which imports this module, needs no Spark in its own process.
+    from workers.pipeline.application import Application, prepare  # noqa: PLC0415
     from workers.pipeline.spark.session import session  # noqa: PLC0415
 
-    spark = session("classes", 1)
-    spark.range(100).collect()
-    spark.stop()
+    with TemporaryDirectory(prefix="weir-classes-") as folder:
+        home = Path(folder) / "redis"
+        home.mkdir()
+        server = find_server(os.environ, home, print)
+        with subprocess.Popen(server.command()) as process:  # noqa: S603 - the found server
+            while process.poll() is None and not answers(server.url):
+                time.sleep(0.1)
+            spark = session("classes", 2)
+            application = Application("classes", server.url, f"{folder}/checkpoint", 2, 2, 1)
+            prepare(spark, application, once=True).start().awaitTermination()
+            spark.stop()
+            process.terminate()
 
 
 def main() -> int:

@@ -51,6 +51,15 @@ class DriverSpec:
     max_batch_mb: int = 64
 
 
+# What the control plane alone may have; drivers inherit no other variable with a password.
+_SITE_SECRETS: Final = frozenset(
+    name + ending
+    for name in (
+        "REDIS_URL", "DATABASE_URL", "WEIR_RESULTS_DATABASE_URL", "WEIR_SECRET_KEY",
+        "WEIR_OIDC_CLIENT_SECRET", "WEIR_SPARK_CONF",
+    )
+    for ending in ("", "_FILE")
+)  # fmt: skip
 # The version of the nodes' state; other versions cannot be read.
 _STATE_FORMAT: Final = 2
 
@@ -60,6 +69,7 @@ class Site:
     """The environment of drivers: data directory, Redis, further variables (those of Java).
 
     `checkpoints`: a directory that executors can access, by default in the data directory.
+    `driver_url`: returns the URL of Redis for the driver of a cluster, by default `redis_url`.
     `driver_host`: the address of drivers for executors; `spark_conf`: settings, as in
     WEIR_SPARK_CONF.
     """
@@ -70,6 +80,7 @@ class Site:
     checkpoints: Path | None = None
     driver_host: str = ""
     spark_conf: str = field(default="", repr=False)
+    driver_url: Callable[[str], str] | None = None
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the checkpoint directory of a cluster."""
@@ -121,7 +132,7 @@ def secret_environment(spec: DriverSpec, site: Site) -> dict[str, str]:
     Only this user can read the environment of a process.
     """
     return {
-        "REDIS_URL": site.redis_url,
+        "REDIS_URL": site.driver_url(spec.cluster) if site.driver_url else site.redis_url,
         "WEIR_LOG_URL": spec.log_url,
         "WEIR_SPARK_CONF": site.spark_conf,
     }
@@ -184,7 +195,7 @@ class Driver:
         return {
             # Without it Spark resolves the name of this machine, which may hang.
             **here,
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in _SITE_SECRETS},
             **site.env,
             **secret_environment(self.spec, site),
             "PYSPARK_PYTHON": sys.executable,

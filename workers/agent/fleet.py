@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.clusters.deletion import delete_keys
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, ClusterHealth, DeletedCluster, DriverRestart
 from workers.agent.causes import KEPT, WITHIN_S, Death
@@ -34,7 +35,8 @@ def deleted_clusters() -> list[str]:
 
 
 def free_slug(slug: str) -> None:
-    """Store that the checkpoints of a deleted cluster are removed: its slug can be used again."""
+    """Free the slug of a deleted cluster whose checkpoints are removed. Raises `RedisError`."""
+    delete_keys(slug)
     DeletedCluster.objects.filter(slug=slug).delete()
 
 

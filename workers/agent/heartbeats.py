@@ -1,6 +1,5 @@
 """Observation of drivers in Redis: heartbeat, progress, backlog."""
 
-import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.foreign.entries import Place, decoded, values_of, whole
+from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Log, position_key
 from workers.agent.causes import SIGNS
@@ -96,28 +97,34 @@ class Observer:
         pipe.get(keys.route_latest_key(cluster))
         pipe.hget(keys.activity_key(cluster), "steps")
         pipe.xrevrange(keys.index_key(cluster), count=1)
-        driver, telemetry, latest, steps, index = pipe.execute()
+        driver, telemetry, latest, steps, index = values_of(pipe)
         row = self._row(cluster, telemetry)
         end = row.get("end") or ""
-        batch = int(row.get("batch", -1))
+        batch = row.get("batch", -1)
         unread: int | None
         if log_url:
             unread, total = self._logs.unread(cluster, log_url, batch), 0
         else:
-            unread, total = self._unread(cluster, index, end)
+            reading = (Place.LOG, lambda value: self._unread(cluster, value, end), index)
+            unread, total = decoded(self._client, cluster, *reading) or (None, 0)
+        beat = decoded(self._client, cluster, Place.HEARTBEAT, heartbeat_of, driver)
+        routed = decoded(self._client, cluster, Place.ROUTING, _number, latest) or 0
+        finished = decoded(self._client, cluster, Place.HEARTBEAT, _number, steps) or 0
         problem, text = self._refusal(cluster)
         return Observation(
-            heartbeat_of(driver), batch, int(row.get("version", 0)), end, int(latest or 0),
-            int(steps or 0), unread, total, int(row.get("waiting", 0)), problem, text,
+            beat, batch, row.get("version", 0), end, routed, finished, unread, total,
+            row.get("waiting") or 0, problem, text,
         )  # fmt: skip
 
-    def _row(self, cluster: str, telemetry: list[Any]) -> Mapping[str, Any]:
-        if not telemetry:
+    def _row(self, cluster: str, telemetry: Any) -> Mapping[str, Any]:
+        """Return the newest readable row; the relay counts the others."""
+        if not telemetry or isinstance(telemetry, Exception):
             return {}
-        name, fields = telemetry[0]
+        name = telemetry[0][0]
         known = self._rows.get(cluster)
         if known is None or known[0] != name:
-            self._rows[cluster] = known = name, json.loads(fields[b"t"])
+            rows = newest_rows(self._client, cluster, 1)
+            self._rows[cluster] = known = name, rows[0] if rows else {}
         return known[1]
 
     def _unread(self, cluster: str, index: list[Any], end: str) -> tuple[int, int]:
@@ -128,7 +135,7 @@ class Observer:
         if not index:
             return 0, 0
         newest, fields = index[0]
-        total, key = int(fields[b"total"]), keys.index_key(cluster)
+        total, key = whole(fields[b"total"]), keys.index_key(cluster)
         if end and position_key(newest.decode()) <= position_key(end):
             return 0, total
         before: Any = self._client.xrevrange(key, end, "-", count=1) if end else []
@@ -150,16 +157,21 @@ class Observer:
         return "", ""
 
 
+def _number(value: bytes | None) -> int:
+    return whole(value or 0)
+
+
 def heartbeat_of(row: Mapping[bytes, bytes]) -> Heartbeat | None:
-    """Return the heartbeat in a driver's hash, None without one."""
+    """Return the heartbeat in a driver's hash, None without one. Raises `ValueError`."""
     if b"pid" not in row or b"beat_ms" not in row:
         return None
     state, error, phase, note = (
-        row.get(name, b"").decode("utf-8", "replace")
+        # Of a length and with characters that the database stores.
+        row.get(name, b"").decode("utf-8", "replace").replace("\0", "?")[:500]
         for name in (b"state", b"error", b"phase", b"note")
     )
-    beat_ms, jvm_ms = int(row[b"beat_ms"]), int(row.get(b"jvm_ms", 0))
-    return Heartbeat(int(row[b"pid"]), state, error, beat_ms, jvm_ms, phase, note)
+    beat_ms, jvm_ms = whole(row[b"beat_ms"]), whole(row.get(b"jvm_ms", 0))
+    return Heartbeat(whole(row[b"pid"]), state, error, beat_ms, jvm_ms, phase, note)
 
 
 class _OtherLogs:

@@ -21,14 +21,14 @@ HEALTHY_S: Final = 60.0
 
 @dataclass(slots=True)
 class BackOff:
-    """A delay that doubles from a second to a minute, with jitter."""
+    """A delay that doubles from a second to a minute, with jitter; none after the first failure."""
 
     chance: random.Random = field(default_factory=random.Random)
     deaths: int = 0
 
     def next_delay(self) -> float:
         """Count a failure and return the seconds to wait: 75 to 125 % of the doubled delay."""
-        delay = min(LONGEST_S, FIRST_S * 2.0 ** min(self.deaths, 10))
+        delay = min(LONGEST_S, FIRST_S * 2.0 ** min(self.deaths - 1, 10)) if self.deaths else 0.0
         self.deaths += 1
         return delay * self.chance.uniform(0.75, 1.25)
 

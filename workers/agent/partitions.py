@@ -14,7 +14,7 @@ from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster
 from workers.agent.driver import DriverSpec, Site, pipeline_command, secret_environment
 from workers.agent.fleet import spec_of
-from workers.pipeline.checkpoints.bootstrap import existing_partitions
+from workers.pipeline.checkpoints.files import existing_partitions
 from workers.pipeline.spark.partition_keys import partitions_for
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from redis.exceptions import RedisError
+
 from workers.agent.driver import Site, end_strays
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 
@@ -38,11 +40,11 @@ class Removal:
                 continue
             try:
                 remove_checkpoints(self._site, slug)
-            except (OSError, AlreadyRunning) as error:
+                self._confirm(slug)
+            except (OSError, AlreadyRunning, RedisError) as error:
                 logger.warning("the checkpoints of %s cannot be removed: %s", slug, error)
                 self._due_at[slug] = now + _RETRY_S
             else:
-                self._confirm(slug)
                 self._due_at.pop(slug, None)
 
 

@@ -19,6 +19,7 @@ import httpx
 import redis
 
 from controlplane.env import redis_url
+from controlplane.output.log_lines import write_log_to_stderr
 from controlplane.runtime.beats import beat
 from controlplane.runtime.process_kinds import REPLAYER
 from controlplane.wire.errors import LogFull, LogUnavailable
@@ -142,7 +143,7 @@ class TokenFile(httpx.Auth):
 
 def main() -> None:
     """Run until SIGTERM, SIGINT or the time limit."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    write_log_to_stderr()
     logging.getLogger("httpx").setLevel(logging.WARNING)
     arguments = _parser().parse_args()
     stop = Event()

@@ -9,14 +9,21 @@ import logging
 import signal
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
+from controlplane.output.log_lines import write_log_to_stderr
 from controlplane.wire.errors import cause_line
-from workers.pipeline.application import Application, prepare
-from workers.pipeline.checkpoints.bootstrap import existing_partitions
-from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
+from controlplane.wire.log.address import check_destination
+from controlplane.wire.redis_clients import connect_patiently
+from workers.pipeline.checkpoints.files import (
+    AlreadyRunning,
+    exclusive_lock,
+    existing_partitions,
+    finish_swap,
+)
 from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
-from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
 from workers.pipeline.spark.query_runs import QueryRuns
 from workers.pipeline.spark.session import SparkSettings, session
@@ -28,43 +35,46 @@ logger = logging.getLogger("weir.pipeline")
 def main(arguments: list[str] | None = None) -> int:
     """Run until stopped; return 0 after a stop, 1 after a failure."""
     options = _parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    write_log_to_stderr()
     try:
         with exclusive_lock(Path(options.checkpoint)):
             finish_swap(Path(options.checkpoint))
             given = surroundings()
             engine = SparkSettings(options.master, options.driver_host, given.spark_conf)
-            application, note = _application(options, given)
-            return _run(application, engine, note)
+            return _run(options, given, engine)
     except (AlreadyRunning, SettingMissing) as error:
         logger.error("%s", error)
         return 1
 
 
-def _application(options: argparse.Namespace, given: Surroundings) -> tuple[Application, str]:
-    """Return the application, and a warning about the partitions of its checkpoint."""
+def _run(options: argparse.Namespace, given: Surroundings, engine: SparkSettings) -> int:
     wanted = partitions_for(options.master, options.partitions, options.nodes)
     there = existing_partitions(Path(options.checkpoint))
-    application = Application(
-        options.cluster, given.redis_url, options.checkpoint, there or wanted, options.nodes,
-        options.splits, options.trigger_ms, options.max_records, given.log_url,
-        options.max_batch_mb << 20,
-    )  # fmt: skip
-    return application, partition_warning(there, wanted)
-
-
-def _run(application: Application, engine: SparkSettings, note: str) -> int:
-    client = client_of(application.redis_url)
+    client = connect_patiently(given.redis_url)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
-    with Heartbeat(client, application.cluster) as heartbeat:
-        if note:
+    with Heartbeat(client, options.cluster) as heartbeat:
+        if note := partition_warning(there, wanted):
             logger.warning("%s", note)
             heartbeat.update(note=note)
         try:
-            spark = session(application.cluster, application.partitions, engine)
-            spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
+            if given.log_url:
+                # Before Spark starts: the site may allow less than when the URL was given.
+                check_destination(given.log_url)
+            # Pandas and Arrow take seconds on a busy machine, during the start of the JVM.
+            loading = Thread(target=import_module, args=("workers.pipeline.application",))
+            loading.start()
+            spark = session(options.cluster, there or wanted, engine)
+            loading.join()
+            from workers.pipeline.application import Application, prepare  # noqa: PLC0415
+
+            application = Application(
+                options.cluster, given.redis_url, options.checkpoint, there or wanted,
+                options.nodes, options.splits, options.trigger_ms, options.max_records,
+                given.log_url, options.max_batch_mb << 20,
+            )  # fmt: skip
+            spark.streams.addListener(ProgressListener(client, options.cluster, heartbeat))
             runs = QueryRuns(prepare(spark, application).start)
             heartbeat.watch_jvm(lambda: str(runs.query.status["message"]))
             error = runs.wait(stop)

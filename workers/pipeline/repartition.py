@@ -21,6 +21,7 @@ from typing import Any, Final
 import redis
 from pyspark.sql import SparkSession
 
+from controlplane.output.log_lines import write_log_to_stderr
 from controlplane.wire import keys
 from controlplane.wire.routing.publication import read_table
 from workers.pipeline.application import Application, prepare
@@ -191,7 +192,7 @@ def _values(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Change the number of partitions; return 0, or 1 where that is refused."""
     options = _parse(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    write_log_to_stderr()
     # It logs every connection.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from controlplane.wire import dead_letters, key_samples, keys, measures
 from controlplane.wire.aggregates.state_schema import to_bytes
+from controlplane.wire.foreign.entries import is_other_type
 from controlplane.wire.key_samples import KeySample
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import Ref, members_in
@@ -32,10 +33,16 @@ from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
 from controlplane.wire.results.write import Changes, References, write
 from workers.pipeline.exchange import output, task_states
+from workers.pipeline.exchange.durability import (
+    check_parts,
+    mark_part,
+    parts_of_splits,
+    server_of,
+)
 from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
-from workers.pipeline.spark.connections import client_of, freeze_heap
+from workers.pipeline.spark.connections import client_of, freeze_heap, task_partition
 from workers.pipeline.split_nodes.grouping_states import write_reports
 
 logger = logging.getLogger("weir.pipeline")
@@ -63,8 +70,9 @@ class WeirSink(DataSource):
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The reports of the nodes that one sink task wrote."""
+    """The reports of the nodes that one sink task wrote, and the name of this part of the batch."""
 
+    part: str
     reports: list[str] = field(default_factory=list)
 
 
@@ -79,7 +87,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]
         """Append the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
-        written = Written()
+        # Before the first write.
+        server = server_of(client)
+        written = Written(f"sink:{task_partition()}")
         collector = output.RowCollector()
         watched = followed(client, self.cluster, time.time_ns() // 1_000_000)
         blocks = Blocks(client, self.cluster, watched)
@@ -90,6 +100,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
                     written.reports.append(row["payload"].decode())
                 self._write_row(client, row, collector, blocks)
         blocks.write_references()
+        if collector.report is not None:
+            mark_part(client, self.cluster, collector.report.batch, written.part, server)
         freeze_heap()
         return written
 
@@ -120,20 +132,23 @@ class SinkWriter(DataSourceStreamArrowWriter):
         count_step(client, self.cluster)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Append the batch's telemetry row."""
-        texts = [text for message in messages if isinstance(message, Written)
-                 for text in message.reports]  # fmt: skip
-        if texts:
-            reports = [NodeReport.from_json(text) for text in texts]
-            row = telemetry_row(reports, emitted_ms=time.time_ns() // 1_000_000)
-            client = client_of(self.redis_url)
-            waiting, newest = watermarks.in_flight(row), watermarks.newest_of(row)
-            clock_ms = clock_of(reports)
-            watermarks.commit(client, self.cluster, row["batch"], clock_ms, waiting, newest)
-            sources = [source for report in reports for source in report.sources]
-            write_reports(client, self.cluster, row["batch"], sources)
-            write_key_samples(client, self.cluster, sources)
-            write_telemetry(client, self.cluster, row)
+        """Append the batch's telemetry row. Raises `WritesLost`."""
+        written = [item for item in messages if isinstance(item, Written) and item.reports]
+        reports = [NodeReport.from_json(text) for item in written for text in item.reports]
+        if not reports:
+            return
+        row = telemetry_row(reports, emitted_ms=time.time_ns() // 1_000_000)
+        client, batch = client_of(self.redis_url), row["batch"]
+        sources = [source for report in reports for source in report.sources]
+        server = server_of(client)
+        parts = [*(item.part for item in written), *parts_of_splits(sources)]
+        check_parts(client, self.cluster, batch, parts)
+        waiting, newest = watermarks.in_flight(row), watermarks.newest_of(row)
+        watermarks.commit(client, self.cluster, batch, clock_of(reports), waiting, newest)
+        write_reports(client, self.cluster, batch, sources)
+        write_key_samples(client, self.cluster, sources)
+        write_telemetry(client, self.cluster, row)
+        mark_part(client, self.cluster, batch, "commit", server)
 
 
 @dataclass
@@ -261,14 +276,17 @@ def clock_of(reports: Sequence[NodeReport]) -> int:
 
 def write_telemetry(client: "redis.Redis", cluster: str, row: Mapping[str, Any]) -> None:
     """Append the telemetry row of one batch."""
-    pipe = client.pipeline(transaction=False)
-    pipe.xadd(
-        keys.telemetry_key(cluster),
-        {"t": json.dumps(row, separators=(",", ":"))},
-        id=f"{row['batch']}-0",
-        maxlen=TELEMETRY_KEPT,
-    )
-    _execute_ignoring_duplicates(pipe)
+    key, number = keys.telemetry_key(cluster), f"{row['batch']}-0"
+    fields: dict[Any, Any] = {"t": json.dumps(row, separators=(",", ":"))}
+    try:
+        client.xadd(key, fields, id=number, maxlen=TELEMETRY_KEPT)
+    except redis.ResponseError as error:
+        if _DUPLICATE not in str(error) and not is_other_type(error):
+            raise
+        # Not a replay: a foreign value, or an entry with a later number, would hide all batches.
+        if is_other_type(error) or not client.xrange(key, number, number):
+            client.delete(key)
+            client.xadd(key, fields, id=number, maxlen=TELEMETRY_KEPT)
     dead_letters.count(client, cluster, row["batch"], row["dead"])
 
 

@@ -1,7 +1,6 @@
 """The relay's loop: read, send to browsers, store; back-off after errors."""
 
 import asyncio
-import json
 import logging
 import time
 from collections import defaultdict
@@ -11,19 +10,21 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import InterfaceError, InternalError, OperationalError, close_old_connections
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from controlplane.arrivals import Interval
 from controlplane.background import ingestion
 from controlplane.background.ingestion import Positions
+from controlplane.connections import redis_client
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
-from controlplane.runtime.beats import BEATS, beat_field, now_ms
+from controlplane.runtime.beats import beat, now_ms
 from controlplane.runtime.process_kinds import RELAY
 from controlplane.telemetry.samples import Sample
-from controlplane.wire.figures import row_from
+from controlplane.wire.foreign.entries import Place, decoded, is_other_type, skip
+from controlplane.wire.foreign.telemetry import batch_ms_from, row_from
 from controlplane.wire.keys import progress_key, telemetry_key
 from controlplane.wire.redis_clients import connect_async
 
@@ -37,7 +38,9 @@ logger = logging.getLogger(__name__)
 REFRESH_S = 2.0
 BLOCK_MS = 1000
 FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 5.0
+LONGEST_PAUSE_S = 2.0
+# Errors of an outage; all others are of an entry.
+_AWAY = (RedisError, OSError, OperationalError, InterfaceError, InternalError)
 
 
 @dataclass
@@ -51,11 +54,15 @@ class Cursor:
 
 @dataclass
 class News(Cursor):
-    """The rows of one read for one cluster; positions are "" if there were none."""
+    """The rows of one read for one cluster; positions are "" if there were none.
+
+    `places`: the position of each row.
+    """
 
     telemetry: str = ""
     progress: str = ""
     rows: list[dict[str, Any]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
 
 
 async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) -> dict[str, News]:
@@ -66,14 +73,15 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
         places[progress_key(slug)] = cursor.progress
     result: Any = await client.xread(places, count=COUNT, block=block_ms)  # type: ignore[arg-type]
     pages = {key.decode(): entries for key, entries in result}
-    answer = {slug: _news(slug, pages) for slug in cursors}
+    # In the thread of the database: what is skipped is counted in Redis.
+    answer = {slug: await sync_to_async(_news)(slug, pages) for slug in cursors} if pages else {}
     return {slug: news for slug, news in answer.items() if news.telemetry or news.progress}
 
 
 async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
     """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then."""
-    telemetry = await _last_id(client, telemetry_key(cluster.slug))
-    progress = await _last_id(client, progress_key(cluster.slug))
+    telemetry = await _last_id(client, cluster.slug, Place.TELEMETRY)
+    progress = await _last_id(client, cluster.slug, Place.PROGRESS)
     lost = _order(telemetry) < _order(cursor.telemetry)
     if lost:
         cursor.telemetry = START
@@ -83,22 +91,30 @@ async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> boo
 
 
 def _news(slug: str, pages: dict[str, list[Any]]) -> News:
-    news = News()
+    """Return the news of a cluster; entries that cannot be read are skipped and counted."""
+    news, client = News(), redis_client()
     for position, fields in pages.get(telemetry_key(slug), ()):
         news.telemetry = position.decode()
-        news.rows.append(row_from(fields[b"t"]))
+        row = decoded(client, slug, Place.TELEMETRY, row_from, fields.get(b"t"), news.telemetry)
+        if row is not None:
+            news.rows.append(row)
+            news.places.append(news.telemetry)
     for position, fields in pages.get(progress_key(slug), ()):
         news.progress = position.decode()
-        report = json.loads(fields[b"p"])
-        news.batch_ms = report.get("durations_ms", {}).get("triggerExecution")
+        report = fields.get(b"p")
+        news.batch_ms = decoded(client, slug, Place.PROGRESS, batch_ms_from, report, news.progress)
     return news
 
 
-async def _last_id(client: Redis, key: str) -> str:
+async def _last_id(client: Redis, slug: str, place: Place) -> str:
+    key = telemetry_key(slug) if place is Place.TELEMETRY else progress_key(slug)
     try:
         about: Any = await client.xinfo_stream(key)
-    except ResponseError:
-        # XINFO rejects missing keys.
+    except ResponseError as error:
+        # XINFO rejects missing keys. One of another type would stop all readers, and the driver.
+        if is_other_type(error):
+            await sync_to_async(skip)(redis_client(), slug, place, error)
+            await client.delete(key)
         return START
     return str(about["last-generated-id"].decode())
 
@@ -149,7 +165,7 @@ class Relay:
             try:
                 await self.step()
                 pause = FIRST_PAUSE_S
-            except (RedisError, OSError, DatabaseError, InterfaceError) as away:
+            except _AWAY as away:
                 logger.warning("Relaying pauses for %.1f s: %s", pause, away)
                 self._refreshed_at = float("-inf")
                 await _wait(stop, pause)
@@ -167,13 +183,18 @@ class Relay:
             return 0
         news = await read_news(self._client, self._cursors, block_ms)
         for slug, answer in news.items():
-            await self._relay(slug, answer)
+            await self._relay(self._clusters[slug], answer)
+            # After the storage: unstored rows are read again.
+            cursor = self._cursors[slug]
+            cursor.telemetry = answer.telemetry or cursor.telemetry
+            cursor.progress = answer.progress or cursor.progress
+            cursor.batch_ms = answer.batch_ms or cursor.batch_ms
         return sum(len(answer.rows) for answer in news.values())
 
     async def _beat(self) -> None:
         """Write the heartbeat if it is due."""
         if time.monotonic() - self._beat_at >= RELAY.period_s:
-            await self._client.hset(BEATS, beat_field(RELAY.name), str(now_ms()))
+            await sync_to_async(beat)(redis_client(), RELAY.name)
             self._beat_at = time.monotonic()
 
     async def _refresh(self) -> None:
@@ -190,18 +211,30 @@ class Relay:
                 logger.warning("The telemetry of %s starts again", slug)
         self._refreshed_at = time.monotonic()
 
-    async def _relay(self, slug: str, news: News) -> None:
-        cluster, cursor = self._clusters[slug], self._cursors[slug]
-        batch_ms = news.batch_ms or cursor.batch_ms
-        measured = await sync_to_async(ingestion.measure)(cluster, news.rows, batch_ms)
+    async def _relay(self, cluster: Cluster, news: News) -> None:
+        """Relay the rows of a cluster; those that cannot be stored are skipped and counted."""
+        batch_ms = news.batch_ms or self._cursors[cluster.slug].batch_ms
+        try:
+            end = Positions(news.telemetry, news.progress)
+            await self._ingest(cluster, news.rows, batch_ms, end)
+        except _AWAY:
+            raise
+        except Exception as error:  # noqa: BLE001 - one of the rows is at fault
+            if len(news.rows) <= 1:
+                place, entry = Place.TELEMETRY, news.telemetry
+                await sync_to_async(skip)(redis_client(), cluster.slug, place, error, entry)
+                return
+            for row, position in zip(news.rows, news.places, strict=True):
+                part = News(position, rows=[row], places=[position], batch_ms=batch_ms)
+                await self._relay(cluster, part)
+
+    async def _ingest(
+        self, cluster: Cluster, rows: list[dict[str, Any]], batch_ms: float | None, end: Positions
+    ) -> None:
+        measured = await sync_to_async(ingestion.measure)(cluster, rows, batch_ms)
         await self._send(cluster, measured.samples)
-        positions = Positions(news.telemetry, news.progress)
-        await sync_to_async(ingestion.store)(cluster, news.rows, measured, positions)
-        # After the storage: unstored rows are read again.
-        cursor.telemetry = news.telemetry or cursor.telemetry
-        cursor.progress = news.progress or cursor.progress
-        cursor.batch_ms = batch_ms
-        due = self._meters.setdefault(slug, RateMeter()).add(measured.intervals)
+        await sync_to_async(ingestion.store)(cluster, rows, measured, end)
+        due = self._meters.setdefault(cluster.slug, RateMeter()).add(measured.intervals)
         if due is not None:
             await sync_to_async(ingestion.update_rates)(cluster.pk, *due)
 
@@ -211,8 +244,12 @@ class Relay:
         for sample in samples:
             if sample["t"] <= self._sent_ms.get(cluster.slug, 0):
                 continue
-            await layer.group_send(group(cluster.pk), sample_message(sample))
-            self._sent_ms[cluster.slug] = sample["t"]
+            try:
+                await layer.group_send(group(cluster.pk), sample_message(sample))
+            except ResponseError as error:
+                await sync_to_async(skip)(redis_client(), cluster.slug, Place.BROWSERS, error)
+            # A row of the far future must not keep the ones after it from the browsers.
+            self._sent_ms[cluster.slug] = min(sample["t"], now_ms())
 
 
 def _read_clusters() -> list[Cluster]:

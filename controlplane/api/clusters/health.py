@@ -7,8 +7,9 @@ from django.utils import timezone
 from ninja import Router, Schema
 from pydantic import Field
 
+from controlplane.access.roles import ADMIN
 from controlplane.api.common.schemas import RequestBody, below, columns_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.health import skipped_batches
 from controlplane.health.disks import FullDisk
 from controlplane.health.losses.decisions import decide
@@ -73,6 +74,18 @@ class DecisionIn(RequestBody):
     reason: str = Field("", max_length=2000)
 
 
+class SkippedEntriesOut(Schema):
+    """Entries of Redis that Weir could not read and skipped; reason and time of the last one.
+
+    last_ms: in ms since the epoch.
+    """
+
+    place: str
+    count: int
+    reason: str
+    last_ms: int
+
+
 class HealthOut(Schema):
     """The health of a cluster; restarts and incidents newest first, undecided incidents first."""
 
@@ -84,21 +97,22 @@ class HealthOut(Schema):
     restarts: list[RestartOut]
     incidents: list[IncidentOut]
     full_disks: list[FullDisk] = below("disks")
+    skipped: list[SkippedEntriesOut]
 
 
 @router.get("/{slug}/health", response=HealthOut)
 def get_health(request: HttpRequest, slug: str) -> Any:
-    """Return progress, the stuck batch, restarts with their causes, and incidents."""
-    return health_of(viewed_cluster(request), timezone.now())
+    """Return progress, the stuck batch, restarts with causes, incidents and skipped entries."""
+    return health_of(cluster_of(request), timezone.now())
 
 
 @router.get("/{slug}/incidents/{int:pk}", response=IncidentOut)
 def get_incident(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one incident."""
-    return incident_by_id(viewed_cluster(request), pk)
+    return incident_by_id(cluster_of(request), pk)
 
 
-@router.post("/{slug}/incidents/{int:pk}/decide", response=IncidentOut)
+@router.post("/{slug}/incidents/{int:pk}/decide", response=IncidentOut, auth=open_to(ADMIN))
 def decide_incident(request: HttpRequest, slug: str, pk: int, body: DecisionIn) -> Any:
     """Apply one of an incident's choices. Requires the role admin."""
     actor = caller(request)
@@ -154,7 +168,7 @@ class SkipIn(RequestBody):
 @router.get("/{slug}/stuck-batch", response=StuckBatchOut)
 def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
     """Return the stuck batch with the losses of skipping it."""
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     skipped, batch = list(cluster.skipped_batches.all()[:_SHOWN]), stuck_batch(cluster)
     if batch is None:
         return {"stuck": None, "skipped": skipped}
@@ -172,7 +186,7 @@ def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
     return {"stuck": stuck, "skipped": skipped}
 
 
-@router.post("/{slug}/stuck-batch/skip", response=SkippedOut)
+@router.post("/{slug}/stuck-batch/skip", response=SkippedOut, auth=open_to(ADMIN))
 def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
     """Skip a batch that has failed three times: its records are lost. Needs the role admin."""
     return skipped_batches.skip(caller(request), cluster_of(request), body.batch, body.reason)

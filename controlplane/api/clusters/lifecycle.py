@@ -7,22 +7,25 @@ from ninja import Query, Router, Status
 from pydantic import Field, create_model
 
 # The router of the same paths: Ninja asks the first router of a path alone.
+from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut, router
 from controlplane.api.common.bodies import body_of
 from controlplane.api.common.schemas import ReasonIn, fields_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
 from controlplane.cluster_spec.document import BadDescription, ClusterPart
 from controlplane.cluster_spec.export import description_of
+from controlplane.cluster_spec.foreign import parse_foreign
 from controlplane.cluster_spec.report import ImportReport
-from controlplane.cluster_spec.text import as_json, parse_description
+from controlplane.cluster_spec.text import as_json
 from controlplane.clusters import changes, demo
+from controlplane.clusters.audiences import any_admins
 from controlplane.clusters.deletion import delete_cluster
 from controlplane.errors import BadBody, Invalid
 from controlplane.topology.nodes import DEFAULT_CAPACITY, MAX_CAPACITY, MAX_NODES
 
-descriptions = Router(tags=["clusters"])
+descriptions = Router(tags=["clusters"], auth=open_to(any_admins))
 demos = Router(tags=["clusters"])
 JSON: Final = "application/json"
 _CLUSTER: Final[dict[str, Any]] = {
@@ -57,7 +60,7 @@ class ImportOut(fields_of(ImportReport)):  # type: ignore[misc]
     """What applying a description changed, or would change; left: what it did not change, why."""
 
 
-@router.post("", response={201: ClusterOut})
+@router.post("", response={201: ClusterOut}, auth=open_to(ADMIN))
 def add_cluster(request: HttpRequest, body: ClusterIn) -> Any:
     """Create a stopped cluster with its nodes. Requires the role admin on all clusters.
 
@@ -69,14 +72,14 @@ def add_cluster(request: HttpRequest, body: ClusterIn) -> Any:
     return Status(201, create_cluster(caller(request), part, body.node_capacity, body.reason))
 
 
-@router.patch("/{slug}", response=ClusterOut)
+@router.patch("/{slug}", response=ClusterOut, auth=open_to(ADMIN))
 def change_cluster(request: HttpRequest, slug: str, body: ClusterPatchIn) -> Any:
     """Change name, description, slack or trigger interval of a cluster. Requires the role admin."""
     values = body.model_dump(exclude={"reason"}, exclude_none=True)
     return changes.set_details(caller(request), cluster_of(request), values, body.reason)
 
 
-@router.delete("/{slug}", response={204: None})
+@router.delete("/{slug}", response={204: None}, auth=open_to(ADMIN))
 def remove_cluster(
     request: HttpRequest,
     slug: str,
@@ -110,7 +113,7 @@ _WRITE: Final = {
 @router.get("/{slug}/description", openapi_extra=_READ)
 def export_cluster(request: HttpRequest, slug: str, measures: bool = True) -> Any:
     """Return the description of a cluster; `measures`: with measured rates and states."""
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     return HttpResponse(as_json(description_of(cluster, measures=measures)), content_type=JSON)
 
 
@@ -130,7 +133,7 @@ def apply_cluster(
     except UnicodeDecodeError as error:
         raise BadBody("The body is no UTF-8 text") from error
     try:
-        description = parse_description(text)
+        description = parse_foreign(text)
         return apply_description(actor, description, apply=apply, reason=reason)
     except BadDescription as bad:
         raise Invalid(bad.faults) from None

@@ -8,9 +8,10 @@ from django.utils import timezone
 from ninja import Router
 from pydantic import ConfigDict, Field
 
+from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, ReasonIn, Time, columns_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.catalog.routing_versions import VersionFilters, version_by_number, versions_slice
 from controlplane.clusters import changes
 from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_by_index, node_table
@@ -107,7 +108,7 @@ def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
 @router.get("/{slug}", response=ClusterOut)
 def get_cluster(request: HttpRequest, slug: str) -> Any:
     """Return one cluster."""
-    return viewed_cluster(request)
+    return cluster_of(request)
 
 
 @router.post("/{slug}/start", response=ClusterOut)
@@ -122,7 +123,7 @@ def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     return changes.stop(caller(request), cluster_of(request), body.reason)
 
 
-@router.post("/{slug}/master", response=ClusterOut)
+@router.post("/{slug}/master", response=ClusterOut, auth=open_to(ADMIN))
 def set_master(request: HttpRequest, slug: str, body: MasterIn) -> Any:
     """Set the Spark master of a cluster; a running application is restarted on it."""
     return changes.set_master(caller(request), cluster_of(request), body.master, body.reason)
@@ -149,7 +150,7 @@ def set_nodes(request: HttpRequest, slug: str, body: NodesIn) -> Any:
 @router.get("/{slug}/nodes", response=list[NodeOut])
 def list_nodes(request: HttpRequest, slug: str) -> Any:
     """Return the nodes with their tasks and load."""
-    return node_table(viewed_cluster(request))
+    return node_table(cluster_of(request))
 
 
 @router.patch("/{slug}/nodes/{int:index}", response=list[NodeOut])
@@ -172,7 +173,6 @@ def list_samples(
     resolution: int | None = None,
 ) -> Any:
     """Return measured samples, oldest first; by default the last fifteen minutes."""
-    caller(request)
     if resolution is not None and resolution not in RESOLUTIONS:
         raise Invalid({"resolution": ["Must be 1, 10 or 60 seconds"]})
     until = end or timezone.now()
@@ -186,7 +186,7 @@ def list_samples(
 @router.get("/{slug}/sample", response=dict[str, Any] | None)
 def get_sample(request: HttpRequest, slug: str) -> Any:
     """Return the newest sample, null before the first."""
-    return latest_values(viewed_cluster(request))
+    return latest_values(cluster_of(request))
 
 
 class VersionOut(
@@ -217,7 +217,7 @@ def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> An
     Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
     """
     page = versions_slice(
-        viewed_cluster(request), VersionFilters.of(request.GET), Place.of(request.GET)
+        cluster_of(request), VersionFilters.of(request.GET), Place.of(request.GET)
     )
     return listed(request, response, page) | {"versions": page.rows}
 
@@ -225,4 +225,4 @@ def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> An
 @router.get("/{slug}/versions/{int:number}", response=VersionOpsOut, tags=["routing"])
 def get_version(request: HttpRequest, slug: str, number: int) -> Any:
     """Return one version with its operations."""
-    return version_by_number(viewed_cluster(request), number)
+    return version_by_number(cluster_of(request), number)

@@ -9,7 +9,7 @@ from pydantic import Field
 from controlplane import scenarios
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import RequestBody, columns_of, fields_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.models import Scenario
 from controlplane.scenarios import LONGEST_MINUTES, ScenarioKind
 
@@ -49,7 +49,7 @@ class ScenarioIn(RequestBody):
 @router.get("/{slug}/scenarios", response=ScenariosOut)
 def list_scenarios(request: HttpRequest, slug: str) -> Any:
     """List the kinds of scenarios of a demo cluster (none on others), and the newest scenarios."""
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     return {
         "kinds": scenarios.kinds_of(cluster),
         "scenarios": scenarios.newest_scenarios(cluster),

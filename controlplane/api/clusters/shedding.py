@@ -8,7 +8,7 @@ from ninja import Query, Router
 from pydantic import StrictInt
 
 from controlplane.api.common.schemas import ReasonIn, RequestBody, Time, columns_of, fields_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.models import SheddingInterval
 from controlplane.moments import shifted
 from controlplane.planning.shedding.node_costs import NodeCost
@@ -188,7 +188,7 @@ _RANGE: Any = Query(...)  # type: ignore[type-arg]
 @router.get("/{slug}/shedding", response=LadderOut)
 def get_ladder(request: HttpRequest, slug: str) -> Any:
     """Return the ladder of a cluster: rungs, what they keep per query, its position and age."""
-    return ladder_report(viewed_cluster(request))
+    return ladder_report(cluster_of(request))
 
 
 @router.post("/{slug}/shedding/arm", response=LadderOut)
@@ -229,7 +229,7 @@ def list_intervals(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> 
 
     The newest first, at most 200.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     costs = interval_costs(cluster, intervals(cluster, *given.times()))
     return [_interval(cost) for cost in costs]
 
@@ -245,7 +245,7 @@ def list_episodes(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> A
         _interval(episode.cost)
         | {"kept": episode.kept, "is_over": episode.is_over}
         | {"intervals": [_interval(cost) for cost in episode.intervals]}
-        for episode in episodes(viewed_cluster(request), start, stop, datetime.now(UTC))
+        for episode in episodes(cluster_of(request), start, stop, datetime.now(UTC))
     ]
 
 
@@ -260,4 +260,4 @@ def _interval(cost: IntervalCost) -> dict[str, Any]:
 @router.get("/{slug}/shedding/drill", response=DrillOut)
 def get_drill(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> Any:
     """Return what the ladder would have dropped in a past time range; changes nothing."""
-    return run_drill(viewed_cluster(request), *given.times())
+    return run_drill(cluster_of(request), *given.times())

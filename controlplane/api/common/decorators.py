@@ -5,28 +5,32 @@ effect and returns the same response.
 """
 
 import hashlib
+import inspect
 import json
+import logging
 import re
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
 from django.core.exceptions import RequestDataTooBig
-from django.db import transaction
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_vary_headers
+from ninja.operation import Operation
 
+from controlplane.access import idempotency
+from controlplane.access.idempotency import Claim
 from controlplane.access.roles import Actor
 from controlplane.api.common.problems import problem
-from controlplane.api.common.security import identified
-from controlplane.clusters.listing import visible_cluster
-from controlplane.errors import Conflict, Invalid, NotFound
-from controlplane.integrations import idempotency
-from controlplane.integrations.idempotency import Claim
+from controlplane.api.common.security import admitted
+from controlplane.errors import Invalid, WeirError
 from controlplane.models import KeptAnswer
+
+logger = logging.getLogger(__name__)
 
 View = Callable[..., HttpResponseBase]
 
@@ -57,84 +61,70 @@ REPLAYED: Final = "Idempotent-Replayed"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 # Statuses after which a caller retries, so their responses are not stored.
 _PASSING: Final = frozenset({401, 403, 409, 429})
-# Seconds after which a caller retries while the first request still runs.
-_AGAIN_S: Final = 1
 
 
 def idempotent(run: View) -> View:
     """Execute a POST with a key once; a repeated POST returns the stored response."""
+    operation = cast("Operation", inspect.unwrap(run).__self__)
 
     @wraps(run)
     def answered(request: HttpRequest, *args: Any, **parts: Any) -> HttpResponseBase:
         key = request.headers.get(HEADER)
-        if key is None or request.method != "POST":
+        # The operation refuses those whom it does not admit, before their body is read.
+        actor = None if key is None or request.method != "POST" else admitted(request, operation)
+        if key is None or actor is None:
             return run(request, *args, **parts)
-        return _once(request, key, lambda: run(request, *args, **parts))
+        try:
+            return _once(request, actor, key, lambda: run(request, *args, **parts))
+        except (WeirError, RequestDataTooBig, OperationalError) as error:
+            return operation.api.on_exception(request, error)
 
     return answered
 
 
-def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-    try:
-        claim = _claim(request, key)
-    except (Conflict, Invalid) as refusal:
-        return _refused(request, refusal)
-    except RequestDataTooBig:
-        claim = None
-    if claim is None:
-        # An anonymous caller, one without access, or a body that is too large: the request is
-        # rejected as without a key.
-        return work()
+def _once(
+    request: HttpRequest, actor: Actor, key: str, work: Callable[[], HttpResponseBase]
+) -> HttpResponseBase:
+    if not _KEY.fullmatch(key):
+        raise Invalid({HEADER: ["Must be 1 to 200 visible ASCII characters, such as a UUID"]})
+    assert isinstance(actor.user, User)
+    line = f"{request.method} {request.get_full_path()} {request.content_type} {actor.token or ''}"
+    named = f"{actor.user.pk} {key}"
+    fingerprint = idempotency.fingerprint(named.encode(), line.encode(), request.body)
+    claim = idempotency.claim(actor.user, key, fingerprint)
     return _repeated(claim) if isinstance(claim, KeptAnswer) else _done(request, claim, work)
 
 
-def _claim(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
-    """Return the claim or the stored response, None for an anonymous caller."""
-    if not _KEY.fullmatch(key):
-        raise Invalid({HEADER: ["Must be 1 to 200 visible ASCII characters, such as a UUID"]})
-    actor = identified(request)
-    if actor is None or not isinstance(actor.user, User) or not _may_view(request, actor):
-        return None
-    line = f"{request.method} {request.get_full_path()} {request.content_type} {actor.token or ''}"
-    fingerprint = idempotency.fingerprint(line.encode(), request.body)
-    return idempotency.claim(actor.user, key, fingerprint)
-
-
-def _may_view(request: HttpRequest, actor: Actor) -> bool:
-    """Return False if access has ended: a stored response is not for former viewers."""
-    named = request.resolver_match.kwargs.get("slug") if request.resolver_match else None
-    if named is None:
-        return actor.is_member
-    try:
-        visible_cluster(actor, named)
-    except NotFound:
-        return False
-    return True
-
-
 def _done(
-    request: HttpRequest, claimed: Claim, work: Callable[[], HttpResponseBase]
+    request: HttpRequest, claim: Claim, work: Callable[[], HttpResponseBase]
 ) -> HttpResponseBase:
-    kept = False
+    response = None
     try:
-        with transaction.atomic():
+        with idempotency.running(claim):
             response = work()
-            status = response.status_code
-            if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                transaction.set_rollback(True)
-            elif isinstance(response, HttpResponse) and status not in _PASSING:
-                stored = _without_secret(request, response)
-                content_type = stored.get("Content-Type", "")
-                idempotency.store_answer(claimed, stored.status_code, content_type, stored.content)
-                kept = True
-    except Conflict as lost:
-        return _refused(request, lost)
-    except BaseException:
-        idempotency.release(claimed)
-        raise
-    if not kept:
-        idempotency.release(claimed)
+    finally:
+        try:
+            _store(request, claim, response)
+        except OperationalError as error:
+            # The request is over all the same; the claim ends with its lease.
+            logger.warning("The answer to an idempotency key was not stored: %s", error)
     return response
+
+
+def _store(request: HttpRequest, claim: Claim, response: HttpResponseBase | None) -> None:
+    """Store a response that a repetition gets, and release the claim after any other, or none."""
+    status = HTTPStatus.INTERNAL_SERVER_ERROR if response is None else response.status_code
+    passes = status in _PASSING
+    if (
+        passes
+        or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        or not isinstance(response, HttpResponse)
+    ):
+        idempotency.release(claim, is_refused=passes)
+        return
+    stored = _without_secret(request, response)
+    content_type = stored.get("Content-Type", "")
+    idempotency.store_answer(claim, stored.status_code, content_type, stored.content)
 
 
 def _without_secret(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -154,15 +144,4 @@ def _repeated(kept: KeptAnswer) -> HttpResponse:
     body = idempotency.body_of(kept)
     response = HttpResponse(body, status=kept.status, content_type=kept.content_type)
     response[REPLAYED] = "true"
-    return response
-
-
-def _refused(request: HttpRequest, refusal: Conflict | Invalid) -> HttpResponse:
-    if isinstance(refusal, Invalid) or refusal.code == "key_reused":
-        messages = refusal.fields[HEADER] if isinstance(refusal, Invalid) else [str(refusal)]
-        code = "invalid" if isinstance(refusal, Invalid) else refusal.code
-        title = "Some values are not valid"
-        return problem(request, 422, title, messages[0], code=code, fields={HEADER: messages})
-    response = problem(request, 409, "Not now", str(refusal), code=refusal.code, data=refusal.data)
-    response["Retry-After"] = str(_AGAIN_S)
     return response

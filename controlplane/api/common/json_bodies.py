@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja.parser import Parser
 
 from algorithms.strict_json import BadJson, read_bounded
+from controlplane.runtime.request_bounds import JSON_BODY
 
 
 class BoundedParser(Parser):
@@ -13,7 +14,7 @@ class BoundedParser(Parser):
 
     def parse_body(self, request: HttpRequest) -> Any:
         """Return the value of a body. Raises `BadJson`."""
-        return read_bounded(request.body)
+        return read_bounded(request.body, JSON_BODY)
 
 
 def fault_of(error: BaseException) -> BadJson | None:

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ninja import NinjaAPI, Schema
+from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from pydantic import Field
 
 from controlplane.api.common.examples import BODIES
+from controlplane.runtime.request_bounds import MAX_FAULTS
 
 _TAGS: Final = {
     "health": "The processes of Weir itself, and the sizes of what it stores.",
@@ -123,6 +125,16 @@ class DocumentedAPI(NinjaAPI):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._documents: dict[str, _Document] = {}
+
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
+        """Return the faults of a request; of very many only their number, as each takes memory."""
+        count = sum(item.pydantic_validation_error.error_count() for item in error_contexts)
+        if count <= MAX_FAULTS:
+            return super().validation_error_from_error_contexts(error_contexts)
+        text = f"Has {count:,} faults: correct what is wrong with the first rows, and send fewer"
+        return ValidationError([{"loc": ("body", "body"), "msg": text}])
 
     def get_openapi_schema(self, **parts: Any) -> OpenAPISchema:
         """Return the completed OpenAPI document, which callers share. Raises `SchemaNameError`.

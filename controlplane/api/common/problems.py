@@ -27,12 +27,15 @@ from controlplane.api.common.json_bodies import fault_of
 from controlplane.api.common.schemas import PlaceOut, response_of
 from controlplane.catalog.query_text import places
 from controlplane.errors import (
+    DATABASE_AWAY_S,
     Away,
     BadBody,
     Busy,
+    ConfirmationNeeded,
     Conflict,
     Fields,
     Forbidden,
+    InProgress,
     Invalid,
     LoginNeeded,
     NotFound,
@@ -45,8 +48,6 @@ logger = logging.getLogger(__name__)
 CONTENT_TYPE: Final = "application/problem+json"
 ROOT: Final = "/api/"
 _AWAY: Final = "Not reachable"
-# A database that is locked or away comes back within seconds.
-DATABASE_AWAY_S: Final = 2
 # Housekeeping, or a person, has to make room in Redis.
 REDIS_FULL_S: Final = 30
 # The code of a status without a code of its own.
@@ -117,12 +118,17 @@ def translate_errors(api: NinjaAPI) -> None:
         Invalid: _invalid,
         ValidationError: _malformed,
         Forbidden: _forbidden,
+        # 401 as in RFC 9470: the session is valid, but does not suffice.
+        ConfirmationNeeded: lambda request, needed: problem(
+            request, 401, "Is it you?", str(needed), code="confirmation_needed"
+        ),
         NotFound: _not_found,
         Http404: lambda request, _: problem(request, 404, "Not found", _DETAILS[404]),
         Conflict: lambda request, refused: problem(
             request, 409, "Not now", str(refused), code=refused.code, data=refused.data
         ),
         Busy: partial(_later, 429, "Too much at once"),
+        InProgress: partial(_later, 409, "Not now"),
         TryLater: partial(_later, 503, _AWAY),
         BadBody: _bad_body,
         OutOfMemoryError: _redis_full,
@@ -147,7 +153,8 @@ def _refused(request: HttpRequest, refused: HttpError | BadJson) -> HttpResponse
         fields = {fault.place: [str(fault)]} if fault.place else {}
         return problem(request, 400, title, text, code="bad_json", fields=fields, data=data)
     status = getattr(refused, "status_code", 400)
-    return problem(request, status, "Refused", str(refused), code="refused")
+    code = _CODES[status] if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "refused"
+    return problem(request, status, "Refused", str(refused), code=code)
 
 
 def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:

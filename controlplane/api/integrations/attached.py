@@ -3,22 +3,18 @@
 Rates are in rows/s, durations in ms, times ISO 8601.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
-from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Router, Schema, Status
-from ninja.decorators import decorate_view
+from ninja.errors import HttpError
 
-from controlplane.access.roles import require_viewer
+from controlplane.access.roles import OPERATOR, VIEWER, Actor, require_viewer
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.problems import problem
 from controlplane.api.common.schemas import ListOut, Time, below, columns_of
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, open_to
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
     JobFilters,
@@ -99,29 +95,21 @@ class JobPage(ListOut):
     jobs: list[JobOut]
 
 
-router = Router(tags=["attached jobs"])
+router = Router(tags=["attached jobs"], auth=open_to(VIEWER))
 # The client sends at most a quarter of it.
 MAX_BODY_BYTES = 1024 * 1024
 DEFAULT_SPAN = timedelta(minutes=15)
 
-View = Callable[..., HttpResponseBase]
+
+def _reporters(actor: Actor, request: HttpRequest) -> None:
+    """Admit viewers, with a body that is not too large."""
+    require_viewer(actor)
+    if _size(request) > MAX_BODY_BYTES:
+        text = f"A report has at most {MAX_BODY_BYTES} bytes: send fewer events at a time"
+        raise HttpError(413, text)
 
 
-def limited(run: View) -> View:
-    """Return 413 for a larger body before it is parsed."""
-
-    @wraps(run)
-    def guarded(request: HttpRequest, **parts: Any) -> HttpResponseBase:
-        if _size(request) <= MAX_BODY_BYTES:
-            return run(request, **parts)
-        detail = f"A report has at most {MAX_BODY_BYTES} bytes: send fewer events at a time"
-        return problem(request, 413, "Too large", detail, code="too_large")
-
-    return guarded
-
-
-@router.post("/events", response={202: AcceptedOut})
-@decorate_view(limited)
+@router.post("/events", response={202: AcceptedOut}, auth=open_to(_reporters))
 def report_events(request: HttpRequest, body: ReportIn) -> Any:
     """Store a report of a job about its streaming queries; idempotent.
 
@@ -135,12 +123,11 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
 @router.get("/jobs", response=JobPage, openapi_extra=list_parameters(JobFilters))
 def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
-    require_viewer(caller(request))
     page = requested_page(request, jobs_listing(JobFilters.of(request.GET)))
     return listed(request, response, page) | {"jobs": page.rows}
 
 
-@router.delete("/jobs/{int:pk}", response={204: None})
+@router.delete("/jobs/{int:pk}", response={204: None}, auth=open_to(OPERATOR))
 def remove_job(request: HttpRequest, pk: int) -> Any:
     """Delete a job with its rows; its next report creates it again."""
     attached_jobs.remove(caller(request), job_by_id(pk))
@@ -150,7 +137,6 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
 @router.get("/queries/{int:pk}", response=AttachedRunOut)
 def get_query(request: HttpRequest, pk: int) -> Any:
     """Return one Spark run with its newest progress."""
-    require_viewer(caller(request))
     return run_by_id(pk)
 
 
@@ -162,7 +148,6 @@ def list_progress(
 
     Every batch is kept for 15 minutes, one row a minute for 24 hours.
     """
-    require_viewer(caller(request))
     until = end or timezone.now()
     return progress_of(run_by_id(pk).query, start or shifted(until, -DEFAULT_SPAN), until)
 

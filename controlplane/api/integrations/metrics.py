@@ -12,6 +12,7 @@ from typing import Final
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -22,14 +23,18 @@ from controlplane.access.audit_chain import last_verification
 from controlplane.access.roles import Actor
 from controlplane.api.common.problems import anonymous, problem
 from controlplane.api.common.security import identified
+from controlplane.health.summary import skipped_in
 from controlplane.liveness.readings import read_site
 from controlplane.liveness.status import full_status
 from controlplane.models import Cluster
 from controlplane.request_metrics import collect_requests
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 from controlplane.wire.figures import FIGURES, Figure
+from controlplane.wire.foreign.entries import SITE
 
 
+# Without it, the token of a POST is looked for in its body before it is refused.
+@csrf_exempt
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Return the metrics in Prometheus's text format."""
@@ -67,6 +72,8 @@ class _Figures(Collector):
             for measured, value in values:
                 counter.add_metric(measured, value)
             yield counter
+        slugs = [row.cluster.slug for row in figures.clusters]
+        yield from _of_skipped([*slugs, SITE] if self._actor.is_viewer else slugs)
         if self._actor.is_viewer:
             yield _gauge("webhook_deliveries", "Messages", ("state",), figures.deliveries)
             yield from _of_audit_log()
@@ -94,6 +101,16 @@ def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
     yield _gauge("cluster_state", "1 for the state a cluster is in", ("cluster", "state"), (
         ((row.cluster.slug, row.cluster.state), 1.0) for row in rows
     ))  # fmt: skip
+
+
+def _of_skipped(slugs: Iterable[str]) -> Iterator[Metric]:
+    """Yield the entries that Weir could not read; the cluster is "" for those of the site."""
+    about = "Entries of Redis that could not be read"
+    counter = CounterMetricFamily("weir_skipped_entries", about, labels=("cluster", "place"))
+    for slug in slugs:
+        for item in skipped_in(slug):
+            counter.add_metric((slug, item.place), item.count)
+    yield counter
 
 
 def _of_audit_log() -> Iterator[Metric]:

@@ -10,7 +10,8 @@ from pydantic import Field
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, RequestBody, SecretOut, below, columns_of
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, open_to
+from controlplane.clusters.audiences import webhook_managers
 from controlplane.clusters.listing import visible_cluster
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.deliveries import DeliveryFilters, deliveries_listing
@@ -18,7 +19,7 @@ from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.cursors import Place
 
-router = Router(tags=["webhooks"])
+router = Router(tags=["webhooks"], auth=open_to(webhook_managers))
 
 
 class WebhookIn(RequestBody):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import ReasonIn, RequestBody, columns_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.models import BulkAction
 from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.topology import bulk_actions
@@ -72,7 +72,7 @@ def restore_queries(request: HttpRequest, slug: str, body: RestoreIn) -> Any:
 @router.get(_ACTION, response=BulkActionOut)
 def get_action(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return a bulk action with its progress."""
-    return bulk_actions.action_by_id(viewed_cluster(request), pk)
+    return bulk_actions.action_by_id(cluster_of(request), pk)
 
 
 @router.post(f"{_ACTION}/restore", response=BulkActionOut)

@@ -5,9 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Status
 
+from controlplane.access.roles import VIEWER
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.common.schemas import response_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.queries.draft_schemas import DraftExplanationOut, QueryPreviewOut
 from controlplane.api.queries.schemas import QueryCheckIn
 from controlplane.drafts import explanation
@@ -36,8 +37,13 @@ def cancel_preview(request: HttpRequest, slug: str) -> Any:
     return Status(204, None)
 
 
-@router.post("/{slug}/queries/explain", response=DraftExplanationOut, openapi_extra=_QUERY_EXAMPLE)
+@router.post(
+    "/{slug}/queries/explain",
+    response=DraftExplanationOut,
+    openapi_extra=_QUERY_EXAMPLE,
+    auth=open_to(VIEWER),
+)
 def explain_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Return what a query would read, share and keep, and the node that it would get now."""
-    answer = explanation.explain(viewed_cluster(request), spec_of(body))
+    answer = explanation.explain(cluster_of(request), spec_of(body))
     return response_of(DraftExplanationOut, answer)

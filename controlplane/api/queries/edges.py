@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from algorithms.partitioning.catalog import GROUPINGS
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.queries.schemas import (
     AggregatorIn,
     AggregatorsIn,
@@ -36,7 +36,7 @@ QUERY = "/{slug}/queries/{name}"
 @router.get(DROPS, response=list[DropOut])
 def list_drop_rules(request: HttpRequest, slug: str, key: str) -> Any:
     """Return the drop rules of a stream: of its input, and of its edges to queries."""
-    stream = stream_by_key(viewed_cluster(request), key)
+    stream = stream_by_key(cluster_of(request), key)
     return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
@@ -69,7 +69,6 @@ def remove_drop_rule(
 @groupings.get("", response=list[KeyGroupingOut])
 def list_key_groupings(request: HttpRequest) -> Any:
     """List the key groupings that a query can have, with their parameters."""
-    caller(request)
     return list(GROUPINGS.values())
 
 

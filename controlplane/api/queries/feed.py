@@ -8,6 +8,7 @@ followers take nothing from the requests.
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from controlplane.api.common.lists import with_parameters
-from controlplane.api.common.security import viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import Busy, Invalid, TryLater
 from controlplane.logins.connection_access import access_of_request, while_authorized
@@ -46,7 +47,8 @@ HEARTBEAT_S: Final = 10.0
 # Faster changes are sent together.
 PAUSE_S: Final = 0.2
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="feed")
-_OPEN: set[int] = set()
+# By user, of whom none has more than half of them.
+_OPEN: Counter[str] = Counter()
 _read_events: Final = database_sync_to_async(feed_events, thread_sensitive=False, executor=_THREADS)
 
 
@@ -88,7 +90,7 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     final. Last-Event-ID, or the query parameter after, goes on behind an event. With once=true the
     response is JSON: the events until now, and `after` for the next request, within a minute.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     query = query_by_name(cluster, name)
     only = request.GET.get("only", "")
     if only not in ("", "final"):
@@ -96,14 +98,15 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     once = request.GET.get("once", "false")
     if once not in ("true", "false"):
         raise Invalid({"once": ["must be true or false"]})
-    if once == "false" and len(_OPEN) >= MAX_FEEDS:
-        text = f"{MAX_FEEDS} feeds are open in this process"
+    reader = caller(request).name
+    if once == "false" and MAX_FEEDS - _OPEN.total() <= _OPEN[reader]:
+        text = f"{_OPEN[reader]} feeds of you are open in this process, of {MAX_FEEDS} in all"
         raise Busy("too_many_feeds", text, 10)
     after = request.headers.get("Last-Event-ID", "") or request.GET.get("after", "")
     place = FeedPlace.read(after) if after else feed_start(cluster, query)
     if once == "true":
         return _page(cluster, query, place, is_final_only=only == "final")
-    follower = Follower(cluster, query, place, is_final_only=only == "final")
+    follower = Follower(reader, cluster, query, place, is_final_only=only == "final")
     lines = while_authorized(access_of_request(request, cluster), follower.lines())
     response = StreamingHttpResponse(lines, content_type="text/event-stream")
     # A proxy that gathers the answer would hold it back for ever.
@@ -123,6 +126,7 @@ def _page(cluster: Cluster, query: Query, place: FeedPlace, *, is_final_only: bo
 class Follower:
     """A connection that reads events from the feed and sends them."""
 
+    reader: str
     cluster: Cluster
     query: Query
     place: FeedPlace
@@ -135,7 +139,7 @@ class Follower:
         Nothing is read ahead: a follower that does not take its events makes no memory grow here,
         but misses changes in the end; an event reports this.
         """
-        _OPEN.add(id(self))
+        _OPEN[self.reader] += 1
         client: Redis = connect_async(settings.REDIS_URL, block_s=HEARTBEAT_S)
         try:
             yield "retry: 2000\n\n"
@@ -149,7 +153,7 @@ class Follower:
                     yield ": waiting\n\n"
                 await asyncio.sleep(PAUSE_S)
         finally:
-            _OPEN.discard(id(self))
+            _OPEN[self.reader] -= 1
             await client.aclose()
 
     async def _events(self) -> list[FeedEvent]:

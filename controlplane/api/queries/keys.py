@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from controlplane.api.common.schemas import fields_of
-from controlplane.api.common.security import viewed_cluster
+from controlplane.api.common.security import cluster_of
 from controlplane.catalog.queries import query_by_name
 from controlplane.partitioning.key_report import (
     HISTORY_S,
@@ -65,5 +65,5 @@ def get_keys(
 
     Query parameters span_s (seconds of samples) and history_s (of the skew over time).
     """
-    query = query_by_name(viewed_cluster(request), name)
+    query = query_by_name(cluster_of(request), name)
     return read_key_report(query, span_s, history_s)

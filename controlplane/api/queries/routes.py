@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 from pydantic_core import to_json
 
+from controlplane.access.roles import VIEWER
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.common.lists import (
     link_next,
@@ -15,7 +16,7 @@ from controlplane.api.common.lists import (
     with_parameters,
 )
 from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.queries.schemas import (
     CheckOut,
     ColumnOut,
@@ -64,7 +65,7 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     Query parameters q, state (or live), node, stream, order (name, state, node, window, submitted;
     - before it turns it round), cursor, limit (up to 1000).
     """
-    cluster, filters = viewed_cluster(request), QueryFilters.of(request.GET)
+    cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
     page = requested_page(request, queries_listing(cluster, filters))
     rows = [QueryOut.of(row) for row in page.rows]
     return QueryPage(**listed(request, response, page), queries=rows)
@@ -78,10 +79,12 @@ def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
 
 
-@router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_QUERY_EXAMPLE)
+@router.post(
+    "/{slug}/queries/check", response=CheckOut, openapi_extra=_QUERY_EXAMPLE, auth=open_to(VIEWER)
+)
 def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Return the faults of a query with their places, or the columns of its results."""
-    checked = queries.checked(viewed_cluster(request), spec_of(body))
+    checked = queries.checked(cluster_of(request), spec_of(body))
     return CheckOut(
         valid=not checked.fields,
         fields=checked.fields,
@@ -105,7 +108,7 @@ def end_queries(request: HttpRequest, slug: str, body: NamesIn) -> Any:
 @router.get("/{slug}/queries/{name}", response=QueryOut)
 def get_query(request: HttpRequest, slug: str, name: str) -> Any:
     """Return the newest query of that name."""
-    return QueryOut.of(row_of(query_by_name(viewed_cluster(request), name)))
+    return QueryOut.of(row_of(query_by_name(cluster_of(request), name)))
 
 
 @router.delete("/{slug}/queries/{name}", response=QueryOut)
@@ -126,7 +129,7 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     object of the key's columns, or the value of the only one), state (open, final, incomplete),
     order (newest or oldest), cursor, limit (up to 1000). The next page is in next and in Link.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     query = query_by_name(cluster, name)
     page = windows_page(cluster, query, WindowFilters.of(request.GET))
     body = {"windows": [window_row(window) for window in page.windows], "next": page.next or None}

@@ -26,6 +26,7 @@ from controlplane.catalog.queries import QueryRow
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.models import Drop
 from controlplane.query_spec import ParameterValue, submitted_values
+from controlplane.runtime.request_bounds import MAX_ROWS
 
 
 class DropStepOut(BaseModel):
@@ -195,13 +196,13 @@ class CheckOut(Schema):
 class QueriesIn(RequestBody):
     """Up to 10,000 queries to submit together: all or none."""
 
-    queries: list[QueryIn]
+    queries: list[QueryIn] = Field(max_length=MAX_ROWS)
 
 
 class NamesIn(ReasonIn):
     """Names of live queries to end together: all or none."""
 
-    names: list[str]
+    names: list[str] = Field(max_length=MAX_ROWS)
 
 
 class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields())):  # type: ignore[misc]

@@ -8,6 +8,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from algorithms.admission.metadata import StreamMetadata
+from controlplane.access.roles import VIEWER
 from controlplane.admission.outlook import (
     StreamOutlook,
     measured_characteristics,
@@ -17,7 +18,7 @@ from controlplane.admission.redirections import redirections_of
 from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.admission.what_if import HourHeadroom, SplitNodeReplay, WhatIf, admit
 from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.streams.schemas import CharacteristicsBody, StreamOut
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.streams import rows_of_streams, stream_by_key
@@ -101,7 +102,7 @@ class WhatIfOut(fields_of(WhatIf, without="chosen others")):  # type: ignore[mis
 @router.get("/{slug}/split-nodes", response=list[SplitNodeOut])
 def list_split_nodes(request: HttpRequest, slug: str) -> Any:
     """Return the split nodes with their measured and expected loads."""
-    return split_node_table(viewed_cluster(request))
+    return split_node_table(cluster_of(request))
 
 
 @router.post("/{slug}/split-capacity", response=list[SplitNodeOut])
@@ -115,7 +116,7 @@ def declare_split_capacity(request: HttpRequest, slug: str, body: SplitCapacityI
 @router.get("/{slug}/streams/{stream}/characteristics", response=CharacteristicsOut)
 def get_characteristics(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the declared characteristics of a stream, and those that the last hour shows."""
-    row = stream_by_key(viewed_cluster(request), stream)
+    row = stream_by_key(cluster_of(request), stream)
     measured = measured_characteristics(row).metadata.to_json()
     return {"declared": row.characteristics, "measured": measured}
 
@@ -141,20 +142,20 @@ def redirect_stream(request: HttpRequest, slug: str, stream: str, body: Redirect
 @router.get("/{slug}/streams/{stream}/redirections", response=list[RedirectionOut])
 def list_redirections(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the redirections of a stream, newest first, at most 100."""
-    return redirections_of(stream_by_key(viewed_cluster(request), stream), 100)
+    return redirections_of(stream_by_key(cluster_of(request), stream), 100)
 
 
 @router.get("/{slug}/streams/{stream}/outlook", response=OutlookOut | None)
 def get_outlook(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return past rates and the forecast of a stream, null before its first record."""
-    return outlook_of(stream_by_key(viewed_cluster(request), stream))
+    return outlook_of(stream_by_key(cluster_of(request), stream))
 
 
-@router.post("/{slug}/streams/what-if", response=WhatIfOut)
+@router.post("/{slug}/streams/what-if", response=WhatIfOut, auth=open_to(VIEWER))
 def admit_what_if(request: HttpRequest, slug: str, body: CharacteristicsBody) -> Any:
     """Return the split node of a stream with these characteristics, and its head-room by hour."""
     metadata = StreamMetadata.from_json(checked(body.given(), ""))
-    return admit(viewed_cluster(request), metadata)
+    return admit(cluster_of(request), metadata)
 
 
 def _row(stream: Any) -> StreamOut:

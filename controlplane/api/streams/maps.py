@@ -7,7 +7,7 @@ from ninja import Router, Schema
 
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import ReasonIn, fields_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.catalog.tiles import Tile, TileMap
@@ -59,7 +59,7 @@ class StreamMapOut(Schema):
 @router.get("/{slug}/streams/{stream}/map", response=StreamMapOut)
 def get_map(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the newest records of a stream by tile of its coordinates."""
-    row = stream_by_key(viewed_cluster(request), stream)
+    row = stream_by_key(cluster_of(request), stream)
     declared = coordinates_of(row)
     try:
         tiles = stream_map(row)

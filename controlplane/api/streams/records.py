@@ -8,13 +8,16 @@ from ninja import Query, Router, Schema, Status
 from ninja.errors import HttpError
 from pydantic import Field
 
+from controlplane.access import tokens
+from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut
 from controlplane.api.common.bodies import body_of
 from controlplane.api.common.examples import BODIES
 from controlplane.api.common.schemas import ReasonIn
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters import changes
+from controlplane.clusters.audiences import producers
 from controlplane.records import append
 from controlplane.records.bodies import CONTENT_TYPES, Format, content_type_of
 from controlplane.records.requests import OnBad, append_body
@@ -104,7 +107,10 @@ FORMAT: Any = Query(None, alias="format")  # type: ignore[type-arg]
 
 
 @router.post(
-    "/{slug}/streams/{stream}/records", response={201: AppendedOut}, openapi_extra=RECORDS_BODY
+    "/{slug}/streams/{stream}/records",
+    response={201: AppendedOut},
+    openapi_extra=RECORDS_BODY,
+    auth=open_to(producers),
 )
 def append_records(
     request: HttpRequest,
@@ -131,12 +137,13 @@ def append_records(
     """
     actor = caller(request)
     row = stream_by_key(cluster_of(request), stream)
-    idempotency_token = append.token_of(producer, sequence)
+    namespace = tokens.namespace_of(request.auth)  # type: ignore[attr-defined]
+    idempotency_token = append.token_of(producer, sequence, namespace)
     body, kind = body_of(request), format_of(request, form)
     return Status(201, append_body(actor, row, body, kind, idempotency_token, on_bad, zone))
 
 
-@router.post("/{slug}/log", response=ClusterOut)
+@router.post("/{slug}/log", response=ClusterOut, auth=open_to(ADMIN))
 def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     """Set the log and its limit; the URL can change only while the cluster is stopped."""
     actor, cluster = caller(request), cluster_of(request)

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
     StreamFilters,
@@ -27,7 +27,7 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     Query parameters q, split, order (name, rate, -rate, queries, -queries, split), cursor, limit
     (up to 1000).
     """
-    cluster, filters = viewed_cluster(request), StreamFilters.of(request.GET)
+    cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
     page = requested_page(request, streams_listing(cluster, filters))
     rows = [StreamOut.of(row) for row in page.rows]
     return StreamPage(**listed(request, response, page), streams=rows)
@@ -36,7 +36,7 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
 @router.get("/{slug}/streams/{stream}", response=StreamOut)
 def get_stream(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return one stream (by id or name)."""
-    row = stream_by_key(viewed_cluster(request), stream)
+    row = stream_by_key(cluster_of(request), stream)
     return StreamOut.of(rows_of_streams([row])[0])
 
 

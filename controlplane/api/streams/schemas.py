@@ -17,6 +17,7 @@ from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
+from controlplane.runtime.request_bounds import MAX_ROWS
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
@@ -199,7 +200,7 @@ class StreamIn(RequestBody):
 class StreamsIn(RequestBody):
     """Streams to register together."""
 
-    streams: list[StreamIn]
+    streams: list[StreamIn] = Field(max_length=MAX_ROWS)
 
 
 class StreamOut(

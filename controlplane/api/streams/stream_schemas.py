@@ -5,9 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from controlplane.access.roles import require_operator
+from controlplane.access.roles import VIEWER, require_operator
 from controlplane.api.common.bodies import body_of
-from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.streams.records import FORMAT, RECORDS_BODY, format_of
 from controlplane.api.streams.schemas import (
     InferredOut,
@@ -18,6 +18,7 @@ from controlplane.api.streams.schemas import (
 )
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import stream_by_key
+from controlplane.clusters.audiences import producers
 from controlplane.errors import NotFound
 from controlplane.records.bodies import Format
 from controlplane.topology.schema_change import (
@@ -32,10 +33,10 @@ from controlplane.wire.schema import ColumnSpec
 router = Router(tags=["streams"])
 
 
-@router.get("/{slug}/streams/{stream}/schema", response=SchemaBody)
+@router.get("/{slug}/streams/{stream}/schema", response=SchemaBody, auth=open_to(producers))
 def get_schema(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the schema of a stream (by id or name); 404 if it has none yet."""
-    schema = schema_of(stream_by_key(viewed_cluster(request), stream).schema)
+    schema = schema_of(stream_by_key(cluster_of(request), stream).schema)
     if schema is None:
         raise NotFound("schema of stream", stream)
     return schema.to_json()
@@ -64,10 +65,10 @@ def change_schema(request: HttpRequest, slug: str, stream: str, body: SchemaPatc
     return patch_schema(actor, schema, columns, body.remove, settings, body.reason).schema
 
 
-@router.post("/{slug}/streams/{stream}/schema/preview", response=PreviewOut)
+@router.post("/{slug}/streams/{stream}/schema/preview", response=PreviewOut, auth=open_to(VIEWER))
 def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
     """Return the effect of a change to this schema, without changing it."""
-    row = stream_by_key(viewed_cluster(request), stream)
+    row = stream_by_key(cluster_of(request), stream)
     changes = preview(row, schema_from(body.model_dump(exclude={"reason"})))
     allowed = not any(change.refusal for change in changes)
     return {"allowed": allowed, "changes": [change.to_json() for change in changes]}

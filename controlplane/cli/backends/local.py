@@ -5,6 +5,7 @@ roles are.
 """
 
 import inspect
+import time
 from argparse import Namespace
 from io import BytesIO
 from typing import Any
@@ -15,7 +16,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http.response import HttpResponseBase
 from django.urls import resolve
 
-from controlplane.access.roles import Actor
+from controlplane.access.roles import CONFIRMED_AT, Actor
 from controlplane.cli.actors import actor_of
 from controlplane.cli.backends.interface import ROOT, Answer, Api, Call
 
@@ -44,6 +45,8 @@ class LocalApi(Api):
         )  # fmt: skip
         attributes: dict[str, Any] = {
             "user": self.actor.user, "id": self.actor.request, "_dont_enforce_csrf_checks": True,
+            # Who may use the machine may change any row.
+            "session": {CONFIRMED_AT: time.time()},
         }  # fmt: skip
         # The size of a body is limited for clients, and not for the machine of Weir.
         vars(request).update(attributes | {"_body": call.body})

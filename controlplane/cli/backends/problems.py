@@ -18,7 +18,7 @@ _ADVICE: Final = {
     "own_proposal": "let another approver approve it",
     "not_allowed": "weir proposals show ID lists the possible verbs",
     "schema_incompatible": "end the queries that are named, or declare another stream",
-    "login_needed": "create and revoke tokens on a page of Weir, or on its machine",
+    "login_needed": "do this on a page of Weir, or on its machine: weir without --url",
 }
 _BY_STATUS: Final = {
     400: (Code.WRONG, _MEND),

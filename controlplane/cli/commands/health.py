@@ -38,6 +38,8 @@ def show_health(given: Namespace) -> None:
     print_rows(given, restarts, _COLUMNS, "no restart")
     for disk in health["full_disks"]:
         print_sentence(str(FullDisk(**disk)))
+    for item in health["skipped"]:
+        print_sentence(f"{item['count']} entries of {item['place']} skipped: {item['reason']}")
     if stuck is not None:
         print_sentence(f"batch {stuck['batch']} cannot be processed: it has failed "
             f"{stuck['failures']} times in a row: {stuck['cause']}")  # fmt: skip

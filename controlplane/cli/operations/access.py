@@ -52,7 +52,7 @@ OPERATIONS: Final = (
         "tokens create", "POST", "/tokens", "create a token; only this command prints its secret",
         body=(
             Option("name", "what it is for", required=True),
-            Option("role", "the most it may (viewer)", metavar="ROLE"),
+            Option("role", "the most it may (viewer); producer: append records", metavar="ROLE"),
             Option("cluster", "the only cluster where it is valid", metavar="CLUSTER"),
             Option("days", "until it expires (90)", type=int, metavar="N"),
         ), sentence="{secret}",

@@ -1,10 +1,13 @@
 """Decisions of administrators about incidents."""
 
+from functools import partial
+
 from django.db import transaction
 from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.after_commit import after_commit
 from controlplane.clusters import changes
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
@@ -18,7 +21,6 @@ from controlplane.wire.routing.publication import latest_version
 _RUNS_AHEAD = 1000
 
 
-@transaction.atomic
 def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> Incident:
     """Apply a decision about an incident and resolve it.
 
@@ -27,6 +29,14 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
     Raises `Forbidden`, `Invalid` for an unknown choice, `Conflict` for a decided incident.
     """
     require(actor, ADMIN, incident.cluster)
+    # Outside of the transaction: Redis is asked.
+    adopts = choice == ADOPT
+    newest = latest_version(redis_client(), incident.cluster.slug) if adopts else None
+    return _decide(actor, incident, choice, reason, newest or 0)
+
+
+@transaction.atomic
+def _decide(actor: Actor, incident: Incident, choice: str, reason: str, newest: int) -> Incident:
     row = Incident.objects.select_for_update().get(pk=incident.pk)
     if row.state != Incident.State.UNDECIDED:
         raise Conflict("decided", f"Incident {row.pk} is decided: {row.decision or 'resolved'}")
@@ -35,7 +45,8 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
     row.state, row.decision = Incident.State.RESOLVED, choice
     row.decided_by, row.decided_at = actor.name, timezone.now()
     if choice == ADOPT:
-        row.done = [*row.done, *adopt_database(row.cluster, int(row.facts["version"]))]
+        newest = max(newest, int(row.facts["version"]))
+        row.done = [*row.done, *_adopt_database(row.cluster, newest)]
     elif choice == STOP:
         changes.stop(actor, row.cluster, reason or f"incident {row.pk}")
         row.done = [*row.done, "Stopped the cluster"]
@@ -48,20 +59,19 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
     return row
 
 
-def adopt_database(cluster: Cluster, known: int) -> list[str]:
+def _adopt_database(cluster: Cluster, known: int) -> list[str]:
     """Publish the database's routing as the newest version, and restart every query.
 
     The version is two above the newest of the data plane: without the delta in between no reader
     can follow the void versions, and every reader starts from the snapshot.
     """
-    published = latest_version(redis_client(), cluster.slug) or 0
-    newest = max(known, published, cluster.routing_version)
+    newest = max(known, cluster.routing_version)
     Cluster.objects.filter(pk=cluster.pk).update(routing_version=newest + 1)
     restarted = restart_queries(
         cluster, "the database was restored: versions are void", _RUNS_AHEAD
     )
     cluster.refresh_from_db()
-    republish(cluster)
+    after_commit("publish the routing", partial(republish, cluster))
     return [
         f"Declared routing versions up to {newest} void; the newest is {cluster.routing_version}",
         f"Restarted {restarted} queries; windows open at the loss may be incomplete",

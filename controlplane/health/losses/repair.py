@@ -1,6 +1,5 @@
 """Repair of losses: results are kept correct, and lost data is recorded as an incident."""
 
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -31,6 +30,8 @@ from controlplane.topology.publishing import republish
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import Place, decoded, whole
+from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.generation import Generation, read_generation, write_generation
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.publication import latest_version
@@ -110,7 +111,6 @@ def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
     _store_generation(cluster, generation=generation.id)
 
 
-@transaction.atomic
 def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
     restored = time.time_ns() // 1_000_000
     generation = Generation(
@@ -123,11 +123,12 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
     done = ["Published the routing and the schemas of streams again"]
     if states:
         done.append("Nodes write the rows of all open windows again, from their state")
-    _record(cluster, kind, lost, done, facts)
-    # Redis before the commit: after a kill in between the loss is detected again.
+    # Redis before the rows: after a kill in between the loss is detected again.
     republish(cluster)
     write_generation(redis_client(), cluster.slug, generation)
-    _store_generation(cluster, generation=generation.id, unread=None)
+    with transaction.atomic():
+        _record(cluster, kind, lost, done, facts)
+        _store_generation(cluster, generation=generation.id, unread=None)
 
 
 @transaction.atomic
@@ -220,11 +221,11 @@ def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) ->
 
 def _redis_facts(slug: str) -> RedisFacts:
     client = redis_client()
-    newest: Any = client.xrevrange(keys.telemetry_key(slug), count=1)
-    row: dict[str, Any] = json.loads(newest[0][1][b"t"]) if newest else {}
-    batch = int(row.get("batch", -1))
-    sink: Any = client.hget(keys.activity_key(slug), "sink")
-    half = int(sink) if sink is not None and int(sink) > batch else None
+    row = next(iter(newest_rows(client, slug, 1)), {})
+    batch = row.get("batch", -1)
+    written: Any = client.hget(keys.activity_key(slug), "sink")
+    sink = decoded(client, slug, Place.HEARTBEAT, lambda value: whole(value or -1), written)
+    half = sink if sink is not None and sink > batch else None
     generation, version = read_generation(client, slug), latest_version(client, slug)
     return RedisFacts(generation, batch, version or 0, half, row.get("event_ms"))
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane import env
 from controlplane.access import tokens
-from controlplane.access.roles import ROLES
+from controlplane.access.roles import PRODUCER, TOKEN_ROLES
 from controlplane.models import Cluster
 
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             "--days", type=int, default=tokens.DEFAULT_DAYS,
             help=f"days until it expires, at most {tokens.MAX_DAYS} (default: %(default)s)",
         )  # fmt: skip
-        parser.add_argument("--role", choices=ROLES, default="", help="the most that it may")
+        parser.add_argument("--role", choices=TOKEN_ROLES, default="", help="the most that it may")
         parser.add_argument("--cluster", default="", help="slug of the only cluster where")
         parser.add_argument("--file", type=Path, help="write it here, mode 600, print nothing")
 
@@ -42,6 +42,8 @@ class Command(BaseCommand):
             raise CommandError(f"--days must be 1 to {tokens.MAX_DAYS}")
         expires_at = timezone.now() + timedelta(days=days)
         cluster = _cluster(options["cluster"])
+        if options["role"] == PRODUCER and cluster is None:
+            raise CommandError("A producer's token needs --cluster")
         token = tokens.create(
             user, options["name"], expires_at, role=options["role"], cluster=cluster
         )

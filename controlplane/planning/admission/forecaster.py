@@ -9,7 +9,7 @@ import numpy as np
 from algorithms.admission.forecasting.fit import ALPHA, GAMMA
 from algorithms.admission.forecasting.holt import smoothed
 from algorithms.admission.forecasting.selection import Forecaster, naive, seasonal
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Floats
 
 HOLT: Final = "holt"
 NAIVE: Final = "naive"
@@ -109,8 +109,3 @@ def matrix_of(rates: Sequence[Sequence[float | None]]) -> Floats:
         if row:
             matrix[place, longest - len(row) :] = np.array(row, np.float64)
     return matrix
-
-
-def ids_of(streams: Sequence[Any]) -> Ints:
-    """Return the ids of streams, int64[s]."""
-    return np.array([stream.id for stream in streams], np.int64)

@@ -20,17 +20,20 @@ def schema_client(url: str) -> "redis.Redis | None":
     return None if url.startswith(f"{KAFKA_SCHEME}://") else connect(url)
 
 
-def open_log(url: str, cluster: str, site: str = "") -> Log:
+def open_log(
+    url: str, cluster: str, site: str = "", client: "type[redis.Redis]" = redis.Redis
+) -> Log:
     """Return the log of `cluster` at `url` (redis://… or kafka://…), at `site` where that is empty.
 
     `site` is the URL of the site's Redis. The pipeline needs it to read a log in Kafka; producers
-    do not. Raises `BadLogUrl`.
+    do not. `client`: the class of connections to Redis. Raises `BadLogUrl`.
     """
     place = url or site
-    check_url(place)
+    if url or not site:
+        check_url(url)
     if not place.startswith(f"{KAFKA_SCHEME}://"):
-        return RedisLog(connect(place), cluster)
+        return RedisLog(connect(place, client), cluster)
     # A site without Kafka should not load the client library.
     from controlplane.wire.log.kafka_log import KafkaLog  # noqa: PLC0415
 
-    return KafkaLog(kafka_address(place, cluster), cluster, connect(site) if site else None)
+    return KafkaLog(kafka_address(place, cluster), cluster, connect(site, client) if site else None)

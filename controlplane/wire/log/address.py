@@ -3,9 +3,12 @@
 import re
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
+
+from redis.connection import parse_url
 
 from controlplane.wire.errors import BadLogUrl
+from controlplane.wire.network.destinations import PORTS, addresses, check_whole, place_of
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 KAFKA_SCHEME: Final = "kafka"
@@ -16,6 +19,10 @@ KAFKA_OPTIONS: Final = frozenset(
         "security.protocol", "socket.timeout.ms", "ssl.ca.location",
     }
 )  # fmt: skip
+# The options of a Redis client that a URL may set. Others could change its place and time limits.
+REDIS_OPTIONS: Final = frozenset(
+    {"db", "username", "password", "protocol", "ssl_ca_certs", "ssl_cert_reqs"}
+)
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
@@ -37,10 +44,33 @@ class KafkaAddress:
 def check_url(url: str) -> None:
     """Raise `BadLogUrl` unless `url` can be the address of a log."""
     scheme = url.partition("://")[0]
-    if scheme == KAFKA_SCHEME:
-        kafka_address(url, "cluster")
-    elif scheme not in REDIS_SCHEMES or "://" not in url:
-        raise BadLogUrl("begins with redis://, rediss://, unix:// or kafka://")
+    try:
+        if scheme == KAFKA_SCHEME:
+            kafka_address(url, "cluster")
+        elif scheme not in REDIS_SCHEMES or "://" not in url:
+            raise BadLogUrl("begins with redis://, rediss://, unix:// or kafka://")
+        elif unknown := parse_qs(urlsplit(url).query).keys() - REDIS_OPTIONS:
+            raise BadLogUrl(f"unknown option {min(unknown)!r}")
+        else:
+            parse_url(url)  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        raise BadLogUrl(f"is no URL: {error}") from None
+
+
+def check_destination(url: str) -> None:
+    """Raise `NotAllowed` unless the site may connect to the servers of a log, and `OSError`.
+
+    They are resolved, and connected to later: each connection is checked again.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        check_whole(place_of(url))
+    elif parts.scheme != KAFKA_SCHEME:
+        addresses(parts.scheme, parts.hostname or "localhost", parts.port or PORTS[parts.scheme])
+    else:
+        for server in kafka_address(url, "cluster").servers.split(","):
+            host, _, port = server.rpartition(":")
+            addresses(KAFKA_SCHEME, host, int(port))
 
 
 def log_identity(url: str) -> str:

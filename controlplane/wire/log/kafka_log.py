@@ -20,8 +20,10 @@ from controlplane.wire.errors import (
     LogGap,
     LogUnavailable,
 )
+from controlplane.wire.foreign.entries import Place, skip
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
+from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_message import HEADER, Append, encode, offset_at, position_behind
 from controlplane.wire.log.kafka_prefix import Prefix, PrefixStore
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, PARTITION, TIMEOUT_S, KafkaReader
@@ -140,6 +142,9 @@ class KafkaLog:
             if position != start.position and (records > most or size > most_bytes):
                 self._reader.put_back()
                 break
+            if append.fault is not None:
+                client = self._kept().client
+                skip(client, self.cluster, Place.LOG, append.fault, append.offset + 1)
             prefix.take(append)
             position = append.position
         kept.keep(start.position, position, prefix)
@@ -223,17 +228,15 @@ class KafkaLog:
         return max(first, wanted), end
 
     def _new_producer(self) -> Producer:
-        return Producer(
-            {
-                "bootstrap.servers": self._address.servers,
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "delivery.timeout.ms": int(TIMEOUT_S * 1000),
-                "error_cb": self._note,
-                **LOG_SETTINGS,
-                **self._address.options,
-            }
-        )
+        settings = {
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "delivery.timeout.ms": int(TIMEOUT_S * 1000),
+            "error_cb": self._note,
+            **LOG_SETTINGS,
+            **self._address.options,
+        }
+        return new_client(Producer, self._address.servers, settings)
 
     def _note(self, error: KafkaError) -> None:
         """Store the newest connection error of librdkafka, because a timeout has no cause."""

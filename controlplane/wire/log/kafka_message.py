@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 
 from controlplane.wire.errors import BadMessage
+from controlplane.wire.foreign.entries import json_of, whole
 from controlplane.wire.log.values import (
     DEFAULT_DELAY_MS,
     DEFAULT_MAX_FUTURE_MS,
@@ -42,13 +43,17 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A message: offset and time, descriptions and bytes of its blocks, token."""
+    """A message: offset and time, descriptions and bytes of its blocks, token.
+
+    `fault`: why it is no append, with no blocks then.
+    """
 
     offset: int
     appended_ms: int
     pieces: tuple[Piece, ...]
     data: bytes
     token: IdempotencyToken | None
+    fault: BadMessage | None = None
 
     @property
     def position(self) -> str:
@@ -68,8 +73,11 @@ def _piece(
     length: int,
     *limits_ms: int,
 ) -> Piece:
-    newest = None if newest_ms is None else int(newest_ms)
-    return Piece(int(stream), int(records), newest, int(length), *map(int, limits_ms))
+    newest = None if newest_ms is None else whole(newest_ms)
+    sizes = whole(stream), whole(records), whole(length)
+    if min(sizes) < 0:
+        raise ValueError("has a negative number")
+    return Piece(*sizes[:2], newest, sizes[2], *map(whole, limits_ms))
 
 
 def position_behind(offset: int) -> str:
@@ -102,16 +110,25 @@ def decode(message: "Message[Any, Any]") -> Append:
     if not isinstance(head, bytes):
         raise BadMessage(offset, f"it has no header {HEADER!r}")
     try:
-        answer = json.loads(head)
+        answer = json_of(head)
         pieces = tuple(_piece(*row) for row in answer["blocks"])
         token = (
-            IdempotencyToken(answer["producer"], answer["sequence"])
+            IdempotencyToken(str(answer["producer"]), whole(answer["sequence"]))
             if "producer" in answer
             else None
         )
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        appended_ms = whole(message.timestamp()[1])
+    except Exception as error:
         raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error
     data = message.value() or b""
     if sum(piece.length for piece in pieces) != len(data):
         raise BadMessage(offset, "its blocks do not have the length in its header")
-    return Append(offset, message.timestamp()[1], pieces, data, token)
+    return Append(offset, appended_ms, pieces, data, token)
+
+
+def append_of(message: "Message[Any, Any]") -> Append:
+    """Return the append that a message is, one without blocks if Weir did not write it."""
+    try:
+        return decode(message)
+    except BadMessage as fault:
+        return Append(message.offset() or 0, 0, (), b"", None, fault)

@@ -78,7 +78,6 @@ class Prefix:
     def decode(cls, text: bytes) -> "Prefix":
         """Return what `encode` wrote."""
         total, size, newest, seen = json.loads(text)
-        # An earlier release wrote the watermarks alone.
         watermarks = {stream: Watermark(*times) for stream, *times in newest}
         return cls(total, size, watermarks, {name: (high, mask) for name, high, mask in seen})
 
@@ -87,7 +86,7 @@ class PrefixStore:
     """The prefixes of one topic in the site's Redis, by position, and the last committed cut."""
 
     def __init__(self, client: "redis.Redis", cluster: str, topic: str) -> None:
-        self._client = client
+        self.client = client
         self._prefixes = keys.kafka_prefixes_key(cluster, topic)
         self._committed = keys.kafka_committed_key(cluster, topic)
 
@@ -96,25 +95,25 @@ class PrefixStore:
 
         Also empty after a loss of Redis: watermarks then start again.
         """
-        result: Any = self._client.hget(self._prefixes, position)
+        result: Any = self.client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)
 
     def newest(self) -> tuple[str, Prefix]:
         """Return the newest indexed log position and the totals recorded at it."""
-        names: Any = self._client.hkeys(self._prefixes)
+        names: Any = self.client.hkeys(self._prefixes)
         position = max((name.decode() for name in names), key=position_key, default=START)
         return position, self.prefix_of(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
         """Store the prefix at `end`, and that at `start` in case that Redis was emptied."""
-        pipe = self._client.pipeline(transaction=True)
+        pipe = self.client.pipeline(transaction=True)
         pipe.hsetnx(self._prefixes, start, Prefix().encode())
         pipe.hset(self._prefixes, end, prefix.encode())
         pipe.execute()
 
     def committed(self) -> tuple[str, int] | None:
         """Return the position and the total of the last committed cut."""
-        result: Any = self._client.hmget(self._committed, ["position", "total"])
+        result: Any = self.client.hmget(self._committed, ["position", "total"])
         return None if None in result else (result[0].decode(), int(result[1]))
 
     def commit(self, position: str, total: int) -> bool:
@@ -122,9 +121,9 @@ class PrefixStore:
         before = self.committed()
         if before is not None and position_key(position) <= position_key(before[0]):
             return False
-        names: Any = self._client.hkeys(self._prefixes)
+        names: Any = self.client.hkeys(self._prefixes)
         old = [name for name in names if position_key(name.decode()) < position_key(position)]
-        pipe = self._client.pipeline(transaction=True)
+        pipe = self.client.pipeline(transaction=True)
         pipe.hset(self._committed, mapping={"position": position, "total": total})
         if old:
             pipe.hdel(self._prefixes, *old)

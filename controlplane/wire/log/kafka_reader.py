@@ -15,7 +15,8 @@ from confluent_kafka import (
 
 from controlplane.wire.errors import LogGap, LogUnavailable
 from controlplane.wire.log.address import KafkaAddress
-from controlplane.wire.log.kafka_message import Append, decode
+from controlplane.wire.log.kafka_clients import new_client
+from controlplane.wire.log.kafka_message import Append, append_of
 
 # All streams of a cluster are in one partition, so one offset cuts all of them.
 PARTITION: Final = 0
@@ -28,7 +29,6 @@ LOG_SETTINGS: Final = {"log_level": 2, "reconnect.backoff.ms": 500}
 def settings_of(address: KafkaAddress, group: str) -> dict[str, Any]:
     """Return the settings of a consumer of a topic."""
     return {
-        "bootstrap.servers": address.servers,
         "group.id": group,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -50,7 +50,7 @@ class KafkaReader:
         self._buffered: deque[Message[Any, Any]] = deque()
         self._last: Message[Any, Any] | None = None
         self._next: int | None = None
-        self._consumer = Consumer(settings_of(address, group))
+        self._consumer = new_client(Consumer, address.servers, settings_of(address, group))
 
     def ends(self) -> tuple[int, int]:
         """Return the offset of the first message and the end offset, both 0 without a topic.
@@ -77,7 +77,7 @@ class KafkaReader:
             self._seek(start)
         while self._next is not None and self._next < end:
             self._last = self._buffered.popleft() if self._buffered else self._fetched(end)
-            append = decode(self._last)
+            append = append_of(self._last)
             self._next = append.offset + 1
             if append.offset >= end:
                 self.put_back()

@@ -6,18 +6,19 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.log.redis_scripts import NUMBER
 
 # KEYS: streams; ARGV: end, most records, then the start of each stream. Answers a list per stream:
 # the position and the records of its entries, until they exceed the limit.
-_COUNT: Final = """
-local result, most = {}, tonumber(ARGV[2])
+_COUNT: Final = f"""{NUMBER}
+local result, most = {{}}, tonumber(ARGV[2])
 for i, key in ipairs(KEYS) do
-  local row, sum, start = {}, 0, ARGV[i + 2]
+  local row, sum, start = {{}}, 0, ARGV[i + 2]
   while sum <= most do
     local page = redis.call('XRANGE', key, '(' .. start, ARGV[1], 'COUNT', 16)
     if not page[1] then break end
     for _, entry in ipairs(page) do
-      local records = tonumber(entry[2][2])
+      local records = number(entry, 'n', 2) or 0
       row[#row + 1] = entry[1]
       row[#row + 1] = records
       sum = sum + records
@@ -54,15 +55,14 @@ def unread_entries(
 
 # KEYS: counts, streams; ARGV: for each stream its id and its start. Answers for each stream its
 # records ever appended, and those of them up to its start.
-_APPENDED: Final = """
-local result = {}
+_APPENDED: Final = f"""{NUMBER}
+local result = {{}}
 for i = 2, #KEYS do
   local count = tonumber(redis.call('HGET', KEYS[1], ARGV[2 * i - 3]) or 0)
   local first = redis.call('XRANGE', KEYS[i], '(' .. ARGV[2 * i - 2], '+', 'COUNT', 1)[1]
   local read = count
   if first then
-    local fields = first[2]
-    read = tonumber(fields[10] or count) - tonumber(fields[2])
+    read = (number(first, 'c', 10) or count) - (number(first, 'n', 2) or 0)
   end
   result[#result + 1] = count
   result[#result + 1] = read

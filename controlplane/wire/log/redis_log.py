@@ -7,7 +7,7 @@ before memory is exhausted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, NamedTuple, cast
 
 import redis
 from redis.backoff import NoBackoff
@@ -22,6 +22,7 @@ from controlplane.wire.errors import (
     RedisOutOfMemory,
     StaleIdempotencyToken,
 )
+from controlplane.wire.foreign.entries import MAX_WHOLE, readable, whole
 from controlplane.wire.log.redis_scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
@@ -67,12 +68,18 @@ class SingleWritePacker:
         return [b"".join(pieces)]
 
 
-def connect(url: str) -> "redis.Redis":
+def connect(url: str, client: "type[redis.Redis]" = redis.Redis) -> "redis.Redis":
     """Return a connection with a timeout of 20 s and one immediate retry.
 
     The retry replaces an idle connection that the server has closed.
     """
-    return connect_patiently(url, retry=Retry(NoBackoff(), 1), command_packer=SingleWritePacker())
+    return connect_patiently(
+        url, client=client, retry=Retry(NoBackoff(), 1), command_packer=SingleWritePacker()
+    )
+
+
+# Entries of the index that are read in place of one: the newest may be no append.
+_SPARE: Final = 4
 
 
 class RedisLog:
@@ -126,20 +133,20 @@ class RedisLog:
         # No transaction: Redis begins none when memory is short.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._committed, ["total", "bytes"])
-        pipe.xrevrange(self._index, count=1)
+        pipe.xrevrange(self._index, count=_SPARE)
         done, result = pipe.execute()
-        if not result:
+        newest = _newest_step(result)
+        if newest is None:
             return LogBacklog(0, 0)
-        fields = result[0][1]
-        records = int(fields[b"total"]) - int(done[0] or 0)
-        return LogBacklog(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
+        records, size = newest.total - int(done[0] or 0), newest.bytes - int(done[1] or 0)
+        return LogBacklog(max(0, records), max(0, size))
 
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the watermarks of these streams."""
         # The times first: an append in between has no older watermark.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
-        pipe.xrevrange(self._index, count=1)
+        pipe.xrevrange(self._index, count=_SPARE)
         try:
             times, result = pipe.execute()
         except redis.RedisError as error:
@@ -147,7 +154,8 @@ class RedisLog:
         known = zip(streams, times, strict=False)
         newest = {stream: int(ms.partition(b":")[0]) for stream, ms in known if ms is not None}
         newest = {stream: ms for stream, ms in newest.items() if ms != NO_TIME}
-        return LogHead(_position_of(result[0]).position if result else START, newest)
+        step = _newest_step(result)
+        return LogHead(START if step is None else step.position, newest)
 
     def committed_position(self) -> LogPosition:
         """Return the last committed cut, the start of the log before the first."""
@@ -163,17 +171,19 @@ class RedisLog:
     ) -> LogPosition:
         """Return the furthest cut within both bounds of `start`; see `Log.position_after`."""
         pipe = self._client.pipeline(transaction=False)
-        pipe.xrevrange(self._index, count=1)
+        pipe.xrevrange(self._index, count=_SPARE)
         pipe.xrange(self._index, start.position, start.position)
         newest, first = cast("list[list[Any]]", pipe.execute())
-        if not newest:
+        step = _newest_step(newest)
+        if step is None:
             return start
-        end = _position_of(newest[0])
+        end = LogPosition(step.position, step.total)
         if position_key(end.position) <= position_key(start.position):
             return start
         # A smaller total means that the log was emptied: read what it has.
-        bound = _bytes_up_to(first[0] if first else None) + max_bytes
-        if end.total - start.total <= max_records and _bytes_up_to(newest[0]) <= bound:
+        before = _newest_step(first)
+        bound = (0 if before is None else before.bytes) + max_bytes
+        if end.total - start.total <= max_records and step.bytes <= bound:
             return end
         return self._bounded_position(start, max_records, bound)
 
@@ -184,14 +194,14 @@ class RedisLog:
         reached, position = start, start.position
         while True:
             page = cast("list[Any]", self._client.xrange(self._index, f"({position}", count=512))
-            for row in page:
-                step = _position_of(row)
-                if step.total - start.total > max_records or _bytes_up_to(row) > bytes_bound:
-                    return step if reached == start else reached
-                reached = step
+            for step in readable(_step_of, page):
+                following = LogPosition(step.position, step.total)
+                if step.total - start.total > max_records or step.bytes > bytes_bound:
+                    return following if reached == start else reached
+                reached = following
             if not page:
                 return reached
-            position = reached.position
+            position = page[-1][0].decode()
 
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
@@ -237,8 +247,9 @@ class RedisLog:
 
     def records_after(self, start: LogPosition, end: LogPosition) -> int:
         """Return how many records were appended after `end`; `start` does not matter here."""
-        newest = cast("list[Any]", self._client.xrevrange(self._index, count=1))
-        return max(0, _position_of(newest[0]).total - end.total) if newest else 0
+        page = cast("list[Any]", self._client.xrevrange(self._index, count=_SPARE))
+        newest = _newest_step(page)
+        return 0 if newest is None else max(0, newest.total - end.total)
 
     def mark_committed(self, position: LogPosition) -> None:
         """Record that all records up to `position` are processed, and free their memory."""
@@ -280,33 +291,45 @@ def _watermarks(blocks: Iterable[int], answer: "list[bytes]") -> dict[int, tuple
     return {stream: (before, max(before, reached)) for stream, before, reached in pairs}
 
 
-def _position_of(row: Any) -> LogPosition:
+class _Step(NamedTuple):
+    """An entry of the index: its position, and the records and bytes appended up to it."""
+
+    position: str
+    total: int
+    bytes: int
+
+
+def _step_of(row: Any) -> _Step:
     position, fields = row
-    return LogPosition(position.decode(), int(fields[b"total"]))
+    return _Step(position.decode(), whole(fields[b"total"]), whole(fields.get(b"bytes", 0)))
 
 
-def _bytes_up_to(row: Any) -> int:
-    """Return the running total of bytes of an index entry, 0 for none or one without a total."""
-    return int(row[1].get(b"bytes", 0)) if row is not None else 0
+def _newest_step(page: Sequence[Any]) -> _Step | None:
+    """Return the first entry of the index that an append has written, None without one."""
+    return next(readable(_step_of, page), None)
 
 
 def _behind(first: Any, count: int) -> StreamBacklog:
     """Return the backlog from a stream's first unread entry on, by its running count."""
     position, fields = first
-    records = int(fields[b"n"])
-    before = int(fields.get(b"c", count)) - records
-    return StreamBacklog(count - before, int(position.decode().partition("-")[0]))
+    records = next(readable(whole, [fields.get(b"n")]), 1)
+    before = next(readable(whole, [fields.get(b"c")]), count) - records
+    return StreamBacklog(max(0, count - before), _appended_ms(position))
 
 
 def _entry(row: Any) -> Entry:
-    position, fields = row
-    watermark = fields[b"m"]
-    name = position.decode()
-    return Entry(
-        position=name,
-        records=int(fields[b"n"]),
-        block=fields[b"b"],
-        newest_ms=int(fields[b"x"]),
-        mark_ms=int(watermark) if watermark else None,
-        appended_ms=int(name.partition("-")[0]),
-    )
+    """Return an entry; one that no append has written has a block that no node can read."""
+    name, fields = row[0].decode(), row[1]
+    try:
+        watermark, newest_ms = fields[b"m"], int(fields[b"x"])
+        mark_ms = whole(watermark) if watermark else None
+        if newest_ms != NO_TIME:
+            whole(newest_ms)
+        records, block = whole(fields[b"n"]), fields[b"b"]
+    except (KeyError, ValueError):
+        return Entry(name, 1, b"", NO_TIME, None, _appended_ms(row[0]))
+    return Entry(name, max(0, records), block, newest_ms, mark_ms, _appended_ms(row[0]))
+
+
+def _appended_ms(position: bytes) -> int:
+    return min(int(position.partition(b"-")[0]), MAX_WHOLE)

@@ -11,6 +11,16 @@ KEPT_RECORDS: Final = 1_000
 # The sequences of a producer expire after a day.
 _REMEMBER_S: Final = 24 * 3600
 
+# Of an entry the number of a field by its name and place, nil if no append has written it.
+NUMBER: Final = """
+local function number(entry, name, place)
+  local text = entry[2][place]
+  if entry[2][place - 1] == name and text and #text < 17 then
+    return tonumber(string.match(text, '^%d+$') or nil)
+  end
+end
+"""
+
 # KEYS: index, committed, newest, producer, counts, streams...; ARGV: limit of records, limit of
 # bytes, sequence ('' for none), bytes, digest of the content; then (stream, records, block, newest
 # event time ('' for that of the append), how far ahead it may be, and without a confirmation) per
@@ -25,7 +35,7 @@ _REMEMBER_S: Final = 24 * 3600
 # A producer's hash has its highest sequence, and the last ones with their positions in a ring:
 # newer ones replace older ones, and nothing has to be deleted. It is written last: without memory,
 # Redis rejects the first write of a script or none.
-APPEND: Final = f"""
+APPEND: Final = f"""{NUMBER}
 local sequence, place, high = tonumber(ARGV[3]), nil, nil
 if sequence then
   place = sequence % {WINDOW}
@@ -50,8 +60,14 @@ end
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 local total, bytes, last_ms, last_seq = 0, 0, 0, 0
 if last[1] then
-  total, bytes = tonumber(last[1][2][4]), tonumber(last[1][2][6] or 0)
   last_ms, last_seq = string.match(last[1][1], '^(%d+)-(%d+)$')
+  total, bytes = number(last[1], 'total', 4), number(last[1], 'bytes', 6)
+  -- An entry that no append has written: the totals are those of the append before.
+  for _, row in ipairs(total and {{}} or redis.call('XREVRANGE', KEYS[1], '+', '-')) do
+    total, bytes = number(row, 'total', 4), number(row, 'bytes', 6)
+    if total then break end
+  end
+  total, bytes = total or 0, bytes or 0
 end
 local done = redis.call('HMGET', KEYS[2], 'total', 'bytes')
 local waiting = total - tonumber(done[1] or 0)
@@ -127,7 +143,7 @@ return answer
 # with appends are trimmed, also those without readers. The newest blocks of each stream stay, up to
 # KEPT_RECORDS and KEPT_BLOCKS, for the preview of queries. Trimming is first: Redis accepts it
 # without memory, and then accepts the other writes of the script.
-COMMIT: Final = f"""
+COMMIT: Final = f"""{NUMBER}
 local function parts(position)
   local ms, seq = string.match(position, '^(%d+)-(%d+)$')
   return tonumber(ms), tonumber(seq)
@@ -140,7 +156,9 @@ if before then
 end
 local found = redis.call('XREVRANGE', KEYS[1], ARGV[1], '-', 'COUNT', 1)
 local total, bytes = '0', '0'
-if found[1] then total, bytes = found[1][2][4], found[1][2][6] or '0' end
+if found[1] and number(found[1], 'total', 4) then
+  total, bytes = found[1][2][4], found[1][2][6]
+end
 redis.call('XTRIM', KEYS[1], 'MINID', '=', ARGV[1])
 local function earlier(position, other)
   local a_ms, a_seq = parts(position)
@@ -153,7 +171,7 @@ for _, stream in ipairs(redis.call('HKEYS', KEYS[3])) do
     local first, records = ARGV[1], 0
     for _, row in ipairs(redis.call('XREVRANGE', key, '+', '-', 'COUNT', {KEPT_BLOCKS})) do
       if records >= {KEPT_RECORDS} then break end
-      records = records + tonumber(row[2][2])
+      records = records + (number(row, 'n', 2) or 0)
       if earlier(row[1], first) then first = row[1] end
     end
     redis.call('XTRIM', key, 'MINID', '=', first)

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import readable, whole
 from controlplane.wire.results.scripts import FOLLOW, NOTE
 from controlplane.wire.results.write import FEED_ENTRIES, TOO_MANY
 
@@ -56,14 +57,23 @@ def follow(client: "redis.Redis", cluster: str, query: int, now_ms: int) -> int:
 def followed(client: "redis.Redis", cluster: str, now_ms: int) -> list[int]:
     """Return the followed queries."""
     name = keys.followers_key(cluster)
-    return [int(item) for item in cast("list[bytes]", client.zrangebyscore(name, now_ms, "+inf"))]
+    return list(readable(whole, cast("list[bytes]", client.zrangebyscore(name, now_ms, "+inf"))))
 
 
 def entries_after(client: "redis.Redis", cluster: str, query: int, number: int) -> list[FeedEntry]:
-    """Return the next entries after a number, oldest first."""
+    """Return the next entries after a number, oldest first.
+
+    An unreadable entry lists no members: the follower reads all windows.
+    """
     name = keys.feed_key(cluster, query)
     result = cast("list[Any]", client.xrange(name, f"({number}-0", "+", count=_ENTRIES))
-    return [entry_of(*item) for item in result]
+    return [
+        next(
+            readable(lambda item: entry_of(*item), [item]),
+            FeedEntry(int(item[0].partition(b"-")[0]), 0, None),
+        )
+        for item in result
+    ]
 
 
 def entry_of(position: bytes, fields: dict[bytes, bytes]) -> FeedEntry:

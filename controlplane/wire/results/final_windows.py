@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import readable, whole
 from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import start_bytes, start_of
 from controlplane.wire.results.scripts import FREEZE, RELEASE, REMOVE
@@ -23,7 +24,7 @@ BEHIND: Final = -1
 def stored_queries(client: "redis.Redis", cluster: str) -> list[int]:
     """Return the queries that have windows in Redis."""
     result = cast("set[bytes]", client.smembers(keys.stored_key(cluster)))
-    return sorted(map(int, result))
+    return sorted(readable(whole, result))
 
 
 def freeze(

@@ -4,13 +4,14 @@ A version is published once, in order, and never changes. The Lua scripts make "
 then move the pointer" one step, so that a publisher killed half-way leaves nothing behind.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import RoutingGap, RoutingMissing, RoutingTaken
+from controlplane.wire.foreign.entries import Place, decoded, readable, values_of, whole
 from controlplane.wire.records.removed_streams import forget_streams
 from controlplane.wire.routing.cluster_actions import RemoveStream, SetSchema
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
@@ -83,6 +84,9 @@ def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
 
 def publish_snapshot(client: "redis.Redis", cluster: str, table: RoutingTable) -> None:
     """Publish the whole table at its version: a starting point, or a repair after a loss."""
+    if latest_version(client, cluster) is None:
+        # A value that is no version would fail the script.
+        client.delete(keys.route_latest_key(cluster))
     client.eval(
         _PUBLISH_SNAPSHOT,
         4,
@@ -119,9 +123,29 @@ def trim(client: "redis.Redis", cluster: str, committed: int) -> None:
 
 
 def latest_version(client: "redis.Redis", cluster: str) -> int | None:
-    """Return the newest published version, or None before the first."""
-    value = cast("bytes | None", client.get(keys.route_latest_key(cluster)))
-    return None if value is None else int(value)
+    """Return the newest published version, or None before the first and for one that is none."""
+    pipe = client.pipeline(transaction=False)
+    pipe.get(keys.route_latest_key(cluster))
+    (value,) = values_of(pipe)
+    return decoded(
+        client, cluster, Place.ROUTING, lambda text: None if text is None else whole(text), value
+    )
+
+
+def unreadable_versions(client: "redis.Redis", cluster: str, versions: Sequence[int]) -> list[int]:
+    """Return the versions without a delta that can be read."""
+    names = [keys.route_delta_key(cluster, version) for version in versions]
+    texts = cast("list[bytes | None]", client.mget(names)) if names else []
+    return [
+        version
+        for version, text in zip(versions, texts, strict=True)
+        if not list(readable(RoutingDelta.from_json, [text]))
+    ]
+
+
+def replace_delta(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
+    """Write a delta in place of an unreadable value."""
+    client.set(keys.route_delta_key(cluster, delta.version), delta.to_json())
 
 
 def read_table(
@@ -129,7 +153,8 @@ def read_table(
 ) -> RoutingTable:
     """Return the table at `version`, built from `known` or the nearest snapshot plus deltas.
 
-    Raises `RoutingMissing` if a part is gone from Redis.
+    Raises `RoutingMissing` if a part is gone from Redis, or cannot be read: a table without it
+    would give other results.
     """
     if known is not None and known.version <= version:
         try:
@@ -144,10 +169,10 @@ def _follow(client: "redis.Redis", cluster: str, table: RoutingTable, version: i
     if not wanted:
         return table
     names = [keys.route_delta_key(cluster, number) for number in wanted]
-    result = cast("list[bytes | None]", client.mget(names))
-    if any(text is None for text in result):
-        raise RoutingMissing(cluster, version)
-    return table.apply(*(RoutingDelta.from_json(text) for text in result if text is not None))
+    result = cast("list[bytes]", client.mget(names))
+    return _intact(
+        cluster, version, lambda: table.apply(*(RoutingDelta.from_json(text) for text in result))
+    )
 
 
 def _nearest_snapshot(client: "redis.Redis", cluster: str, version: int) -> RoutingTable:
@@ -157,7 +182,12 @@ def _nearest_snapshot(client: "redis.Redis", cluster: str, version: int) -> Rout
     )
     if not result:
         return RoutingTable()
-    text = cast("bytes | None", client.get(keys.route_snapshot_key(cluster, int(result[0]))))
-    if text is None:
-        raise RoutingMissing(cluster, version)
-    return RoutingTable.from_json(text)
+    text = client.get(keys.route_snapshot_key(cluster, int(result[0])))
+    return _intact(cluster, version, lambda: RoutingTable.from_json(cast("bytes", text)))
+
+
+def _intact(cluster: str, version: int, read: Callable[[], RoutingTable]) -> RoutingTable:
+    try:
+        return read()
+    except Exception as error:
+        raise RoutingMissing(cluster, version) from error

@@ -7,11 +7,11 @@ from algorithms.errors import InfeasibleTau, TooLarge
 from algorithms.migration.feasible import smallest_tau
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import measure
-from algorithms.migration.simple_ssm import SimpleSSM
 from algorithms.migration.single_step import SingleStep, assign_parts
 from algorithms.migration.ssm import ssm
 from tests.algorithms.migration.brute import drawn, retained_bytes
 from tests.algorithms.migration.certificate import certify
+from tests.algorithms.migration.simple_ssm import SimpleSSM
 
 
 def table_3() -> MigrationProblem:

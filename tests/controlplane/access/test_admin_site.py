@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from controlplane.admin import ReadOnly, Recorded
 from controlplane.models import AuditEntry, Cluster, Node
+from tests.support.cluster import confirmed
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +24,7 @@ def root(db: None) -> User:
 def browser(root: User, redis_url: str) -> Client:
     client = Client()
     client.force_login(root)
-    return client
+    return confirmed(client)
 
 
 def form_of(user: User, **changed: Any) -> dict[str, Any]:
@@ -92,3 +93,42 @@ def test_groups_that_are_roles_keep_their_names(browser: Client) -> None:
     assert group.name == "operator"
     deleted = browser.post(reverse("admin:auth_group_delete", args=[group.pk]), {"post": "yes"})
     assert deleted.status_code == 403
+
+
+def test_a_password_is_recorded_as_set_by_the_admin(browser: Client) -> None:
+    """Of a user, and of a new one."""
+    eve, new = User.objects.create_user("eve", password="y" * 12), "a heron by the weirs"
+    form = {"password1": new, "password2": new, "usable_password": "true"}
+    page = reverse("admin:auth_user_password_change", args=[eve.pk])
+    assert browser.post(page, form).status_code == 302
+    assert Client().login(username="eve", password=new)
+    added = browser.post(reverse("admin:auth_user_add"), form | {"username": "ann"})
+    assert added.status_code == 302
+    set_by = AuditEntry.objects.filter(action="password.change").values_list("actor", "object")
+    assert set(set_by) == {("root", "user eve"), ("root", "user ann")}
+
+
+def test_nothing_of_users_changes_without_a_confirmation(root: User, redis_url: str) -> None:
+    """Whatever the form of Django's admin is; its pages can be read."""
+    eve, new = User.objects.create_user("eve", password="y" * 12), "a heron by the weirs"
+    Group.objects.get_or_create(name="admin")
+    client = Client()
+    client.force_login(root)
+    before = User.objects.values_list("password", "is_superuser")
+    forms = {
+        reverse("admin:auth_user_change", args=[eve.pk]): form_of(eve, groups=["1"]),
+        reverse("admin:auth_user_password_change", args=[eve.pk]): {
+            "password1": new, "password2": new, "usable_password": "true",
+        },
+        reverse("admin:auth_user_add"): {"username": "ann", "password1": new, "password2": new},
+        reverse("admin:auth_user_delete", args=[eve.pk]): {"post": "yes"},
+        reverse("admin:auth_group_add"): {"name": "others"},
+    }  # fmt: skip
+    was = list(before.all())
+    for page, form in forms.items():
+        assert client.get(page).status_code == 200
+        refused = client.post(page, form)
+        assert (refused.status_code, b"own_password" in refused.content) == (401, True), page
+    assert list(before.all()) == was
+    assert not Group.objects.filter(name="others").exists()
+    assert client.post(reverse("admin:logout"))["Location"] == "/login/"

@@ -73,7 +73,7 @@ def test_an_admin_of_a_cluster_grants_on_that_cluster_only(sf: Cluster, eve: Use
 def test_the_last_admin_cannot_remove_itself(sf: Cluster, eve: User) -> None:
     admin = granted("admin", sf, "root")
     Grant.objects.update(cluster=None)
-    admin = Actor(User.objects.get(username="root"))
+    admin = Actor(User.objects.get(username="root"), is_confirmed=True)
     for change in (
         lambda: grants.revoke(admin, "root"),
         lambda: grants.grant(admin, "root", "viewer"),

@@ -10,7 +10,7 @@ from controlplane.access.audit import record
 from controlplane.access.roles import Actor, Automatic
 from controlplane.models import ApiToken, AuditEntry, Cluster, Query
 from tests.controlplane.api.callers import get, granted, post, scripted, user_of
-from tests.support.cluster import actor
+from tests.support.cluster import actor, confirmed
 from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +26,7 @@ def other(sf: Cluster) -> Cluster:
 def login(actor: Actor) -> Client:
     client = Client()
     client.force_login(user_of(actor))
-    return client
+    return confirmed(client)
 
 
 def test_a_grant_on_one_cluster_shows_that_one(sf: Cluster, other: Cluster) -> None:

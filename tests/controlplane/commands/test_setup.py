@@ -137,6 +137,8 @@ def test_a_token_is_printed_once_and_kept_as_a_digest(db: None) -> None:
     assert ApiToken.objects.get().digest not in token
     with pytest.raises(CommandError):
         call_command("create_token", "nobody", "nightly")
+    with pytest.raises(CommandError, match="--cluster"):
+        call_command("create_token", "script", "loader", role="producer")
 
 
 def test_each_demonstration_is_a_cluster_with_a_policy(tmp_path: Path) -> None:

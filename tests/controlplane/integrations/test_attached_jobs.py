@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Forbidden
+from controlplane.errors import Busy, Conflict, Forbidden
 from controlplane.integrations import attached_housekeeping, attached_jobs
 from controlplane.integrations.attached_list import (
     LOST_AFTER,
@@ -254,3 +254,39 @@ def test_a_run_keeps_a_bounded_number_of_rows(
     told(viewer, *[progress_event(batch, now()) for batch in range(6)])
     attached_housekeeping.prune(now())
     assert sorted(AttachedProgress.objects.values_list("batch", flat=True)) == [3, 4, 5]
+
+
+def test_reports_of_many_jobs_fill_neither_tables_nor_the_audit_log(viewer: Actor) -> None:
+    """Beyond the limit of an hour they are refused; entries are few, with the number of jobs."""
+    refused = 0
+    for number in range(400):
+        try:
+            told(viewer, job=JOB | {"application": f"local-{number}"})
+        except Busy:
+            refused += 1
+    assert AttachedJob.objects.count() == attached_jobs.MAX_NEW_JOBS == 400 - refused
+    entries = AuditEntry.objects.filter(action="attached.first_report").order_by("pk")
+    assert [entry.after["new_in_hour"] for entry in entries] == [*range(1, 11), 20, 30, 40, 50, 60]
+
+
+def test_an_hour_has_a_bounded_number_of_events(
+    viewer: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all jobs of a user together; in the next hour they are stored again."""
+    monkeypatch.setattr(attached_jobs, "MAX_EVENTS", 3)
+    told(viewer, progress_event(0, now()), progress_event(1, now()))
+    other = JOB | {"application": "local-other"}
+    told(viewer, progress_event(0, now(), run_number(2)), job=other)
+    with pytest.raises(Busy, match="At most 3 events"):
+        told(viewer, progress_event(2, now()))
+    assert AttachedProgress.objects.count() == 3
+    AttachedJob.objects.update(hour=now() - timedelta(hours=2))
+    told(viewer, progress_event(2, now()))
+    assert AttachedProgress.objects.count() == 4
+
+
+def test_the_rows_of_a_user_are_bounded(viewer: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attached_housekeeping, "MAX_ROWS_OF_USER", 2)
+    told(viewer, *(progress_event(batch, now()) for batch in range(5)))
+    attached_housekeeping.prune(timezone.now())
+    assert AttachedProgress.objects.count() == 2

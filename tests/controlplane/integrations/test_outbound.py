@@ -8,11 +8,10 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
-from controlplane.env import network_ports
 from controlplane.integrations import outbound
 from controlplane.integrations.outbound import Refused, Unreachable, post, resolved
+from tests.support.destinations import RECEIVERS, list_destinations
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -52,7 +51,7 @@ def server() -> Iterator[int]:
 )  # fmt: skip
 def test_what_is_not_public_is_refused(host: str) -> None:
     """However it is written: each leads to this machine, its site, its cloud, or nowhere."""
-    with pytest.raises(Refused, match="not a public address"):
+    with pytest.raises(Refused, match="no https address of a public host, and is not in the list"):
         resolved(f"https://{host}/hook")
 
 
@@ -82,14 +81,20 @@ def test_one_private_address_among_public_ones_is_enough(monkeypatch: pytest.Mon
         resolved("https://two.example/")
 
 
-def test_a_name_without_an_address_is_told() -> None:
-    with pytest.raises(Unreachable):
+def test_a_name_without_an_address_is_told_where_the_site_lists_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of other names a refusal does not tell whether the network of the site has them."""
+    with pytest.raises(Refused, match="check the spelling"):
+        resolved("https://nowhere.invalid/")
+    list_destinations(monkeypatch, "https://nowhere.invalid:443")
+    with pytest.raises(Unreachable, match="has no address"):
         resolved("https://nowhere.invalid/")
 
 
-def test_a_site_may_allow_a_network_of_its_own(settings: Settings) -> None:
+def test_a_site_may_allow_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its named ports, http too; others stay closed: a metrics page has no password."""
-    settings.WEBHOOK_NETWORKS = [network_ports("10.1.0.0/16:80"), network_ports("[fd00::/8]:8443")]
+    list_destinations(monkeypatch, "http://10.1.0.0/16:80 https://[fd00::/8]:8443")
     assert resolved("http://10.1.2.3/hook").address == "10.1.2.3"
     assert resolved("https://[fd00::1]:8443/hook").address == "fd00::1"
     for url in ("https://10.2.0.1/hook", "http://10.1.2.3:9090/hook", "https://[fd00::1]/hook"):
@@ -98,10 +103,10 @@ def test_a_site_may_allow_a_network_of_its_own(settings: Settings) -> None:
 
 
 def test_a_request_goes_to_the_address_that_was_looked_at(
-    server: int, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    server: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that leads elsewhere a moment later is not asked again; the host stays the name's."""
-    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
+    list_destinations(monkeypatch, RECEIVERS)
     target = resolved(f"http://localhost:{server}/hook")
 
     def elsewhere(host: str, *args: object, **kwargs: object) -> object:
@@ -115,19 +120,19 @@ def test_a_request_goes_to_the_address_that_was_looked_at(
         return direct(address, *args, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket, "create_connection", by_address)
-    monkeypatch.setattr("controlplane.integrations.outbound.socket.getaddrinfo", elsewhere)
+    monkeypatch.setattr("socket.getaddrinfo", elsewhere)
     status, body = post(target, {}, b"{}")
     assert (status, body[: len("localhost")]) == (200, "localhost")
     assert len(body) <= 2000
 
 
 def test_a_name_that_resolves_to_another_address_later_reaches_the_checked_one(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """DNS rebinding: a forbidden service listens at the second address, on the same port."""
     with socket.create_server(("127.0.0.1", 0)) as allowed:
         port = allowed.getsockname()[1]
-        settings.WEBHOOK_NETWORKS = [network_ports(f"127.0.0.1/32:{port}")]
+        list_destinations(monkeypatch, f"http://127.0.0.1:{port}")
         with socket.create_server(("127.0.0.2", port)) as forbidden:
             lookup, answers = socket.getaddrinfo, iter(["127.0.0.1"])
 
@@ -150,14 +155,14 @@ def test_a_name_that_resolves_to_another_address_later_reaches_the_checked_one(
                 forbidden.accept()
 
 
-def test_a_redirect_is_not_followed(server: int, settings: Settings) -> None:
-    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
+def test_a_redirect_is_not_followed(server: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_destinations(monkeypatch, RECEIVERS)
     target = resolved(f"http://127.0.0.1:{server}/away")
     assert post(target, {}, b"{}")[0] == 302
 
 
-def test_who_does_not_answer_is_unreachable(settings: Settings) -> None:
-    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
+def test_who_does_not_answer_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    list_destinations(monkeypatch, RECEIVERS)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         target = resolved(f"http://127.0.0.1:{taken.getsockname()[1]}/")
@@ -166,10 +171,10 @@ def test_who_does_not_answer_is_unreachable(settings: Settings) -> None:
 
 
 def test_an_answer_that_trickles_in_is_given_up(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each byte comes in time, and the whole would never end."""
-    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
+    list_destinations(monkeypatch, RECEIVERS)
     monkeypatch.setattr(outbound, "LONGEST_S", 0.5)
     over = Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -123,6 +123,19 @@ def test_memory_beyond_the_limit_ends_the_child_alone(compute: Callable[[Any], A
     assert ended.value.limit == 200 * MB
 
 
+def start_two(_: object) -> None:
+    """Start two programs, of which each is within the limit."""
+    code = "x = bytearray(b'1' * (150 << 20)); import time; time.sleep(600)"
+    for program in [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]:
+        program.wait()
+
+
+def test_what_a_child_starts_shares_its_memory() -> None:
+    with pytest.raises(OutOfMemory) as ended:
+        run_in_child(start_two, Limits(LIMITS.memory_bytes, 600.0))
+    assert ended.value.used > ended.value.limit
+
+
 def test_the_kernel_s_kill_counts_as_memory() -> None:
     """Nobody else kills a child with -9."""
     with pytest.raises(OutOfMemory):

@@ -13,8 +13,10 @@ from django.urls import get_resolver
 from django.utils import timezone
 
 from controlplane.access import tokens
-from controlplane.asgi import queued_logins
-from controlplane.models import AuditEntry, Cluster, FailedAttempts, LoginSession
+from controlplane.asgi import LANES
+from controlplane.logins import login_sessions
+from controlplane.models import ApiToken, AuditEntry, Cluster, FailedAttempts, LoginSession
+from controlplane.runtime import request_bounds
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db
@@ -78,19 +80,18 @@ def test_a_session_is_that_of_its_row(user: User) -> None:
     assert status(client) == 302
 
 
-def end(client: Client, session: object, password: str = OLD) -> int:
+def end(client: Client, session: object) -> int:
     """Return the status of the end of a session."""
-    form = {"session": str(session), "password": password}
-    return client.post("/account/sessions/end-one/", form).status_code
+    return client.post("/account/sessions/end-one/", {"session": str(session)}).status_code
 
 
 def test_log_out_everywhere(user: User) -> None:
-    """After the password, whose attempts are limited."""
+    """After a confirmation."""
     here, there = browser(user), browser(user)
     path = "/account/sessions/end/"
-    assert here.post(path).status_code == here.post(path, {"password": NEW}).status_code == 422
+    assert here.post(path).status_code == 401
     assert (status(here), status(there)) == (200, 200)
-    assert here.post(path, {"password": OLD}).status_code == 302
+    assert made.confirmed(here).post(path).status_code == 302
     assert (status(here), status(there)) == (302, 302)
     assert "session.end_all" in actions()
 
@@ -98,32 +99,17 @@ def test_log_out_everywhere(user: User) -> None:
 def test_one_session_is_ended_and_only_an_own_one(user: User) -> None:
     here, there = browser(user), browser(user)
     other = there.session["login"]
-    assert [end(here, other, password) for password in ("", NEW)] == [422, 422]
+    assert end(here, other) == 401
     assert status(there) == 200
-    assert end(here, other) == 302
+    assert end(made.confirmed(here), other) == 302
     assert (status(here), status(there)) == (200, 302)
     mallory = User.objects.create_user("mallory", password=OLD)
     stranger = Client()
     stranger.force_login(mallory)
+    made.confirmed(stranger)
     mine = here.session["login"]
     assert end(stranger, mine) == end(stranger, "no id") == 302
     assert status(here) == 200
-    assert [end(here, mine, "wrong") for _ in range(6)] == [422] * 5 + [429]
-
-
-def test_a_user_of_single_sign_on_ends_sessions_without_a_password() -> None:
-    user = made.actor("viewer", "ada").user
-    assert isinstance(user, User)
-    user.set_unusable_password()
-    user.save()
-    here, there = Client(), Client()
-    here.force_login(user)
-    there.force_login(user)
-    assert b"session-password" not in here.get("/account/").content
-    assert end(here, there.session["login"], "") == 302
-    assert (status(here), status(there)) == (200, 302)
-    assert here.post("/account/sessions/end/").status_code == 302
-    assert status(here) == 302
 
 
 def test_every_page_that_compares_a_password_is_queued(
@@ -140,14 +126,15 @@ def test_every_page_that_compares_a_password_is_queued(
     monkeypatch.setattr("controlplane.logins.reauthentication.check_password", counted)
     client = browser(user)
     form = {"session": client.session["login"]}
+    made.confirmed(client)
     for pattern in get_resolver("dashboard.urls").url_patterns:
         path = f"/{pattern.pattern}"
         if path.startswith("/account/"):
             FailedAttempts.objects.all().delete()
             client.post(path, form)
-    assert len(compared) == 5
-    assert compared <= queued_logins._paths
-    assert {"/login/", "/login/code/", "/login/second-factor/"} <= queued_logins._paths
+    assert compared == {"/account/confirm/", "/account/password/"}
+    queued = {path for (method, path), lane in LANES.items() if lane is request_bounds.LOGINS}
+    assert compared | {"/login/", "/login/code/", "/login/second-factor/"} <= queued
 
 
 def test_an_administrator_ends_all_sessions_of_a_user(user: User) -> None:
@@ -195,6 +182,28 @@ def test_a_password_change_ends_the_other_sessions(user: User) -> None:
     assert entry.object == "user alice"
 
 
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_a_password_change_offers_to_revoke_tokens(user: User, is_checked: bool) -> None:
+    """They outlive the session of the person who made them."""
+    client = browser(user)
+    assert b"with_tokens" not in client.get("/account/").content
+    for name in ("job", "another"):
+        tokens.create(user, name)
+    stranger = tokens.create(User.objects.create_user("mallory"), "kept")
+    page = client.get("/account/").content.decode()
+    assert re.search(r'name="with_tokens" type="checkbox" checked> Revoke your 2 tokens', page)
+    form = {"current": "wrong", "new": NEW, "repeated": NEW}
+    form |= {"with_tokens": "on"} if is_checked else {}
+    again = client.post("/account/password/", form)
+    assert (again.status_code, ApiToken.objects.count()) == (422, 3)
+    assert ('type="checkbox" checked>' in again.content.decode()) is is_checked
+    assert client.post("/account/password/", form | {"current": OLD}).status_code == 302
+    assert ApiToken.objects.filter(user=user).count() == (0 if is_checked else 2)
+    assert tokens.user_of_valid(stranger) is not None
+    entries = AuditEntry.objects.filter(action="token.revoke_all", actor="alice")
+    assert [entry.after for entry in entries] == ([{"tokens": 2}] if is_checked else [])
+
+
 def test_weak_and_wrong_passwords_are_refused(user: User) -> None:
     """By Django's validators; the current password counts as an attempt to log in."""
     client = browser(user)
@@ -221,7 +230,7 @@ def test_long_passwords_of_any_letters_are_kept_whole(user: User) -> None:
     assert change(client, OLD, long.strip()) == 302
     assert not Client().login(username="alice", password=long.strip()[:-1])
     assert Client().login(username="alice", password=long.strip())
-    for path, count in (("/account/", 5), ("/login/", 1)):
+    for path, count in (("/account/", 3), ("/login/", 1)):
         page = (Client() if path == "/login/" else client).get(path).content.decode()
         fields = {tag for tag in re.findall("<input[^>]*>", page) if 'type="password"' in tag}
         assert len(fields) == count
@@ -248,3 +257,19 @@ def test_no_response_of_a_user_is_stored(user: User) -> None:
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
     assert int(cookie["max-age"]) <= settings.SESSION_MAX_AGE.total_seconds()
+
+
+def test_a_user_cannot_fill_the_database_with_sessions(user: User) -> None:
+    """Each log-in stores rows, so an hour has room for some."""
+    now = timezone.now()
+    LoginSession.objects.bulk_create(
+        LoginSession(user=user, via="password", auth_hash="h", started_at=now - age, seen_at=now)
+        for age in (timedelta(minutes=5), timedelta(hours=2))
+        for _ in range(login_sessions.MAX_PER_HOUR - 1)
+    )
+    form = {"username": "alice", "password": OLD}
+    assert Client().post("/login/", form).status_code == 302
+    full = Client().post("/login/", form)
+    assert (full.status_code, int(full["Retry-After"])) == (429, 600)
+    assert Client().post("/login/", form | {"password": "wrong"}).status_code == 200
+    assert LoginSession.objects.count() == 2 * login_sessions.MAX_PER_HOUR - 1

@@ -1,6 +1,5 @@
 """What users may not do is recorded: first refusals one by one, others counted."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,12 +8,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.access import refusals, tokens
+from controlplane.access import audit, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.roles import Actor
+from controlplane.access.routine_actions import LOGGED, PERIOD
 from controlplane.asgi import application
-from controlplane.models import AuditEntry, Cluster, FailedAttempts
-from controlplane.retention.rows import prune_sessions
+from controlplane.models import AuditEntry, Cluster, RoutineActions
+from controlplane.retention import history
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made
 
@@ -31,7 +31,7 @@ def person(role: str, name: str) -> tuple[User, Client]:
 
 
 def entries() -> list[AuditEntry]:
-    return list(AuditEntry.objects.filter(action=refusals.ACTION).order_by("pk"))
+    return list(AuditEntry.objects.filter(action=audit.REFUSED).order_by("pk"))
 
 
 @pytest.fixture
@@ -79,22 +79,19 @@ def test_what_is_allowed_or_anonymous_is_not_recorded(sf: Cluster) -> None:
 def test_refusals_cannot_flood_the_audit_log(sf: Cluster) -> None:
     """The same action again, and many different actions of a user."""
     user, client = person("viewer", "vera")
-    for _ in range(40):
+    for _ in range(LOGGED - 5):
         client.post("/clusters/sf/stop/")
-    assert len(entries()) == 1
-    actor = Actor(user)
     for number in range(100):
-        refusals.record(actor, f"POST operation {number}", f"POST /operation/{number}")
-    assert len(entries()) == refusals.MAX_ENTRIES
-    assert FailedAttempts.objects.count() == refusals.MAX_ENTRIES + 1
-    now = timezone.now() + refusals.PERIOD + timedelta(seconds=1)
-    prune_sessions(timezone.now())
-    assert FailedAttempts.objects.count() == refusals.MAX_ENTRIES + 1
-    prune_sessions(now)
+        cluster = Cluster.objects.create(slug=f"c{number}", name="C") if number % 2 else sf
+        actor = Actor(user, ADDRESS, token=number or None)
+        audit.record_refusal(actor, f"POST /operation/{number}", cluster=cluster)
+    assert len(entries()) == LOGGED
+    assert RoutineActions.objects.filter(action=audit.REFUSED).count() == 1
+    history.log_routine_actions(timezone.now() + PERIOD)
     counted = entries()[-1]
-    assert (counted.actor, counted.object) == ("weir", "user vera")
-    assert counted.after == {"refusals": 140 - refusals.MAX_ENTRIES}
-    assert not FailedAttempts.objects.exists()
+    assert (counted.actor, counted.object) == ("vera", "95 more")
+    assert (counted.after["count"], counted.cluster) == (95, None)
+    assert not RoutineActions.objects.exists()
 
 
 def test_refusals_are_for_admins_and_the_person_concerned(sf: Cluster) -> None:
@@ -104,7 +101,7 @@ def test_refusals_are_for_admins_and_the_person_concerned(sf: Cluster) -> None:
     client.post("/clusters/sf/stop/")
 
     def seen(reader: User) -> int:
-        filters = AuditFilters(action=refusals.ACTION, reader=Actor(reader))
+        filters = AuditFilters(action=audit.REFUSED, reader=Actor(reader))
         return len(audit_listing(filters).page.rows)
 
     assert (seen(user), seen(other), seen(admin)) == (1, 0, 1)
@@ -122,5 +119,5 @@ async def test_a_refused_socket_is_recorded(redis_url: str) -> None:
     for more in ([], [(b"cookie", cookie)], [(b"cookie", cookie)]):
         socket: Any = Socket(application, "/ws/clusters/sf/", [*headers, *more])
         assert not await socket.connect()
-    (entry,) = await database_sync_to_async(entries)()
+    entry, _ = await database_sync_to_async(entries)()
     assert (entry.actor, entry.object) == ("nobody", "WebSocket /ws/clusters/sf/")

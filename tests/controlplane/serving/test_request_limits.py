@@ -1,6 +1,7 @@
 """The limits of requests on a real server: uvicorn with an application that reads whole bodies."""
 
 import asyncio
+import ipaddress
 import json
 import socket
 import threading
@@ -9,11 +10,14 @@ from typing import Any
 
 import pytest
 import uvicorn
+from pytest_django import Settings
 
+from controlplane.runtime.request_bounds import RequestLimits
 from controlplane.serving import http_protocol
-from controlplane.serving.request_limits import LimitedRequests, RequestLimits
+from controlplane.serving.fair_threads import Owner
+from controlplane.serving.request_limits import LimitedRequests
 
-LIMITS = RequestLimits(known_bytes=4000, anonymous_bytes=1000, body_s=0.3)
+LIMITS = RequestLimits(known_bytes=4000, anonymous_bytes=1000, body_s=0.3, held_bytes=12000)
 PATIENCE_S = 20
 
 
@@ -27,8 +31,46 @@ async def _echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": str(size).encode()})
 
 
-async def _is_known(scope: dict[str, Any]) -> bool:
-    return (b"authorization", b"Bearer valid") in scope["headers"]
+async def _owner(scope: dict[str, Any]) -> Owner:
+    is_known = (b"authorization", b"Bearer valid") in scope["headers"]
+    return Owner("someone", is_known=is_known)
+
+
+async def test_a_user_holds_half_of_the_bytes_of_all_bodies() -> None:
+    """Until its requests are answered; a further one is refused, one of another user is not."""
+    open_ = asyncio.Event()
+
+    async def held(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        await receive()
+        await open_.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def owner(scope: dict[str, Any]) -> Owner:
+        return Owner(scope["path"], is_known=True)
+
+    limited = LimitedRequests(held, LIMITS, owner)
+
+    async def post(user: str) -> int:
+        scope = {"type": "http", "method": "POST", "path": user, "headers": []}
+        statuses: list[int] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"x" * 4000, "more_body": False}
+
+        async def send(message: Any) -> None:
+            statuses.append(message.get("status", 0))
+
+        await limited(scope, receive, send)
+        return statuses[0]
+
+    first = asyncio.create_task(post("/api/ada"))
+    await asyncio.sleep(0)
+    assert await post("/api/ada") == 503
+    second = asyncio.create_task(post("/api/bob"))
+    await asyncio.sleep(0)
+    open_.set()
+    assert [await first, await second, await post("/api/ada")] == [200] * 3
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +78,7 @@ def port() -> Iterator[int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(http_protocol, "HEAD_S", 0.3)
         config = uvicorn.Config(
-            LimitedRequests(_echo, LIMITS, _is_known),
+            LimitedRequests(_echo, LIMITS, _owner),
             http=http_protocol.LimitedHeadProtocol, lifespan="off", log_level="critical",
         )  # fmt: skip
         server = uvicorn.Server(config)
@@ -104,6 +146,21 @@ def test_a_request_beyond_a_limit_ends(port: int, sent: bytes, status: int) -> N
     if status:
         problem = json.loads(answer.partition(b"\r\n\r\n")[2]) if b"/api/" in sent else None
         assert problem is None or problem["status"] == status
+
+
+def test_an_address_has_a_share_of_the_connections(
+    port: int, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """Trusted proxies stand for many clients."""
+    monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS_OF_ADDRESS", 0)
+    sent = _head("Content-Length: 0", "Connection: close")
+    assert _status(_answer(port, sent)) == 0
+    settings.TRUSTED_PROXIES = [ipaddress.ip_network("127.0.0.0/8")]
+    assert _status(_answer(port, sent)) == 200
+    settings.TRUSTED_PROXIES = []
+    monkeypatch.undo()
+    # Those that have ended do not count.
+    assert _status(_answer(port, sent)) == 200
 
 
 @pytest.mark.parametrize(

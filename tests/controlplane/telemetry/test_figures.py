@@ -13,13 +13,14 @@ from controlplane.cli.backends.local import LocalApi
 from controlplane.cli.commands.watch import events_since, observe
 from controlplane.models import Cluster, MetricSample
 from controlplane.telemetry.samples import PreviousBatch, sample_of
-from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of, row_from
+from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of
+from controlplane.wire.foreign.telemetry import row_from
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from tests.dashboard.conftest import sample
-from tests.support.cluster import telemetry
 from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.telemetry_row import telemetry_row
 
+STORED = (Source.VALUE, Source.PER_SECOND)
 BEFORE = PreviousBatch(3000, 1000)
 
 
@@ -69,19 +70,17 @@ def test_a_sample_has_every_figure_under_its_name() -> None:
     assert found["node_p95"] == [100, 100, None], "no latency of a node without records"
 
 
-def test_a_row_of_the_release_before_is_read() -> None:
-    """Redis holds rows with the earlier names while Weir is upgraded."""
-    row = telemetry(3, 5000)
-    former = {name: value for name, value in row.items() if name not in ("in", "read", "nodes")}
-    former |= {"records_in": row["in"], "records_read": row["read"]}
-    del former["state_bytes"]
-    former["nodes"] = [
-        {name: value for name, value in node.items() if name not in ("loads", "busy")}
-        | {"records": node["loads"], "busy_ms": node["busy"] * 1000}
-        for node in row["nodes"]
-    ]
-    assert row_from(json.dumps(former)) == row
-    assert row_from(json.dumps(row)) == row
+def test_readers_accept_every_row_of_the_data_plane() -> None:
+    """What a row declares is what a reader returns; fields that no reader needs are left out."""
+    row = telemetry_row([published(0), published(1)], 5000)
+    read = row_from(json.dumps(row).encode())
+    assert read.keys() >= {
+        figure.row_key for figure in FIGURES if not figure.per and figure.source in STORED
+    }
+    assert sample_of(read, BEFORE, [500.0]) == sample_of(row, BEFORE, [500.0])
+    for name, value in read.items():
+        if name not in ("nodes", "splits"):
+            assert value == json.loads(json.dumps(row[name])), name
 
 
 def test_charts_have_the_declared_labels_and_units() -> None:

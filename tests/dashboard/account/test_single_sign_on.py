@@ -2,12 +2,14 @@
 
 import base64
 import hashlib
+import html
 import io
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -176,7 +178,7 @@ def test_a_log_in_at_the_provider_is_not_too_old(settings: Settings) -> None:
     assert not LoginSession.objects.filter(user__username="day-ago").exists()
     # The provider of the tests always states the time; others may leave it out.
     with pytest.raises(Conflict):
-        single_sign_on._check_strength(RequestFactory().get("/"), {"sub": "s-1"})
+        single_sign_on._check_strength(RequestFactory().get("/"), {"sub": "s-1"}, timedelta(1))
 
 
 def test_without_settings_the_provider_decides() -> None:
@@ -257,3 +259,54 @@ def test_without_a_provider_there_is_no_single_sign_on(settings: Settings) -> No
     settings.OIDC_ISSUER = ""
     assert Client().get("/login/sso/").status_code == 404
     assert b"/login/sso/" not in Client().get("/login/").content
+
+
+def confirm_again(browser: Client, subject: str) -> Any:
+    """Log in once more as the page of the confirmation asks, and return Weir's response."""
+    asked = browser.post("/tokens/make/", {"name": 'a "job"', "role": "viewer", "days": "3"})
+    assert asked.status_code == 401
+    shown = asked.content.decode()
+    assert "own_password" not in shown
+    # The form waits in its tab.
+    assert re.search('<form method="post" action="/tokens/make/">', shown)
+    assert 'name="name" value="a &quot;job&quot;"' in shown
+    link = re.search('href="(/login/sso/[^"]+)" target="_blank"', shown)
+    assert link is not None
+    address = str(browser.get(html.unescape(link[1]))["Location"])
+    query = parse_qs(urlsplit(address).query)
+    assert (query["prompt"], query["max_age"]) == (["login"], ["0"])
+    back = httpx.post(address, data={"sub": subject}, follow_redirects=False)
+    callback = urlsplit(back.headers["location"])
+    return browser.get(f"{callback.path}?{callback.query}")
+
+
+def test_a_person_confirms_by_another_log_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same session continues with the form that waited."""
+    moment = datetime.fromtimestamp(NOW, tz=UTC)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
+    browser = Client()
+    log_in(browser, "now")
+    page = confirm_again(browser, "now")
+    assert (page.status_code, page["Location"]) == (302, "/account/")
+    assert LoginSession.objects.count() == 1
+    made = browser.post("/tokens/make/", {"name": "job", "role": "viewer", "days": "3"})
+    assert made.status_code == 201
+    assert AuditEntry.objects.filter(action="session.confirm", actor="now").exists()
+
+
+@pytest.mark.parametrize(
+    ("person", "again"),
+    [("now", "s-1"), ("now", "earlier"), ("earlier", "earlier"), ("later", "later"),
+     ("flag", "flag")],
+)  # fmt: skip
+def test_another_person_or_an_old_log_in_confirms_nothing(
+    monkeypatch: pytest.MonkeyPatch, person: str, again: str
+) -> None:
+    moment = datetime.fromtimestamp(NOW, tz=UTC)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
+    browser = Client()
+    log_in(browser, person)
+    assert confirm_again(browser, again).status_code == 403
+    refused = browser.post("/tokens/make/", {"name": "job", "role": "viewer", "days": "3"})
+    assert refused.status_code == 401
+    assert AuditEntry.objects.filter(action="login.refused").exists()

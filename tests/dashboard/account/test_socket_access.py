@@ -65,7 +65,7 @@ def log_out(user: User, client: Client) -> None:
 def log_out_everywhere(user: User, client: Client) -> None:
     other = Client()
     other.force_login(user)
-    other.post("/account/sessions/end/", {"password": PASSWORD})
+    made.confirmed(other).post("/account/sessions/end/")
 
 
 def end_the_sessions(user: User, client: Client) -> None:

@@ -58,7 +58,7 @@ def shown(page: Page, name: str) -> None:
     page.emulate_media(reduced_motion="reduce")
     for theme in ("light", "dark"):
         page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
-        for width in (400, 1440):
+        for width in (400, 1280):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
             if folder:
@@ -74,6 +74,41 @@ def code_of(page: Page) -> str:
     return f"{totp(base64.b32decode(secret)):06d}"
 
 
+def confirm(page: Page, name: str) -> None:
+    """Enter a wrong password, then the right one, on the page that asks for it."""
+    password = page.get_by_label("Your password")
+    expect(password).to_be_focused()
+    shown(page, name)
+    password.fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("#faults-password")).to_contain_text("not your password")
+    shown(page, f"{name}-wrong")
+    password.fill(OLD)
+    page.get_by_role("button", name="Confirm and continue").click()
+
+
+def test_a_token_is_made_after_a_confirmation(page: Page, web: str) -> None:
+    """The started form continues with what was entered; the next one asks no more."""
+    apart(_account)
+    page.goto("/tokens/")
+    fill_in(page, User_name="alice", Password=OLD)
+    page.get_by_role("button", name="Log in").click()
+    for name in ('night\'s "job" <1>', "another"):
+        page.get_by_label("Purpose").fill(name)
+        page.get_by_label("Valid for").fill("3")
+        page.get_by_role("button", name="Create token").click()
+        if name != "another":
+            confirm(page, "confirm-token")
+        expect(page.locator("#secret")).to_contain_text("weir_")
+        expect(page.get_by_role("heading", name=f"Token {name}")).to_be_visible()
+    page.goto("/account/")
+    expect(page.get_by_label("Revoke your 2 tokens")).to_be_checked()
+    shown(page, "account-with-tokens")
+    fill_in(page, Current_password=OLD, New_password=NEW, Repeat_new_password=NEW)
+    page.get_by_role("button", name="Change password").click()
+    expect(page.get_by_role("status").first).to_contain_text("2 tokens are revoked")
+
+
 def test_a_second_factor_is_set_up_and_asked_for(page: Page, web: str) -> None:
     """Also by keyboard and for screen readers; a wrong code has its message at the field."""
     apart(_account)
@@ -83,8 +118,8 @@ def test_a_second_factor_is_set_up_and_asked_for(page: Page, web: str) -> None:
     page.goto("/account/")
     shown(page, "account")
     section = page.get_by_role("region", name="Second factor")
-    section.get_by_label("Your password").fill(OLD)
     section.get_by_role("button", name="Set up second factor").click()
+    confirm(page, "confirm")
     expect(page.get_by_role("img", name="QR code")).to_be_visible()
     shown(page, "set-up")
     page.get_by_role("textbox", name="Code").fill("000000")

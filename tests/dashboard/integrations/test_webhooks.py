@@ -8,15 +8,14 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import Settings
 
 from controlplane.access.roles import Actor
-from controlplane.env import network_ports
 from controlplane.integrations import deliveries, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from tests.controlplane.api.callers import granted
 from tests.dashboard.conftest import browser_of
 from tests.support.cluster import actor
+from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 
 PUBLIC = "https://8.8.8.8/hook"
@@ -36,9 +35,9 @@ def managing(admin: Actor) -> Client:
 
 
 @pytest.fixture
-def receiver(settings: Settings) -> Iterator[Receiver]:
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     """A receiver on this machine, which the site allows."""
-    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
+    list_destinations(monkeypatch, RECEIVERS)
     with receiving() as found:
         yield found
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.contrib.messages import get_messages
 from django.test import Client
-from pytest_django import Settings
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
 from controlplane.plans.plan import Plan, TaskMove, rows_of
 from controlplane.plans.proposal_states import SAID
 from dashboard.queries.forms import DEFAULTS
+from tests.support.destinations import list_destinations
 
 QUERY = {"name": "fresh", "streams": "s0, s1", "aggregates": "n = count(*)"} | DEFAULTS
 POSTS = [
@@ -231,9 +231,9 @@ def test_a_cluster_is_started_and_stopped(
 
 
 def test_an_admin_chooses_among_the_masters_of_the_site(
-    operating: Client, administering: Client, sf: Cluster, settings: Settings
+    operating: Client, administering: Client, sf: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SPARK_MASTERS = ["spark://spark:7077"]
+    list_destinations(monkeypatch, "spark://spark:7077")
     assert operating.post("/clusters/sf/master/", {"master": "local[3]"}).status_code == 403
     administering.post(
         "/clusters/sf/master/", {"master": " spark://spark:7077 ", "reason": "grows"}

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from django.utils import timezone
-from pytest_django import Settings
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, ClusterHealth, Incident
 from controlplane.wire import keys
 from tests.support.cluster import actor, placed, small_cluster
+from tests.support.destinations import list_destinations
 from workers.agent.driver import Site
 from workers.agent.fleet import spec_of
 from workers.agent.gate import Gate, read_checkpoint
@@ -65,7 +65,7 @@ def test_a_new_cluster_may_start(sf: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_master_that_the_site_does_not_allow_gets_no_driver(
-    sf: Cluster, tmp_path: Path, settings: Settings
+    sf: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be older than the rule, or the list may have become shorter."""
     gate = Gate(Site(tmp_path, "redis://unused", {}))
@@ -74,7 +74,7 @@ def test_a_master_that_the_site_does_not_allow_gets_no_driver(
         held = gate.hold(spec, 1.0, runs=runs)
         assert held is not None
         assert (held.state, held.code) == ("failed", "master-not-allowed")
-    settings.SPARK_MASTERS = ["spark://spark:7077"]
+    list_destinations(monkeypatch, "spark://spark:7077")
     assert gate.hold(spec, 1.0, runs=False) is None
 
 

@@ -4,6 +4,7 @@ import time
 from typing import Any, cast
 
 import pyarrow as pa
+import pytest
 import redis
 
 from controlplane.wire import keys
@@ -111,6 +112,19 @@ def test_telemetry_row_of_a_batch_is_written_once(redis_client: "redis.Redis") -
     for _ in range(2):
         write_telemetry(redis_client, "c", telemetry_row([report], emitted_ms=1000))
     assert redis_client.xlen(keys.telemetry_key("c")) == 1
+
+
+@pytest.mark.parametrize("number", ["99999999-0", ""])
+def test_a_foreign_value_does_not_hide_telemetry(redis_client: "redis.Redis", number: str) -> None:
+    """An entry with a later number, which Redis would let nothing follow, or a text."""
+    key = keys.telemetry_key("c")
+    if number:
+        redis_client.xadd(key, {"t": "x"}, id=number)
+    else:
+        redis_client.set(key, "x")
+    for _ in range(2):
+        write_telemetry(redis_client, "c", {"batch": 3, "dead": {}})
+    assert [name for name, _ in cast("Any", redis_client.xrange(key))] == [b"3-0"]
 
 
 def test_the_writer_commits_watermarks_when_all_rows_are_written(

@@ -11,6 +11,7 @@ from controlplane.wire.log.values import START, Block
 from controlplane.wire.routing.cluster_actions import AssignStream
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.table import RoutingDelta
+from workers.pipeline.sink import write_telemetry
 from workers.pipeline.spark.connections import tables_of
 from workers.pipeline.split_nodes.offset import Offset
 from workers.pipeline.split_nodes.source import LogReader, SplitPartition
@@ -42,6 +43,7 @@ def test_a_skipped_batch_has_its_plan_and_no_records(
     assert skipped.header == plain.header
     rows = list(reader.read(skipped))
     assert sum(row.num_rows for row in rows) == 1, "each node has its turn"
+    write_telemetry(redis_client, "c", {"batch": 8, "dead": {}})
     # The next batch has records again.
     (later,) = partitions(reader, stop, Offset(9, f"{end}9", 31, 1).to_json())
     assert not later.skipped

@@ -173,7 +173,7 @@ def test_a_new_checkpoint_goes_on_with_the_delays(pipeline: Pipeline, redis_serv
         old = Offset.from_json(pipeline.offset)
         assert (begin.position, begin.delayed) == (old.position, old.delayed)
         assert begin.delayed
-        pipeline.offset = replace(begin, clock_ms=old.clock_ms).to_json()
+        pipeline.offset = replace(begin, batch=old.batch, clock_ms=old.clock_ms).to_json()
         drain(pipeline)
         assert totals(pipeline, SLOW) == (300, appender.sums[SLOW])
         assert totals(pipeline, FAST) == (40, appender.sums[FAST])

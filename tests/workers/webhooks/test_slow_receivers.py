@@ -8,36 +8,34 @@ from pathlib import Path
 import psutil
 import pytest
 from django.db import connection
-from pytest_django import Settings
 
 from controlplane.access.roles import Actor
-from controlplane.env import network_ports
 from controlplane.events import outbox
 from controlplane.integrations import webhooks
 from controlplane.models import Delivery, Webhook
 from controlplane.runtime.children import WEBHOOK_THREADS, ChildSpec, Place, service_children
 from tests.support.cluster import actor
+from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 from tests.workers.tasks.test_worker import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-NETWORK = "127.0.0.0/8:1-65535"
 
 
 def spec_and_environment(data: Path, redis_url: str) -> tuple[ChildSpec, dict[str, str]]:
     place = Place(data, "127.0.0.1", 1, redis_url, data)
     spec = next(one for one in service_children(place, 0) if one.name == "webhooks")
     url = f"sqlite:///{connection.settings_dict['NAME']}"
-    more = {"DATABASE_URL": url, "WEIR_WEBHOOK_NETWORKS": NETWORK}
+    more = {"DATABASE_URL": url, "WEIR_DESTINATIONS": RECEIVERS}
     return spec, place.environment() | more
 
 
 @pytest.fixture
 def worker(
-    redis_url: str, transactional_db: None, settings: Settings, tmp_path: Path
+    redis_url: str, transactional_db: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[psutil.Process]:
     """The process; it ends well within its patience when it is asked to."""
-    settings.WEBHOOK_NETWORKS = [network_ports(NETWORK)]
+    list_destinations(monkeypatch, RECEIVERS)
     spec, environment = spec_and_environment(tmp_path, redis_url)
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(spec.command, env=environment, stdout=log, stderr=log)

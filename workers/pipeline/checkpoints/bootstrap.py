@@ -19,14 +19,19 @@ from controlplane.wire import keys
 from controlplane.wire.generation import read_generation
 from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.log.values import Log, LogPosition, position_key
-from workers.pipeline.checkpoints.files import WrongPartitions, fsync_path, has_begun, partitions_of
+from workers.pipeline.checkpoints.files import (
+    SEED,
+    SEED_TABLE,
+    WrongPartitions,
+    fsync_path,
+    has_begun,
+    partitions_of,
+)
 from workers.pipeline.engine.store import Store
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 
 # Batches that the lost checkpoint may have written beyond its last telemetry row.
 _MARGIN: Final = 1000
-_FOLDER: Final = "seed"
-_TABLE: Final = "seed.json"
 _FIELDS: Final[Mapping[str, pa.DataType]] = {"name": pa.string(), "value": pa.binary()}
 _VALUES: Final = pa.schema(_FIELDS)
 
@@ -70,7 +75,7 @@ def read_bootstrap(checkpoint: Path, partitions: int) -> Bootstrap | None:
 
     Raises `WrongPartitions` if the checkpoint, or its seed, is for another number of them.
     """
-    folder = checkpoint / _FOLDER
+    folder = checkpoint / SEED
     there = partitions_of(checkpoint)
     if there is not None and there != partitions:
         raise WrongPartitions(checkpoint, there, partitions)
@@ -79,36 +84,23 @@ def read_bootstrap(checkpoint: Path, partitions: int) -> Bootstrap | None:
     if has_begun(checkpoint):
         shutil.rmtree(folder)
         return None
-    row = json.loads((folder / _TABLE).read_text())
-    if _partitions_in(row) != partitions:
-        raise WrongPartitions(checkpoint, _partitions_in(row), partitions)
+    row = json.loads((folder / SEED_TABLE).read_text())
+    if row["partitions"] != partitions:
+        raise WrongPartitions(checkpoint, row["partitions"], partitions)
     values = {int(node): count for node, count in row["values"].items()}
     return Bootstrap(str(folder), partitions, row["offset"], values)
 
 
-def existing_partitions(checkpoint: Path) -> int | None:
-    """Return the partitions of a checkpoint or of its bootstrap, None if neither exists."""
-    table = checkpoint / _FOLDER / _TABLE
-    if table.exists():
-        return _partitions_in(json.loads(table.read_text()))
-    return partitions_of(checkpoint)
-
-
-def _partitions_in(row: Mapping[str, Any]) -> int:
-    """Return the partitions of a seed's table; once each node was one, and called a slot."""
-    return int(row["partitions"] if "partitions" in row else row["slots"])
-
-
 def has_pending_bootstrap(checkpoint: Path) -> bool:
     """Return whether the checkpoint has a seed that no batch has imported."""
-    return (checkpoint / _FOLDER).exists() and not has_begun(checkpoint)
+    return (checkpoint / SEED).exists() and not has_begun(checkpoint)
 
 
 class BootstrapWriter:
     """Writes a seed into a new checkpoint's directory; nothing counts before `finish`."""
 
     def __init__(self, checkpoint: Path) -> None:
-        self._folder = checkpoint / _FOLDER
+        self._folder = checkpoint / SEED
         self._folder.mkdir(parents=True)
         self._values: dict[int, int] = {}
 
@@ -127,7 +119,7 @@ class BootstrapWriter:
 
     def finish(self, partitions: int, offset: Mapping[str, Any]) -> None:
         """Write the table of contents; from here on the bootstrap survives a loss of power."""
-        table = self._folder / _TABLE
+        table = self._folder / SEED_TABLE
         row = {"partitions": partitions, "offset": dict(offset), "values": self._values}
         table.write_text(json.dumps(row))
         for path in (table, self._folder, self._folder.parent):

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+# The folder of a bootstrap (`bootstrap.py`) in a checkpoint, and the table in it.
+SEED: Final = "seed"
+SEED_TABLE: Final = "seed.json"
 
 
 class CheckpointUnusable(Exception):
@@ -58,6 +61,14 @@ class Checkpoint:
 def has_begun(path: Path) -> bool:
     """Return whether a batch of the checkpoint is whole."""
     return bool(batches_in(path / "commits"))
+
+
+def existing_partitions(checkpoint: Path) -> int | None:
+    """Return the partitions of a checkpoint or of its bootstrap, None if neither exists."""
+    table = checkpoint / SEED / SEED_TABLE
+    if table.exists():
+        return int(json.loads(table.read_text())["partitions"])
+    return partitions_of(checkpoint)
 
 
 def partitions_of(path: Path) -> int | None:

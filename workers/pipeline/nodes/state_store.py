@@ -19,12 +19,8 @@ class NodeStore:
     def __init__(self, state: MapState) -> None:
         self._state = state
         listed = state.getValue((NAMES,))
-        # State from before there was a list names itself.
-        self._listed = None if listed is None else bytes(listed[0])
-        # Its `keys` is a question to the JVM, not a dictionary's.
-        there = iter(state.keys()) if listed is None else iter(())
-        names = [key[0] for key in there] if self._listed is None else json.loads(self._listed)
-        self._names: set[str] = set(names) - {NAMES}
+        self._listed = b"[]" if listed is None else bytes(listed[0])
+        self._names: set[str] = set(json.loads(self._listed))
         self._read: dict[str, bytes | None] = {}
         self._written: dict[str, bytes | None] = {}
 

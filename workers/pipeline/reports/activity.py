@@ -10,6 +10,7 @@ from typing import Final
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import write_hash
 
 SINK: Final = "sink"
 
@@ -22,4 +23,4 @@ def count_step(client: "redis.Redis", cluster: str) -> None:
 
 def record_sink_batch(client: "redis.Redis", cluster: str, batch: int) -> None:
     """Record that a batch starts to write its results. Raises `redis.RedisError`."""
-    client.hset(keys.activity_key(cluster), SINK, batch)
+    write_hash(client, keys.activity_key(cluster), {SINK: batch})

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import values_of
 
 PROGRESS_KEPT: Final = 1024
 _ROCKSDB_MEASURES: Final = (
@@ -99,7 +100,9 @@ class Heartbeat:
         fields: dict[Any, Any] = {**self._fields, "beat_ms": _now_ms()}
         pipe.hset(self._key, mapping=fields)
         pipe.expire(self._key, EXPIRES_SECONDS)
-        pipe.execute()
+        if any(isinstance(value, Exception) for value in values_of(pipe)):
+            # A value of another type would hide the driver, which the agent then ends.
+            self._client.delete(self._key)
 
 
 def _now_ms() -> int:

@@ -2,15 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import redis
 
 from algorithms.vocabulary import Ints
-from controlplane.wire import keys
 from controlplane.wire.drop_counts import merged
-from controlplane.wire.figures import row_from
 from controlplane.wire.log.values import position_key
 from workers.pipeline.exchange.output import NodeReport
 
@@ -258,6 +256,8 @@ def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
 
 
 def newest_telemetry(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:
-    """Return the newest telemetry rows, newest first."""
-    result = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=count))
-    return [row_from(fields[b"t"]) for _, fields in result]
+    """Return the newest telemetry rows that are readable, newest first."""
+    # For the driver alone: executors have no pydantic.
+    from controlplane.wire.foreign.telemetry import newest_rows  # noqa: PLC0415
+
+    return newest_rows(client, cluster, count)

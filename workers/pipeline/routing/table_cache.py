@@ -9,7 +9,9 @@ from typing import Final
 
 import redis
 
-from controlplane.wire.routing.publication import read_table
+from controlplane.wire.errors import RoutingMissing
+from controlplane.wire.foreign.entries import Place, skip
+from controlplane.wire.routing.publication import latest_version, read_table
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from workers.pipeline.routing.compiled_table import CompiledTable
 
@@ -31,6 +33,20 @@ class TableCache:
         """Return the table at `version`, built from the newest one held before it."""
         with self._lock:
             return self._of_version(version)
+
+    def newest_version(self, before: int) -> int:
+        """Return the newest routing version, the one before if the newest cannot be read.
+
+        A table without a part would give other results; the control plane writes it again.
+        """
+        version = max(latest_version(self._client, self._cluster) or 0, before)
+        try:
+            if version > before:
+                self.of_version(version)
+        except RoutingMissing as error:
+            skip(self._client, self._cluster, Place.ROUTING, error)
+            return before
+        return version
 
     def of_batch(self, export_version: int | None, version: int) -> CompiledTable:
         """Return the table of a batch, in which tasks export their state or do not."""

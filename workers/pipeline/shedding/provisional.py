@@ -49,7 +49,7 @@ def _factor_of(ladder: CompiledLadder, row: Mapping[str, Any], assumed: Floats) 
     work_s = float(row["work_ms"]) / 1000
     if work_s <= _LONG * empty_s:
         return 0.0
-    records = np.array([row["streams"].get(str(stream), 0) for stream in ladder.streams])
+    records = np.array([row.get("streams", {}).get(str(stream), 0) for stream in ladder.streams])
     by_rung = ladder.loads(records.astype(np.float64))[assumed]
     rungs = np.arange(by_rung.shape[1])
     position = float(row.get("ladder_position") or 0.0)

@@ -3,6 +3,7 @@
 import gc
 import os
 import socket
+import uuid
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -13,7 +14,7 @@ from pyspark import TaskContext
 
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Log
-from controlplane.wire.redis_clients import connect_patiently
+from controlplane.wire.redis_clients import OutageProofRedis, connect_patiently
 from workers.pipeline.routing.table_cache import TableCache
 
 # In a `local[n]` master the driver's own JVM runs the nodes.
@@ -22,17 +23,17 @@ _DRIVER: Final = "driver"
 
 @cache
 def client_of(redis_url: str) -> "redis.Redis":
-    """Return this process's connection; commands wait at most 20 s before the batch fails."""
-    return connect_patiently(redis_url)
+    """Return this process's connection; commands wait for a Redis that is away for a short time."""
+    return connect_patiently(redis_url, client=OutageProofRedis)
 
 
 @cache
 def log_of(log_url: str, redis_url: str, cluster: str) -> Log:
     """Return this process's connection to the log of a cluster, in Redis where `log_url` is empty.
 
-    Its commands, too, wait at most 20 s.
+    Its commands wait for a Redis that is away, too.
     """
-    return open_log(log_url, cluster, redis_url)
+    return open_log(log_url, cluster, redis_url, OutageProofRedis)
 
 
 @cache
@@ -56,6 +57,20 @@ def task_failures() -> int:
     """Return how often the Spark task of this process has failed before; 0 outside of a task."""
     context = TaskContext.get()
     return 0 if context is None else context.attemptNumber()
+
+
+def task_partition() -> int:
+    """Return the partition of the Spark task of this process; 0 outside of a task."""
+    context = TaskContext.get()
+    # A process that runs no task may still have an empty context.
+    partition = None if context is None else context.partitionId()
+    return partition or 0
+
+
+@cache
+def process_id() -> str:
+    """Return a random id of this process: one that plans a batch again has not failed."""
+    return uuid.uuid4().hex
 
 
 @cache

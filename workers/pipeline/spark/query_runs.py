@@ -1,7 +1,8 @@
 """The runs of a streaming query in one driver.
 
 Spark itself retries the tasks of a Python worker that has died. The processes that plan and commit
-batches have no retry: their end ends the query, which then continues here from its checkpoint.
+batches have no retry: their end ends the query, which then continues here from its checkpoint. So
+does a query of which Redis may have lost some writes in its restart.
 """
 
 import logging
@@ -14,11 +15,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 logger = logging.getLogger("weir.pipeline")
 
+
+class WritesLost(Exception):
+    """Redis may have lost writes of the batch in progress: the batch must be run again."""
+
+
 # Starts in a row without a finished batch; then the driver ends, and the agent starts another one.
 # On a busy machine a process may not start within the ten seconds that Spark waits for it.
 _STARTS: Final = 10
 # The JVM lost a connection to a Python process; an exception in Python has a type of its own.
 _LOST: Final = ("java.io.", "java.net.", "java.nio.")
+# The start of the traceback's last line, as Spark has it.
+_REPEAT: Final = f"\n{WritesLost.__module__}.{WritesLost.__name__}"
 
 
 class QueryRuns:
@@ -51,9 +59,12 @@ class QueryRuns:
 
 
 def has_lost_process(error: Exception) -> bool:
-    """Return whether a query's end began with a broken connection to a Python process."""
+    """Return whether a query's end began with a broken connection to a Python process.
+
+    Also if its last batch must be run again (`WritesLost`).
+    """
     java = getattr(error, "java_exception", None)
     root: Any = error if java is None else convert_exception(java)
     while (cause := getattr(root, "_cause", None)) is not None:
         root = cause
-    return str(getattr(root, "_desc", "")).startswith(_LOST)
+    return str(getattr(root, "_desc", "")).startswith(_LOST) or _REPEAT in str(error)

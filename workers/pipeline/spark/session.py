@@ -8,6 +8,7 @@ import atexit
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -23,6 +24,8 @@ from pyspark.sql import SparkSession
 
 from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
+from controlplane.wire.network import destinations
+from workers.pipeline.spark import fork_server
 from workers.pipeline.spark.launch import launch_jvm
 from workers.pipeline.spark.partition_keys import with_retries
 
@@ -33,7 +36,9 @@ _MAX_DIRECTORY_BYTES: Final = 64
 _SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user's mode
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _PYTHON: Final = Path(__file__).with_name("python.sh")
-_PACKAGES: Final = ("workers/pipeline", "controlplane/wire", "algorithms/partitioning")
+_PACKAGES: Final = (
+    "workers/pipeline", "controlplane/wire", "controlplane/output", "algorithms/partitioning",
+)  # fmt: skip
 # What key groupings import beside their own package.
 _MODULES: Final = (
     "checks", "compiled", "errors", "estimates", "random_numbers", "vocabulary",
@@ -127,9 +132,9 @@ def write_archive(folder: Path) -> Path:
     """Write the pipeline's modules, and nothing else of Weir, to a zip file and return it."""
     path = folder / "weir_pipeline.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in _PACKAGES:
-            parent = package.partition("/")[0]
+        for parent in {package.partition("/")[0] for package in _PACKAGES}:
             archive.write(_ROOT / parent / "__init__.py", f"{parent}/__init__.py")
+        for package in _PACKAGES:
             for module in sorted((_ROOT / package).rglob("*.py")):
                 archive.write(module, module.relative_to(_ROOT).as_posix())
         for name in _MODULES:
@@ -165,11 +170,11 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     Raises `SettingRejected`.
     """
     engine = engine or SparkSettings()
-    _choose_python(engine)
     # The JVM and all workers of this machine inherit it.
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
     folder = own_directory() if engine.is_local else shared_directory()
+    _choose_python(engine, folder)
     master = with_retries(engine.master, _LOCAL_ATTEMPTS)
     place = {"spark.master": master, "spark.app.name": f"weir-{cluster}"}
     chosen = place | settings(partitions, engine, folder)
@@ -183,11 +188,22 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     return spark
 
 
-def _choose_python(engine: SparkSettings) -> None:
-    """Set the Python of Spark's processes: workers must find the packages that this driver has."""
+def _choose_python(engine: SparkSettings, folder: str | None) -> None:
+    """Set the Python of Spark's processes: workers must find the packages that this driver has.
+
+    Those of a local master are forked from a server, which loads while the JVM starts.
+    """
     given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if engine.is_local and given == sys.executable and os.access(_PYTHON, os.X_OK):
-        os.environ |= {"WEIR_PYTHON": sys.executable, "PYSPARK_PYTHON": str(_PYTHON)}
+    is_own = given == sys.executable and os.access(_PYTHON, os.X_OK)
+    if engine.is_local and folder and is_own and sys.platform == "linux":
+        path = f"{folder}/fork"
+        command = [sys.executable, "-m", fork_server.__name__, path]
+        # It also ends when this process is killed, which closes the pipe.
+        atexit.register(subprocess.Popen(command, stdin=subprocess.PIPE).terminate)  # noqa: S603
+        os.environ |= {
+            "WEIR_PYTHON": sys.executable, "WEIR_FORK_SERVER": path,
+            "PYSPARK_PYTHON": str(_PYTHON), "PYSPARK_DRIVER_PYTHON": str(_PYTHON),
+        }  # fmt: skip
 
 
 def settings(partitions: int, engine: SparkSettings, folder: str | None = None) -> dict[str, str]:
@@ -250,8 +266,6 @@ def _loopback() -> dict[str, str]:
     return {
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
-        # Executors elsewhere get the code later than their daemon starts; these have it.
-        "spark.python.daemon.module": "workers.pipeline.spark.daemon",
     }
 
 
@@ -267,8 +281,9 @@ def _sockets(directory: str | None) -> dict[str, str]:
 
 def _spread(partitions: int) -> dict[str, str]:
     """Return the settings that give each partition an executor, if the cluster has room."""
-    # Users' functions are looked up, and their limits hold, on the executors, too.
-    inherited = {name: os.environ.get(name, "") for name in (_FUNCTIONS, *limits.SETTINGS)}
+    # Users' functions are looked up, and their limits and the list of logs hold, on executors, too.
+    names = (_FUNCTIONS, destinations.LIST, *limits.SETTINGS)
+    inherited = {name: os.environ.get(name, "") for name in names}
     return {
         **{f"spark.executorEnv.{name}": value for name, value in inherited.items() if value},
         "spark.executor.cores": "1",

@@ -19,6 +19,7 @@ import redis
 
 from algorithms.errors import BadProblem
 from controlplane.wire import keys
+from controlplane.wire.foreign.entries import Place, decoded, json_of, whole
 from workers.pipeline.routing.compiled_table import CompiledTable, RoutedKeys
 from workers.pipeline.routing.key_grouping import KeyGrouping, NodeLoads
 
@@ -76,8 +77,13 @@ def read_reports(client: "redis.Redis", cluster: str) -> StateReports:
     data = client.get(keys.groupings_key(cluster))
     if data is None:
         return StateReports()
-    row = json.loads(data)
-    return StateReports(row["batch"], {int(query): item for query, item in row["states"].items()})
+    reports = decoded(client, cluster, Place.GROUPINGS, _reports_of, data)
+    return StateReports() if reports is None else reports
+
+
+def _reports_of(data: bytes) -> StateReports:
+    row = json_of(data)
+    return StateReports(whole(row["batch"]), {int(q): item for q, item in row["states"].items()})
 
 
 def workers_of(table: CompiledTable, owners: Sequence[int]) -> "Workers":

@@ -24,7 +24,7 @@ def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
     row = result[0]
     nodes = row.get("nodes", [])
     loads = {
-        int(node["node"]): NodeLoad(node.get("waiting", 0), node.get("utilisation") or 0.0)
+        int(node["node"]): NodeLoad(int(node.get("waiting") or 0), node.get("utilisation") or 0.0)
         for node in nodes
     }
-    return LoadFeedback(row.get("waiting", 0), loads)
+    return LoadFeedback(int(row.get("waiting") or 0), loads)

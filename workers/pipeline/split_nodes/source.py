@@ -7,7 +7,6 @@ records a batch holds, and under which routing table, is in the offsets alone.
 import json
 import logging
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from controlplane.wire import attempts, dead_letters, node_faults
+from controlplane.wire import attempts, node_faults
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
@@ -26,6 +25,7 @@ from controlplane.wire.log.values import Entry, Log, LogPosition, StreamBacklog
 from controlplane.wire.routing.publication import latest_version, trim
 from workers.pipeline.checkpoints.bootstrap import first_batch, first_delays, first_position
 from workers.pipeline.exchange import task_states
+from workers.pipeline.exchange.durability import check_batch, keep_letters
 from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
 from workers.pipeline.reports.telemetry_row import newest_telemetry
@@ -34,7 +34,7 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, Planned
-from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
+from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, process_id, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
@@ -49,8 +49,6 @@ logger = logging.getLogger("weir.pipeline")
 
 # So many records may wait at nodes whose capacity is emulated; then the log has to wait.
 MAX_BACKLOG: Final = 1_000_000
-# This process: a driver that plans a batch again has not failed in between.
-_DRIVER: Final = uuid.uuid4().hex
 
 
 class WeirLog(DataSource):
@@ -142,7 +140,8 @@ class LogReader(DataSourceStreamReader):
         """Return where the next batch ends: the newest routing, and a bounded piece of the log."""
         client = client_of(self.redis_url)
         offset = Offset.from_json(start)
-        version = max(latest_version(client, self.cluster) or 0, offset.version)
+        check_batch(client, self.cluster, offset)
+        version = tables_of(self.redis_url, self.cluster).newest_version(offset.version)
         export_version = None
         if version > offset.version and offset.export_version is None:
             export_version = self._export_version(offset.version, version)
@@ -256,20 +255,16 @@ class LogReader(DataSourceStreamReader):
     def _log(self) -> Log:
         return log_of(self.log_url, self.redis_url, self.cluster)
 
-    def _table(self, version: int) -> CompiledTable | None:
-        """Return the routing table, None if Redis has lost it."""
+    def _table(self, version: int, export_version: int | None = None) -> CompiledTable | None:
+        """Return a routing table (of the batch that leads to it), None if Redis has lost it."""
         try:
-            return tables_of(self.redis_url, self.cluster).of_version(version)
+            return tables_of(self.redis_url, self.cluster).of_batch(export_version, version)
         except RoutingMissing:
             return None
 
     def _batch_table(self, offset: Offset) -> CompiledTable | None:
         """Return the routing table of the batch that ends at an offset, None if it is lost."""
-        try:
-            tables = tables_of(self.redis_url, self.cluster)
-            return tables.of_batch(offset.export_version, offset.version)
-        except RoutingMissing:
-            return None
+        return self._table(offset.version, offset.export_version)
 
     def _export_version(self, before: int, version: int) -> int | None:
         """Return the version before where tasks export their state from it, else None."""
@@ -307,12 +302,14 @@ class LogReader(DataSourceStreamReader):
     def _attempt(self, begin: Offset, stop: Offset) -> tuple[int, bool]:
         """Count an attempt at a batch; return how many there were, and whether it is skipped."""
         client = client_of(self.redis_url)
+        # A batch that runs again is not planned again.
+        check_batch(client, self.cluster, begin)
         plan = attempts.Attempt(
             stop.batch, 0, begin.position, stop.position, stop.total - begin.total, stop.version,
             -1 if stop.export_version is None else stop.export_version,
             -1 if begin.export_version is None else begin.export_version,
         )  # fmt: skip
-        count = attempts.begin(client, self.cluster, plan, _DRIVER)
+        count = attempts.begin(client, self.cluster, plan, process_id())
         skipped = attempts.is_skipped(client, self.cluster, stop.batch)
         if skipped:
             logger.warning("batch %s is skipped: %s records are lost", stop.batch, plan.records)
@@ -374,9 +371,10 @@ class LogReader(DataSourceStreamReader):
         # The report of a split node is in its first envelope for this node.
         report = result.envelopes[REPORTING_NODE][0].source
         report["busy_ms"] = round((time.perf_counter() - started) * 1000, 2)
-        dead_letters.keep(client_of(self.redis_url), self.cluster, result.dead.letters)
+        client = client_of(self.redis_url)
+        keep_letters(client, self.cluster, header, result.dead)
         freeze_heap()
-        count_step(client_of(self.redis_url), self.cluster)
+        count_step(client, self.cluster)
         yield to_rows(partition.header, node_keys(self.state_partitions), result.envelopes)
 
     def _entries(

@@ -27,7 +27,7 @@ OPERATIONS: Final = _rules(
         lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
         lab_get_run lab_get_table lab_get_claims lab_compare_runs lab_export_run
         """,
-        "session": "access_make_token",
+        "session": "access_make_token users_remove_second_factor",
         "viewer": """
         alerts_get_alert explanations_get_explanation
         clusters_routes_get_cluster clusters_routes_list_nodes clusters_routes_list_samples
@@ -104,7 +104,7 @@ OPERATIONS: Final = _rules(
         clusters_health_skip_batch policies_change_policy policies_add_blackout
         policies_remove_blackout clusters_lifecycle_apply_cluster access_verify_audit
         grants_grant_everywhere grants_revoke_everywhere grants_grant_on_cluster
-        grants_revoke_on_cluster users_end_sessions users_remove_second_factor
+        grants_revoke_on_cluster users_end_sessions
         """,
     }
 )
@@ -112,8 +112,8 @@ PAGES: Final = _rules(
     {
         "anyone": "healthz readyz login login-code login-factor sso sso-callback",
         "person": """
-        logout account password-change session-end sessions-end second-factor second-factor-start
-        second-factor-confirm second-factor-remove
+        logout account confirm password-change session-end sessions-end second-factor
+        second-factor-start second-factor-confirm second-factor-remove
         """,
         "member": """
         metrics fleet navigation-status alerts audit list-file view-save view-change view-delete
@@ -126,8 +126,8 @@ PAGES: Final = _rules(
         cluster-node-list cluster-nodes-csv
         cluster-actions alert tour explain query-live node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
-        stream-what-if split-nodes stream-live stream-map query-map stream-charts
-        stream-drops queries query-check
+        stream-what-if stream-schema-preview split-nodes stream-live stream-map query-map
+        stream-charts stream-drops queries query-check
         query-explain query
         query-results query-charts query-keys query-keys-live query-keys-groupings
         query-keys-history query-keys-charts comparisons comparison comparison-charts

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.test import Client
 from django.utils.module_loading import import_string
 
-from controlplane.access.roles import ROLES, Actor
+from controlplane.access.roles import PRODUCER, ROLES, Actor
 from controlplane.models import Cluster
 from tests.controlplane.api.authorisation import rules
 from tests.controlplane.api.authorisation.addresses import (
@@ -24,7 +24,7 @@ from tests.controlplane.api.authorisation.addresses import (
 )
 from tests.controlplane.api.callers import JSON, granted, scripted, user_of
 from tests.support.api_world import address_of, rich_cluster
-from tests.support.cluster import actor
+from tests.support.cluster import actor, confirmed
 
 EVERY_ROLE: Final = os.environ.get("WEIR_MATRIX") == "all"
 DENIED: Final = (401, 403)
@@ -83,7 +83,7 @@ def test_every_address_has_a_rule() -> None:
     messages = {
         name for each in own for name in each if not name.startswith("_") and callable(each[name])
     }
-    others = {"connect", "disconnect", "receive", "authorize", "missed"}
+    others = {"connect", "disconnect", "receive", "authorize", "missed", "dispatch"}
     assert messages - others == set(rules.SOCKET_MESSAGES)
 
 
@@ -99,6 +99,17 @@ def test_operations_let_in_whom_the_rules_name(world: Cluster, people: dict[str,
             if fault := _fault(caller, audience, status, address):
                 faults.append(fault)
     assert not faults, "\n".join(faults)
+
+
+def test_a_token_of_a_producer_appends_and_does_nothing_else(world: Cluster) -> None:
+    """Whatever its user may: here everything."""
+    client = scripted(actor("admin"), role=PRODUCER, cluster=world)
+    let_in = {
+        address.name
+        for address in operations()
+        if _status(client, address, address_of(address.path, world)) not in (401, 403, 404)
+    }
+    assert let_in == {"streams_records_append_records", "streams_stream_schemas_get_schema"}
 
 
 def test_pages_let_in_whom_the_rules_name(world: Cluster, people: dict[str, Actor]) -> None:
@@ -158,4 +169,4 @@ def _fault(caller: str, audience: str, status: Any, address: Address) -> str:
 def _browser(person: Actor) -> Client:
     client = Client()
     client.force_login(user_of(person))
-    return client
+    return confirmed(client)

@@ -10,7 +10,8 @@ from tests.controlplane.api.authorisation.addresses import accepts_get, pages
 pytestmark = pytest.mark.django_db
 # Sessions and passwords belong to browsers; the other pages only have a form of an action below.
 BROWSER_ONLY: Final = {
-    "logout", "password-change", "session-end", "sessions-end", "tour-start", "tour-dismiss",
+    "logout", "confirm", "password-change", "session-end", "sessions-end",
+    "tour-start", "tour-dismiss",
     "second-factor-start", "second-factor-confirm", "second-factor-remove",
 }  # fmt: skip
 OPERATION_OF: Final = {
@@ -105,6 +106,6 @@ def test_every_action_of_a_page_has_an_operation() -> None:
         if address.method == "get" and not accepts_get(address.path)
     }
     assert actions - BROWSER_ONLY == set(OPERATION_OF)
-    apart = {"token-make", "webhook-add", "proposal-verb"}
+    apart = {"token-make", "webhook-add", "proposal-verb", "user-factor-remove"}
     for page, operation in OPERATION_OF.items():
         assert page in apart or rules.PAGES[page] == rules.OPERATIONS[operation], page

@@ -32,6 +32,7 @@ def delete(client: Client, slug: str, confirm: str) -> int:
     return client.delete(f"{ROOT}/clusters/{slug}?confirm={confirm}&reason=test").status_code
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_cluster_is_created_changed_and_deleted(admin: Client, redis_client: Redis) -> None:
     """With its nodes, with an audit entry for each; its slug is free without a checkpoint."""
     assert post(admin, "/clusters", NEW).status_code == 201

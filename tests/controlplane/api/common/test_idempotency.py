@@ -1,21 +1,25 @@
 """Idempotency keys: sent again, a POST has one effect and the same answer."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
-from django.db import connection
+from django.contrib.auth.models import Group, User
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.access import idempotency
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict
-from controlplane.integrations import idempotency
+from controlplane.clusters import changes
+from controlplane.errors import Away, InProgress
 from controlplane.models import AuditEntry, Cluster, KeptAnswer, Query
-from tests.controlplane.api.callers import post, scripted, user_of
+from controlplane.wire.log import open_log
+from tests.controlplane.api.callers import get, post, scripted, user_of
+from tests.controlplane.api.streams.test_records import GOOD, entries
 from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,13 +74,149 @@ def test_a_request_that_still_runs_is_a_conflict(script: Client, operator: Actor
     assert int(answer["Retry-After"]) >= 1
 
 
-def test_a_claim_of_a_dead_process_is_taken_over(script: Client) -> None:
-    """What it had done was rolled back with it."""
+def test_a_claim_of_a_process_that_died_before_its_effect_is_taken_over(script: Client) -> None:
+    """Nothing was committed: the request runs once the claim is over."""
     post(script, QUERIES, QUERY, **KEY)
     Query.objects.all().delete()
-    KeptAnswer.objects.update(status=None, claimed_until=timezone.now())
+    KeptAnswer.objects.update(status=None, claimed_until=timezone.now(), applied_by="")
     assert post(script, QUERIES, QUERY, **KEY).status_code == 201
     assert Query.objects.count() == 1
+
+
+def test_an_effect_whose_answer_was_lost_is_not_repeated(script: Client) -> None:
+    """A kill between the commit and the storing: 409 with the request's id in the audit log."""
+    post(script, "/clusters/sf/start", {"reason": "first"}, **KEY)
+    KeptAnswer.objects.update(status=None, claimed_until=timezone.now())
+    answer = post(script, "/clusters/sf/start", {"reason": "first"}, **KEY)
+    assert (answer.status_code, answer.json()["code"]) == (409, "answer_lost")
+    entry = AuditEntry.objects.get(action="cluster.start")
+    assert answer.json()["data"]["request"] == entry.request
+    assert KeptAnswer.objects.get().status is None
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_process_that_dies_in_a_request(script: Client, moment: str) -> None:
+    """Killed before the commit of the effect, it can be repeated; after it, nothing runs twice."""
+
+    def dying(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    place = "controlplane.topology.queries.audit.record" if moment == "before" else (
+        "controlplane.api.queries.routes.row_of"
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, dying)
+        # A killed process stores and releases nothing.
+        patch.setattr(idempotency, "release", lambda *_, **__: None)
+        with pytest.raises(SystemExit):
+            post(script, QUERIES, QUERY, **KEY)
+    assert post(script, QUERIES, QUERY, **KEY).json()["code"] == "in_progress"
+    KeptAnswer.objects.update(claimed_until=timezone.now())
+    code = post(script, QUERIES, QUERY, **KEY).json().get("code")
+    assert code == (None if moment == "before" else "answer_lost")
+    assert Query.objects.count() == 1
+
+
+def test_an_error_of_the_server_is_not_kept(
+    script: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 before an effect: the same request has its effect later."""
+
+    def away(*_: object, **__: object) -> None:
+        raise OperationalError("database is locked")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("controlplane.topology.queries.audit.record", away)
+        assert post(script, QUERIES, QUERY, **KEY).status_code == 503
+    assert not KeptAnswer.objects.exists()
+    assert post(script, QUERIES, QUERY, **KEY).status_code == 201
+
+
+def test_an_answer_that_cannot_be_stored_is_given(
+    script: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise OperationalError("database is locked")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idempotency, "store_answer", away)
+        assert post(script, QUERIES, QUERY, **KEY).status_code == 201
+    KeptAnswer.objects.update(claimed_until=timezone.now())
+    assert post(script, QUERIES, QUERY, **KEY).json()["code"] == "answer_lost"
+
+
+def test_a_request_runs_outside_of_transactions(
+    script: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others write while a request with a key waits, such as for a preview."""
+    seen = []
+
+    def waiting(*_: object, **__: object) -> None:
+        seen.append(connection.in_atomic_block)
+        raise Away("preview_away", "No worker", 5)
+
+    monkeypatch.setattr("controlplane.drafts.preview.preview", waiting)
+    answer = post(script, f"{QUERIES}/preview", QUERY, **KEY)
+    assert (answer.status_code, answer.json()["code"]) == (503, "preview_away")
+    assert seen == [False]
+
+
+def test_records_with_a_key_are_appended_once(script: Client, sf: Cluster, redis_url: str) -> None:
+    """The log knows the key, also where the process died before the answer was stored."""
+    sent = "/clusters/sf/streams/s1/records", {"records": [GOOD]}
+    first = post(script, *sent, **KEY)
+    assert first.status_code == 201, first.content
+    KeptAnswer.objects.all().delete()
+    assert post(script, *sent, **KEY).json()["position"] == first.json()["position"]
+    assert post(script, *sent, **{"idempotency-key": "other"}).status_code == 201
+    log = open_log("", "sf", redis_url)
+    try:
+        assert len(entries(log)) == 2
+    finally:
+        log.close()
+
+
+def test_a_key_is_refused_to_those_who_may_not(viewer: Actor, sf: Cluster) -> None:
+    """Without the role nothing is claimed or stored."""
+    assert post(scripted(viewer), QUERIES, QUERY, **KEY).status_code == 403
+    assert not KeptAnswer.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["k" * 201, "a\tb", "a\x00b", "\u00e9", ""])
+def test_a_key_of_other_characters_is_refused(script: Client, key: str) -> None:
+    answer = post(script, QUERIES, QUERY, **{"idempotency-key": key})
+    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["Idempotency-Key"])
+    assert not Query.objects.exists()
+
+
+def test_a_read_ignores_a_key(script: Client) -> None:
+    assert get(script, QUERIES, **KEY).status_code == 200
+    assert not KeptAnswer.objects.exists()
+
+
+def test_a_user_has_a_limited_number_of_answers(
+    script: Client, operator: Actor, approver: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest go first, by number and by bytes; those of others and running ones stay."""
+    monkeypatch.setattr(idempotency, "_PRUNE_EVERY", 1)
+    monkeypatch.setattr(idempotency, "MAX_ANSWERS", 3)
+    keep(user_of(approver), "theirs", b"")
+    running = idempotency.claim(user_of(operator), "running", "x")
+    for number in range(5):
+        keep(user_of(operator), f"k{number}", b"")
+    rows = KeptAnswer.objects.order_by("pk")
+    assert [row.key for row in rows] == ["theirs", "running", "k2", "k3", "k4"]
+    monkeypatch.setattr(idempotency, "MAX_ANSWER_BYTES", 10_000)
+    keep(user_of(operator), "random", os.urandom(9_900))
+    assert [row.key for row in rows.all()] == ["theirs", "running", "k3", "k4", "random"]
+    assert isinstance(running, idempotency.Claim)
+    assert idempotency.store_answer(running, 200, "text/plain", b"")
+
+
+def keep(user: User, key: str, body: bytes) -> None:
+    claimed = idempotency.claim(user, key, "x")
+    assert isinstance(claimed, idempotency.Claim)
+    assert idempotency.store_answer(claimed, 200, "text/plain", body)
 
 
 def test_a_key_is_of_its_user_alone(script: Client, sf: Cluster, approver: Actor) -> None:
@@ -105,17 +245,23 @@ def test_a_key_that_is_none_is_refused(script: Client) -> None:
     assert (answer.status_code, list(answer.json()["fields"])) == (422, ["Idempotency-Key"])
 
 
-def test_work_that_lost_its_claim_is_undone(operator: Actor, sf: Cluster) -> None:
-    """Two that both believe to hold the key: only the one that holds it is heard."""
+def test_a_change_under_a_lost_claim_is_undone(operator: Actor, sf: Cluster) -> None:
+    """Two that both believe to hold the key: only the one that holds it changes anything."""
     user = user_of(operator)
     lost = idempotency.claim(user, "k", "x")
     KeptAnswer.objects.update(claimed_until=timezone.now())
     held = idempotency.claim(user, "k", "x")
     assert isinstance(lost, idempotency.Claim)
     assert isinstance(held, idempotency.Claim)
-    with pytest.raises(Conflict):
-        idempotency.store_answer(lost, 200, "text/plain", b"lost")
-    idempotency.store_answer(held, 200, "text/plain", b"held")
+    before = sf.desired
+    with idempotency.running(lost), pytest.raises(InProgress):
+        (changes.stop if before == "running" else changes.start)(operator, sf, "late")
+    sf.refresh_from_db()
+    assert sf.desired == before
+    with idempotency.running(held):
+        (changes.stop if before == "running" else changes.start)(operator, sf, "now")
+    assert not idempotency.store_answer(lost, 200, "text/plain", b"lost")
+    assert idempotency.store_answer(held, 200, "text/plain", b"held")
     kept = idempotency.claim(user, "k", "x")
     assert isinstance(kept, KeptAnswer)
     assert idempotency.body_of(kept) == b"held"

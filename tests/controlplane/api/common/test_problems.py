@@ -67,6 +67,29 @@ def test_a_body_of_another_shape_names_rows_and_fields(script: Client) -> None:
     assert not Query.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [{"queries": [{}] * 20_001}, {"queries": [{f"f{number}": 0 for number in range(20_001)}]},
+     {"queries": [0] * 200_000}],
+    ids=["rows", "fields", "numbers"],
+)  # fmt: skip
+def test_very_many_faults_are_counted_not_listed(script: Client, body: Any) -> None:
+    """Each that is listed takes a kilobyte: of memory, and of the response."""
+    answer = post(script, "/clusters/sf/queries/bulk", body)
+    assert told(answer) == (422, "malformed")
+    assert len(answer.content) < 20_000
+    assert Query.objects.count() == 0
+
+
+@pytest.mark.parametrize("places", [[2**61 - 1], [-1], [100_000]])
+def test_numbers_that_are_compared_with_each_other_are_small(
+    script: Client, places: list[int]
+) -> None:
+    """Whole numbers with equal hashes make a set of them quadratic."""
+    answer = post(script, "/clusters/sf/proposals/1/without", {"places": places})
+    assert told(answer) == (422, "malformed")
+
+
 def test_what_breaks_is_told_without_its_insides(
     operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from controlplane.access import idempotency
 from controlplane.api.application import api
-from controlplane.integrations import idempotency
 from controlplane.models import ApiToken, AuditEntry, KeptAnswer, Webhook
 from tests.controlplane.api.callers import post, user_of
-from tests.support.cluster import actor
+from tests.support.cluster import actor, confirmed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +29,7 @@ def admin(redis_url: str) -> Client:
     """Return the session of an admin, as only sessions create tokens."""
     client = Client()
     client.force_login(user_of(actor("admin")))
-    return client
+    return confirmed(client)
 
 
 def shows_secret(operation: Any, schemas: Any) -> bool:

@@ -16,13 +16,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
-from controlplane.env import network_ports
 from controlplane.events.publish import announce, event
 from controlplane.integrations import deliveries, outbound, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from controlplane.proposals import computation, decisions, requests
 from tests.controlplane.api.callers import get, granted, post, scripted
 from tests.support.cluster import actor, placed
+from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,9 +30,9 @@ PUBLIC = "https://8.8.8.8/hook"
 
 
 @pytest.fixture
-def receiver(settings: Settings) -> Iterator[Receiver]:
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     """A receiver on this machine, which the site allows."""
-    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
+    list_destinations(monkeypatch, RECEIVERS)
     with receiving() as found:
         yield found
 
@@ -226,14 +226,14 @@ def test_an_address_inside_is_refused_at_registration(admin: Actor, sf: Cluster,
 
 
 def test_an_address_that_has_moved_inside_is_refused_when_it_is_sent_to(
-    admin: Actor, sf: Cluster, receiver: Receiver, settings: Settings
+    admin: Actor, sf: Cluster, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was allowed once is looked at again, each time."""
     hook, _ = hook_to(admin, receiver.url)
     ready_event(sf)
-    settings.WEBHOOK_NETWORKS = []
+    list_destinations(monkeypatch, "")
     assert deliveries.send(hook.pk) == 0
-    assert "not a public address" in Delivery.objects.get().error
+    assert "is not in the list of the site" in Delivery.objects.get().error
     assert receiver.came.empty()
 
 
@@ -355,3 +355,90 @@ def test_what_became_of_messages_is_told(admin: Actor, sf: Cluster, receiver: Re
     assert told["next"]
     assert told["deliveries"][0]["next_at"] is None
     assert deliveries.prune(timezone.now() + timedelta(days=8)) == 5
+
+
+def test_an_address_in_other_characters_is_sent_to_in_ascii(
+    admin: Actor, sf: Cluster, receiver: Receiver
+) -> None:
+    """Paths are percent-encoded, hosts in IDNA; the row keeps what was written."""
+    hook, _ = hook_to(admin, f"{receiver.url}/grüße/日本?q=ö")
+    assert hook.url.endswith("/grüße/日本?q=ö")
+    ready_event(sf)
+    assert deliveries.send(hook.pk) == 1
+
+
+def test_a_host_without_an_ascii_form_is_refused(admin: Actor) -> None:
+    url = f"https://{'ü' * 70}.example/"
+    refused = post(scripted(admin), "/webhooks", {"name": "chat", "url": url})
+    assert refused.status_code == 422
+    assert "IDNA" in refused.content.decode()
+
+
+@pytest.mark.parametrize(
+    "error", [UnicodeEncodeError("ascii", "ü", 0, 1, "ordinal"), RecursionError(), MemoryError()]
+)
+def test_whatever_an_attempt_raises_is_a_failed_attempt(
+    admin: Actor, sf: Cluster, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """It waits for its next one as after a receiver that does not respond, and fails in the end."""
+    hook, _ = hook_to(admin, receiver.url)
+    ready_event(sf)
+
+    def post_(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(outbound, "post", post_)
+    assert deliveries.send(hook.pk) == 0
+    delivery = hook.deliveries.get()
+    hook.refresh_from_db()
+    assert (delivery.tries, delivery.state, hook.failures) == (1, "waiting", 1)
+    assert type(error).__name__ in delivery.error
+    assert delivery.next_at > timezone.now()
+    for _ in range(deliveries.MAX_TRIES - 1):
+        due_now()
+        deliveries.send(hook.pk)
+    delivery.refresh_from_db()
+    assert delivery.state == "failed"
+
+
+def test_an_answer_with_nul_is_a_failed_attempt(
+    admin: Actor, sf: Cluster, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL stores no NUL."""
+    hook, _ = hook_to(admin, receiver.url)
+    ready_event(sf)
+    monkeypatch.setattr(outbound, "post", lambda *_: (500, "a\0b"))
+    deliveries.send(hook.pk)
+    assert hook.deliveries.get().error == "500: a?b"
+
+
+def test_tests_are_audited_and_bounded(admin: Actor, receiver: Receiver) -> None:
+    """Each has an entry; of a user an hour has so many, with the messages that are sent again."""
+    hook, _ = hook_to(admin, receiver.url)
+    client = scripted(admin)
+    codes = [
+        post(client, f"/webhooks/{hook.pk}/test", {}).status_code
+        for _ in range(webhooks.MAX_SENT + 3)
+    ]
+    assert codes == [202] * webhooks.MAX_SENT + [503] * 3 or codes[-3:] == [429] * 3
+    assert AuditEntry.objects.filter(action="webhook.test").count() == webhooks.MAX_SENT
+    assert hook.deliveries.count() == webhooks.MAX_SENT
+    again = hook.deliveries.first()
+    assert again is not None
+    path = f"/webhooks/{hook.pk}/deliveries/{again.pk}/again"
+    assert post(client, path, {}).status_code == codes[-1]
+
+
+def test_messages_of_a_webhook_are_bounded(
+    admin: Actor, sf: Cluster, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest waiting ones have failed, with the reason; the oldest finished ones are gone."""
+    monkeypatch.setattr(deliveries, "MAX_WAITING", 3)
+    monkeypatch.setattr(deliveries, "MAX_FINISHED", 1)
+    hook, _ = hook_to(admin, receiver.url)
+    for _ in range(6):
+        ready_event(sf)
+    deliveries.prune(timezone.now())
+    rows = hook.deliveries.order_by("pk")
+    assert [row.state for row in rows] == ["failed", "waiting", "waiting", "waiting"]
+    assert "more than 3 messages waited" in rows[0].error

@@ -37,7 +37,7 @@ Event = dict[str, str]
 def forgetful() -> Iterator[None]:
     archiving._STATES.clear()
     yield
-    assert not feed._OPEN
+    assert not feed._OPEN.total()
 
 
 @pytest.fixture

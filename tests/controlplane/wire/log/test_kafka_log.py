@@ -1,14 +1,17 @@
 """The log in Kafka: what is kept of everything before a cut, and what Kafka may do to a topic."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import redis
 from confluent_kafka import Producer as Client
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from controlplane.wire import keys
-from controlplane.wire.errors import AppendTooLarge, BadMessage, LogFull, LogGap, LogUnavailable
+from controlplane.wire.errors import AppendTooLarge, LogFull, LogGap, LogUnavailable
+from controlplane.wire.foreign.entries import skipped_entries
 from controlplane.wire.log import open_log
 from controlplane.wire.log.kafka_message import Append, Piece
 from controlplane.wire.log.kafka_prefix import Prefix
@@ -143,13 +146,49 @@ def test_a_message_too_large_for_kafka_is_told(kafka_place: Place) -> None:
         log.append({1: one(data=b"x" * 1_100_000)})
 
 
-def test_a_message_of_somebody_else_is_told(kafka_place: Place, kafka: str) -> None:
-    """It is not passed over: the topic is Weir's alone."""
+_ODD: Final = st.one_of(
+    st.binary(max_size=50),
+    st.sampled_from([
+        b'{"blocks":[[1,1,1,1]]}', b'{"blocks":[[1,-5,1,3]]}', b'{"blocks":[[1,1,1e400,3]]}',
+        b'{"blocks":[[1,1,1,3]],"producer":"","sequence":1}', b"[" * 100_000, b'{"blocks":NaN}',
+        b'{"blocks":[["9223372036854775808",1,1,3]]}', b'{"blocks":[[1,1,1,3]],"producer":[]}',
+        b'{"blocks":[[1,1,' + b"9" * 5000 + b',3]]}',
+    ]),
+)  # fmt: skip
+
+
+@given(head=_ODD)
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_the_append_after_a_message_of_somebody_else_is_read(
+    kafka_place: Place, kafka: str, head: bytes
+) -> None:
+    """Whatever its bytes are, it counts, has no records, and stops nothing."""
+    log = kafka_place.open()
+    start = log.position_after(LogPosition(START, 0), ALL)
     client = Client({"bootstrap.servers": kafka})
-    client.produce(topic_of(kafka_place), value=b"hello", partition=0)
-    client.flush(10)
-    with pytest.raises(BadMessage, match="not appended by Weir: it has no header 'weir'"):
-        kafka_place.open().position_after(BEGIN, ALL)
+    client.produce(topic_of(kafka_place), value=b"hello", partition=0, headers={"weir": head})
+    client.flush(60)
+    log.append({1: one()})
+    end = log.position_after(start, ALL)
+    (entry,) = log.read_streams([1], start.position, end.position)[1]
+    assert (entry.records, end.total - start.total) == (1, 1)
+    log.close()
+
+
+def test_messages_of_somebody_else_are_counted(
+    kafka_place: Place, kafka: str, redis_client: "redis.Redis"
+) -> None:
+    client = Client({"bootstrap.servers": kafka})
+    for _ in range(2):
+        client.produce(topic_of(kafka_place), value=b"hello", partition=0)
+    client.flush(60)
+    log = kafka_place.open()
+    assert log.position_after(BEGIN, ALL).total == 0
+    (skipped,) = skipped_entries(redis_client, "c")
+    assert (skipped.place, skipped.count) == ("log", 2)
+    assert "it has no header 'weir'" in skipped.reason
 
 
 def test_reading_needs_the_sites_redis(kafka_place: Place) -> None:

@@ -1,6 +1,5 @@
 """The state that a new checkpoint begins with."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from workers.pipeline.checkpoints.bootstrap import (
     BootstrapDamaged,
     BootstrapWriter,
-    existing_partitions,
     has_pending_bootstrap,
     read_bootstrap,
 )
@@ -77,18 +75,6 @@ def test_another_number_of_partitions_is_refused(checkpoint: Path) -> None:
     """Nodes would get each other's state."""
     with pytest.raises(WrongPartitions, match="5 partitions, not 3"):
         read_bootstrap(checkpoint, 3)
-
-
-def test_a_seed_from_when_each_node_was_a_partition_is_read(checkpoint: Path) -> None:
-    """It waits in a cluster that was stopped, repartitioned, and then updated."""
-    table = checkpoint / "seed" / "seed.json"
-    row = json.loads(table.read_text())
-    table.write_text(json.dumps({"slots": row.pop("partitions"), **row}))
-    assert existing_partitions(checkpoint) == 5
-    seed, store = read_bootstrap(checkpoint, 5), Values()
-    assert seed is not None
-    seed.import_state(store, 2, batch=42)
-    assert store == {"marks": b"{1}"}
 
 
 def test_a_file_that_is_not_whole_is_noticed(checkpoint: Path) -> None:

@@ -1,14 +1,17 @@
 """The Spark settings of an application, by where it runs."""
 
-import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.controlplane.runtime.waiting import wait_for
 from workers.pipeline.spark import session
 from workers.pipeline.spark.session import SettingRejected, SparkSettings, settings
+
+ROOT = Path(__file__).parents[4]
 
 
 def test_a_local_application_is_not_reachable_from_elsewhere() -> None:
@@ -65,8 +68,10 @@ def test_a_sites_own_settings_go_first_but_for_those_the_checkpoint_needs() -> N
 def test_users_functions_are_looked_up_on_executors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors do not inherit the driver's environment."""
     monkeypatch.setenv("WEIR_FUNCTIONS", "site.functions")
+    monkeypatch.setenv("WEIR_DESTINATIONS_LIST", "kafka://a:1 redis://b:2")
     found = settings(4, SparkSettings("spark://127.0.0.1:7077"))
     assert found["spark.executorEnv.WEIR_FUNCTIONS"] == "site.functions"
+    assert found["spark.executorEnv.WEIR_DESTINATIONS_LIST"] == "kafka://a:1 redis://b:2"
 
 
 def test_sockets_are_used_where_there_is_a_directory_for_them() -> None:
@@ -78,21 +83,26 @@ def test_sockets_are_used_where_there_is_a_directory_for_them() -> None:
     assert settings(2, SparkSettings(conf={name: "false"}), "/tmp/d")[name] == "false"
 
 
-def test_sparks_python_processes_do_not_compile_the_zip_file_of_pyspark(
-    monkeypatch: pytest.MonkeyPatch,
+def test_sparks_python_processes_are_forked_from_a_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Executors of other machines have a Python of their own."""
-    for name in ("PYSPARK_PYTHON", "WEIR_PYTHON"):
+    """Executors of other machines have a Python of their own; so has a driver without a server."""
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "WEIR_PYTHON", "WEIR_FORK_SERVER"):
         # Restored after the test.
         monkeypatch.setenv(name, "")
         os.environ.pop(name)
-    session._choose_python(SparkSettings("spark://a:7077"))
+    session._choose_python(SparkSettings("spark://a:7077"), str(tmp_path))
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
-    session._choose_python(SparkSettings("local[2]"))
-    paths = ["/spark/python/lib/pyspark.zip", "/spark/python/lib/py4j-src.zip", "/mine", "/a.zip"]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    program = "import json, sys; print(json.dumps([sys.executable, sys.argv, sys.path]))"
-    command = [os.environ["PYSPARK_PYTHON"], "-c", program, "a b", "*"]
-    executable, arguments, path = json.loads(subprocess.check_output(command))
-    assert (executable, arguments[1:]) == (sys.executable, ["a b", "*"])
-    assert [item for item in paths if item in path] == ["/mine", "/a.zip"]
+    # A module of the test, which reports what is loaded.
+    (tmp_path / "reporting.py").write_text(
+        "import sys; print(sys.argv[1:], 'pandas' in sys.modules)"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{tmp_path}")
+    session._choose_python(SparkSettings("local[2]"), str(tmp_path))
+    wait_for((tmp_path / "fork").exists, 60)
+    for is_forked in (True, False):
+        command = [os.environ["PYSPARK_PYTHON"], "-m", "reporting", "a b", "*"]
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout == f"['a b', '*'] {is_forked}\n"
+        monkeypatch.setenv("WEIR_FORK_SERVER", str(tmp_path / "gone"))
