@@ -29,6 +29,8 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 # Bytes of a file that a thread generates before they are sent.
 _PART: Final = 64 * 1024
+# What a request of Django keeps of its body.
+_READ_BODIES: Final = {"_body", "_post", "_files"}
 
 
 class PooledHandler(ASGIHandler):
@@ -116,6 +118,11 @@ class PooledHandler(ASGIHandler):
         if not response.streaming:
             # Its content stays; request_finished is sent.
             response.close()
+        if request is not None:
+            # A request and its user refer to each other: until the garbage is collected, many
+            # bodies would stay.
+            for read in _READ_BODIES & vars(request).keys():
+                delattr(request, read)
         return response  # type: ignore[no-any-return]
 
 
