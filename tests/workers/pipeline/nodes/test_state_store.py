@@ -64,17 +64,6 @@ def test_what_is_written_again_and_again_is_written_once() -> None:
     assert [trip for trip in state.trips if trip.startswith("put")] == ["put a", f"put {NAMES}"]
 
 
-def test_state_without_a_list_of_names_is_found() -> None:
-    """As older versions left it."""
-    state = Counted()
-    state.values = {"a": b"1", "b": b"2"}
-    store = opened(state)
-    assert (store.get("a"), store.get("c")) == (b"1", None)
-    store.save()
-    assert opened(state).get("b") == b"2"
-    assert "keys" not in state.trips
-
-
 @given(
     turns=st.lists(
         st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, b"1", b"2"]))), max_size=5
