@@ -58,13 +58,12 @@ def test_stored_rows_are_read_after_the_migrations(migrated: None, redis_url: st
     assert {name: row["queries"] for name, row in streams.items()} == {"s0": 4, "s1": 3}
     assert "car" in [column["name"] for column in streams["s0"]["columns"]]
     query = read("/queries/cars")
-    assert (query["state"], query["key_grouping"], query["task_count"]) == (
-        "running", "partial_key", 8,
-    )  # fmt: skip
+    assert (query["state"], query["key_grouping"], query["tasks"]) == ("running", "partial_key", 8)
     (row,) = read("/proposals")["proposals"]
     assert (row["state"], row["requested_by"], row["approved_by"]) == ("approved", "ann", "eve")
     proposal = Proposal.objects.get()
     assert len(read(f"/proposals/{proposal.pk}/actions")["actions"]) == len(proposal.plan) > 0
+    assert proposal.snapshot_row is not None
     assert seal_of(proposal.plan, proposal.snapshot_row.digest) == proposal.seal
     cluster = Cluster.objects.get()
     assert replayed_table(cluster) == current_table(cluster.pk)

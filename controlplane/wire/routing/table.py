@@ -125,7 +125,7 @@ class RoutingTable:
             },
             dict(row["splits"]),
             {stream: schema_of(schema) for schema, streams in row["schemas"] for stream in streams},
-            {(stream, query): DropRule.from_json(item) for stream, query, item in row["drop_rules"]},
+            {(s, query): DropRule.from_json(rule) for s, query, rule in row["drop_rules"]},
             {index: NodeState(*state) for index, *state in row["nodes"]},
             row["node_count"],
             row["split_count"],
