@@ -25,7 +25,6 @@ from workers.agent.driver import MARK, DriverSpec, Site
 from workers.agent.heartbeats import Heartbeat, Observation, Observer, Unknown
 from workers.agent.keeper import LONGEST_S, BackOff, Keeper
 from workers.agent.progress import Report, Timeouts
-from workers.pipeline.split_nodes.offset import Offset
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000)
@@ -92,7 +91,7 @@ class Bench:
 
     def finish_batch(self, version: int = 0) -> None:
         """Do what a driver does at the end of its first batch, which the keeper then sees."""
-        row = json.dumps(Offset(1, "1-0", 5, version).to_json())
+        row = json.dumps({"batch": 1, "version": version})
         self.client.xadd("weir:{sf}:telemetry", {"t": row})
         self.until("running")
 
