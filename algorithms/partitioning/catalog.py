@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 KEY: Final = "key"
 NO_PARAMETERS: Final[Mapping[str, Any]] = MappingProxyType({})
-# Texts of the earlier release: `{"kind": name}`.
-_EARLIER: Final = {"hash": KEY, "two_choices": "partial_key"}
 
 
 @dataclass(frozen=True)
@@ -142,10 +140,7 @@ def grouping_text(name: str, parameters: Mapping[str, Any] = NO_PARAMETERS) -> s
 
 
 def canonical_text(name: str, parameters: Mapping[str, Any]) -> str:
-    """Return the text with just these parameters, which are not checked.
-
-    So values beyond the bounds of this release stay readable where they are stored.
-    """
+    """Return the text with just these parameters, which are not checked."""
     if name == KEY and not parameters:
         return ""
     row = {"grouping": name, **parameters}
@@ -166,9 +161,6 @@ def parsed_text(text: str) -> tuple[str, dict[str, Any]]:
         row = None
     if not isinstance(row, dict):
         raise BadParameters({"grouping": [f"must be a JSON object, not {text[:80]!r}"]})
-    kind = row.get("kind")
-    if "grouping" not in row and isinstance(kind, str):
-        return info_of(_EARLIER.get(kind, kind)).name, {}
     name = row.pop("grouping", None)
     if not isinstance(name, str):
         raise BadParameters({"grouping": [f"must be the name of a key grouping, not {name!r}"]})

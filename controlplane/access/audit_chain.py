@@ -83,20 +83,15 @@ def entry_hash(previous: str, sequence: int, entry: Any) -> str:
 
 def seal(limit: int = BATCH) -> int:
     """Append committed entries to the chain, the oldest first; return their number."""
-    return seal_batch(AuditEntry, AuditChain, limit)
-
-
-def seal_batch(entries: Any, chains: Any, limit: int) -> int:
-    """Seal entries of the given models, which a migration has as they were; return their number."""
-    pending = entries.objects.filter(sequence=None).order_by("pk")
+    pending = AuditEntry.objects.filter(sequence=None).order_by("pk")
     # Without a write lock if there is nothing to do.
     if not pending.exists():
         return 0
-    using = router.db_for_write(entries)
+    using = router.db_for_write(AuditEntry)
     with transaction.atomic(using=using):
         # Locked, so that two sealers append after each other.
-        chain, is_new = chains.objects.select_for_update().get_or_create(pk=1)
-        if is_new and entries.objects.exclude(sequence=None).exists():
+        chain, is_new = AuditChain.objects.select_for_update().get_or_create(pk=1)
+        if is_new and AuditEntry.objects.exclude(sequence=None).exists():
             # The row was deleted: a new one would hide that. Verification reports it.
             transaction.set_rollback(True, using=using)
             return 0
@@ -105,7 +100,7 @@ def seal_batch(entries: Any, chains: Any, limit: int) -> int:
             chain.sequence += 1
             chain.hash = entry_hash(chain.hash, chain.sequence, entry)
             places.append((chain.sequence, chain.hash, entry.pk))
-        table = connections[using].ops.quote_name(entries._meta.db_table)  # noqa: SLF001
+        table = connections[using].ops.quote_name(AuditEntry._meta.db_table)  # noqa: SLF001
         with connections[using].cursor() as cursor:
             cursor.executemany(
                 f"UPDATE {table} SET sequence = %s, hash = %s WHERE id = %s",  # noqa: S608

@@ -127,13 +127,13 @@ def intervals(cluster: Cluster, rows: Sequence[Row]) -> list[Interval | None]:
         arrived = {} if until is None else _arrived(row, unread, now)
         known = until is not None and _follows(row, batch) and not row.get("skipped")
         result.append(Interval(begin, end, arrived, now, known))
-        until, unread, batch = end, now, row.get("batch", batch)
+        until, unread, batch = end, now, row["batch"]
     return result
 
 
 def _follows(row: Row, batch: int | None) -> bool:
-    """Return whether a row is of the batch after this one, or the batches are not known."""
-    return batch is None or row.get("batch", batch + 1) == batch + 1
+    """Return whether a row is of the batch after this one, or the batch is not known."""
+    return batch is None or row["batch"] == batch + 1
 
 
 def count(

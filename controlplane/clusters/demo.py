@@ -14,7 +14,6 @@ from django.utils import timezone
 from controlplane import env
 from controlplane.access import audit, tokens
 from controlplane.access.roles import (
-    APPROVER,
     LOCAL_APPROVER,
     ROLES,
     Actor,
@@ -127,28 +126,15 @@ def ensure_approver(name: str, password: str | None, file: Path) -> User:
 @transaction.atomic
 def _approver(name: str, password: str | None, soon: datetime) -> User:
     user = ensure_user(name, LOCAL_APPROVER, None)
-    earlier = user.groups.filter(name=APPROVER)
-    is_of_earlier_release = earlier.exists()
-    user.groups.remove(*earlier)
     if password is None:
         return user
-    present = InitialPassword.objects.filter(user=user).first()
-    if not user.has_usable_password() or (present is not None and present.expires_at < soon):
-        _set_initial_password(user, password)
-    elif present is None and is_of_earlier_release and user.check_password(password):
-        _let_expire(user)
+    due = InitialPassword.objects.filter(user=user, expires_at__lt=soon)
+    if not user.has_usable_password() or due.exists():
+        user.set_password(password)
+        user.save()
+        expires_at = timezone.now() + timedelta(days=PASSWORD_DAYS)
+        InitialPassword.objects.update_or_create(user=user, defaults={"expires_at": expires_at})
     return user
-
-
-def _set_initial_password(user: User, password: str) -> None:
-    user.set_password(password)
-    user.save()
-    _let_expire(user)
-
-
-def _let_expire(user: User) -> None:
-    expires_at = timezone.now() + timedelta(days=PASSWORD_DAYS)
-    InitialPassword.objects.update_or_create(user=user, defaults={"expires_at": expires_at})
 
 
 @transaction.atomic

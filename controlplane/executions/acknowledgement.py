@@ -77,7 +77,7 @@ def _add(step: Step, rows: Sequence[Mapping[str, Any]]) -> None:
         for move in row.get("moves", ()):
             step.bytes += move["bytes"]
             step.waited += move["waited"]
-        for arrival in row.get("came", ()):
+        for arrival in row.get("arrived_tasks", ()):
             step.moved += 1
             if arrival["gap_ms"] is not None:
                 step.pause_ms = max(step.pause_ms or 0.0, float(arrival["gap_ms"]))

@@ -23,7 +23,7 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     for fault in (fault for row in rows for fault in row.get("faults", ())):
         known = faults.setdefault((fault["query"], fault["run"]), fault)
         # The report of one of several nodes or batches may lack the sample.
-        if not known.get("sample"):
+        if not known["sample"]:
             faults[fault["query"], fault["run"]] = fault
     ended = 0
     for (query, incarnation), fault in faults.items():
@@ -42,14 +42,14 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
 
 def _fault_json(fault: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored fields of a fault; a sample that is no JSON is stored as text."""
-    sample: str = fault.get("sample") or "[]"
+    sample: str = fault["sample"] or "[]"
     try:
         rows = read_bounded(sample.encode("utf-8", "replace"))
     except ValueError:
         rows = [sample]
     return {
         "why": fault["why"],
-        "stage": fault.get("stage", ""),
-        "node": fault.get("node"),
+        "stage": fault["stage"],
+        "node": fault["node"],
         "sample": rows,
     }

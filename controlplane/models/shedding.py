@@ -76,7 +76,7 @@ class SheddingInterval(models.Model):
     `rung`: the highest position on the ladder, rounded up, from 1; `position`: the largest one.
     `read`: records of all streams, `dropped`: records of all edges, `by_edge`: dropped records as
     rows of (stream, query, records), query 0 for the input edge. `by_stream`: records read as rows
-    of (stream, records), of the streams with the most; empty in rows of earlier releases. `p95_ms`:
+    of (stream, records), of the streams with the most. `p95_ms`:
     the mean of the p95 latencies (ms) of its micro-batches, by their results, `timed` in all.
     """
 

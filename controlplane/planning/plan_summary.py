@@ -73,8 +73,8 @@ class PlanSummary:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the summary that `to_json` wrote."""
-        return cls(**{**row, "flows": [Flow(**flow) for flow in row["flows"]]})
+        """Return the summary that `to_json` wrote, an empty one without a plan."""
+        return cls(**{**row, "flows": [Flow(**flow) for flow in row.get("flows", ())]})
 
 
 def queries_of(plan: Iterable[PlannedAction]) -> int:

@@ -80,13 +80,13 @@ class AdmissionInput:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the input that `to_json` wrote, of this release or an earlier one."""
+        """Return the input that `to_json` wrote."""
         return cls(
             row["seconds"],
             row["capacity"],
             dict(row["latency"]),
             [AdmittedStream(*stream) for stream in row["streams"]],
-            row.get("interval_s", 1.0),
-            MeasuredCosts.from_json(row.get("costs", {})),
-            [AggregatedQuery(*query) for query in row.get("queries", ())],
+            row["interval_s"],
+            MeasuredCosts.from_json(row["costs"]),
+            [AggregatedQuery(*query) for query in row["queries"]],
         )

@@ -128,9 +128,8 @@ def _from_row(row: Row) -> PlannedAction:
     # Lists are the most frequent rows.
     if isinstance(row, list):
         return TaskMove._make(row)
-    # An earlier release stored moves of tasks in this form, too.
     before = tuple(action_from_json(action) for action in row["before"])
-    return planned_action(action_from_json(row["action"]), before, row["bytes"])
+    return OtherAction(action_from_json(row["action"]), before, row["bytes"])
 
 
 class Plan(Sequence[PlannedAction]):

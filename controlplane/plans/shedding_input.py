@@ -191,8 +191,8 @@ class SheddingInput:
             row["merge_s"],
             row["partials_per_record"],
             SheddingSettings(**row["settings"]),
-            None if row.get("batch") is None else BatchSeconds(*row["batch"]),
-            row.get("split_measured", False),
+            None if row["batch"] is None else BatchSeconds(*row["batch"]),
+            row["split_measured"],
         )
 
     def usable(self, fixed_s: float = 0.0) -> float:

@@ -134,37 +134,30 @@ class ClusterSnapshot:
 
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
-        return (
-            {
-                "version": self.version,
-                "nu": self.nu,
-                "nodes": [asdict(node) for node in self.nodes],
-                "streams": self.streams,
-                "queries": self.queries,
-                "state": list(self.state.items()),
-                "split": self.split,
-                "excluded": self.excluded,
-                "groupings": self.groupings,
-                "splits": list(self.splits.items()),
-                "split_count": self.split_count,
-                "split_capacity": self.split_capacity,
-                "split_emulated": self.split_emulated,
-                "drop_rules": self.drop_rules,
-                "admission": self.admission.to_json() if self.admission is not None else None,
-            }
-            | (
-                # Earlier snapshots keep their digests.
-                {"partitioning": self.partitioning.to_json()}
-                if self.partitioning is not None
-                else {}
-            )
-            | ({"shedding": self.shedding.to_json()} if self.shedding is not None else {})
-            | ({"ladder": self.ladder} if self.ladder is not None else {})
-        )
+        return {
+            "version": self.version,
+            "nu": self.nu,
+            "nodes": [asdict(node) for node in self.nodes],
+            "streams": self.streams,
+            "queries": self.queries,
+            "state": list(self.state.items()),
+            "split": self.split,
+            "excluded": self.excluded,
+            "groupings": self.groupings,
+            "splits": list(self.splits.items()),
+            "split_count": self.split_count,
+            "split_capacity": self.split_capacity,
+            "split_emulated": self.split_emulated,
+            "drop_rules": self.drop_rules,
+            "admission": self.admission.to_json() if self.admission else None,
+            "partitioning": self.partitioning.to_json() if self.partitioning else None,
+            "shedding": self.shedding.to_json() if self.shedding else None,
+            "ladder": self.ladder,
+        }
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "ClusterSnapshot":
-        """Return the snapshot that `to_json` wrote, of this release or an earlier one."""
+        """Return the snapshot that `to_json` wrote."""
         return cls(
             row["version"],
             row["nu"],
@@ -174,16 +167,16 @@ class ClusterSnapshot:
             dict(row["state"]),
             list(map(SplitQueryRow._make, row["split"])),
             [Excluded(*excluded) for excluded in row["excluded"]],
-            [GroupingRow(*grouping) for grouping in row.get("groupings", ())],
-            dict(row.get("splits", ())),
-            row.get("split_count", 0),
-            row.get("split_capacity", 0.0),
-            row.get("split_emulated", False),
-            [DropRuleRow(*rule) for rule in row.get("drop_rules", ())],
-            AdmissionInput.from_json(admission) if (admission := row.get("admission")) else None,
-            PartitioningInput.from_json(keys) if (keys := row.get("partitioning")) else None,
-            SheddingInput.from_json(work) if (work := row.get("shedding")) else None,
-            row.get("ladder"),
+            [GroupingRow(*grouping) for grouping in row["groupings"]],
+            dict(row["splits"]),
+            row["split_count"],
+            row["split_capacity"],
+            row["split_emulated"],
+            [DropRuleRow(*rule) for rule in row["drop_rules"]],
+            AdmissionInput.from_json(row["admission"]) if row["admission"] else None,
+            PartitioningInput.from_json(row["partitioning"]) if row["partitioning"] else None,
+            SheddingInput.from_json(row["shedding"]) if row["shedding"] else None,
+            row["ladder"],
         )
 
 

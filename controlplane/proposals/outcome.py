@@ -117,13 +117,12 @@ def outcome_of(
     measures = _measures(proposal, review, policy)
     before, after = (review.before, review.after) if review else (proposal.before, proposal.after)
     gain = gain_between(proposal.planner, before, after)
-    paused = review.queries if review is not None else None
     return Outcome(
         measures=measures,
         gain=gain,
         applicable=review.applicable if review else actions,
         actions=actions,
-        queries=summary.queries if paused is None else paused,
+        queries=review.queries if review else summary.queries,
         total_queries=summary.total_queries,
         pause_ms=float(predicted.get("pause_ms", 0)),
         bytes=int(predicted.get("bytes", 0)),
@@ -135,14 +134,6 @@ def outcome_of(
         lock=lock,
         grade=_grade(measures, gain, lock),
     )
-
-
-def summary_of(proposal: Proposal) -> PlanSummary:
-    """Return the summary of a plan; of a proposal of an earlier release it is computed."""
-    if proposal.summary:
-        return PlanSummary.from_json(proposal.summary)
-    total = proposal.snapshot.query_count
-    return PlanSummary.of(proposal.plan, proposal.imbalance_after, total)
 
 
 def _measures(

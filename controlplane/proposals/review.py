@@ -25,8 +25,8 @@ class Review:
     seconds. `applicable`: the number of actions that can be applied; `obstacles`: the
     number of the others by code. `before`, `after`: measures by name, without and with the
     applicable actions. `gain_lost`: the share of the gain that is lost since the plan was computed,
-    None if it had no gain. `queries`: the number of queries that pause, None in reviews of earlier
-    releases; `drift`: the drift at that time (proposals.drift) as JSON values, {} if unknown.
+    None if it had no gain. `queries`: the number of queries that pause; `drift`: the drift at that
+    time (proposals.drift) as JSON values, {} if unknown.
     """
 
     version: int
@@ -37,7 +37,7 @@ class Review:
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     gain_lost: float | None
-    queries: int | None = None
+    queries: int
     drift: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

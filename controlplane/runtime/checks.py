@@ -62,7 +62,7 @@ def restrict(data: Path) -> None:
     for folder, _, files in os.walk(data):
         for name in (".", *files):
             path = os.path.join(folder, name)  # noqa: PTH118 - faster for many files
-            # Files of an old Weir's processes may disappear meanwhile.
+            # Files of processes that still run may disappear meanwhile.
             with suppress(FileNotFoundError):
                 mode = os.lstat(path).st_mode
                 if mode & 0o077 and not stat.S_ISLNK(mode):

@@ -70,8 +70,6 @@ def _merged(cluster: Cluster, rows: Sequence[SheddingInterval]) -> SheddingInter
             dropped[stream, query] = dropped.get((stream, query), 0) + records
         for stream, records in row.by_stream:
             read[stream] = read.get(stream, 0) + records
-    # Intervals of earlier releases have no records of streams: then the sums are not of all.
-    is_complete = all(row.by_stream for row in rows)
     edges = sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
     return SheddingInterval(
         cluster=cluster,
@@ -82,5 +80,5 @@ def _merged(cluster: Cluster, rows: Sequence[SheddingInterval]) -> SheddingInter
         read=sum(row.read for row in rows),
         dropped=sum(row.dropped for row in rows),
         by_edge=[[*edge, records] for edge, records in edges],
-        by_stream=[list(pair) for pair in read.items()] if is_complete else [],
+        by_stream=[list(pair) for pair in read.items()],
     )

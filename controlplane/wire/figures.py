@@ -121,7 +121,7 @@ FIGURES: Final = (
     Figure(
         "batch_ms", "Duration of the micro-batch", Unit.MS, Source.COMPUTED, metric="batch_seconds"
     ),
-    # None from an earlier release. The costs of records are measured by it.
+    # The costs of records are measured by it.
     Figure("work_ms", "From the plan of the micro-batch to its results", Unit.MS),
     Figure(
         "loads", "Records received by a node", Unit.RATE, Source.PER_SECOND, per="node",

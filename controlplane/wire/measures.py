@@ -17,8 +17,8 @@ from controlplane.wire.foreign.entries import Place, decoded, values_of
 
 # Batches kept per node.
 KEPT: Final = 64
-# Milliseconds, number of tasks, and number of further rows, which only an earlier release wrote.
-_HEAD: Final = struct.Struct("<qqq")
+# Milliseconds, and number of tasks.
+_HEAD: Final = struct.Struct("<qq")
 _TASK_COLUMNS: Final = 4
 # More than the tasks of any query, so that query and task fit into one number.
 _TASKS: Final = 1 << 20
@@ -37,11 +37,11 @@ class TaskMeasure(NamedTuple):
 
 def packed(elapsed_ms: int, tasks: Int64s) -> bytes:
     """Return a node's table of one batch as bytes: query, task, records, bytes of state."""
-    return _HEAD.pack(elapsed_ms, len(tasks), 0) + tasks.astype("<i8").tobytes()
+    return _HEAD.pack(elapsed_ms, len(tasks)) + tasks.astype("<i8").tobytes()
 
 
 def _unpacked(data: bytes) -> tuple[int, Int64s]:
-    elapsed, tasks, _ = _HEAD.unpack_from(data)
+    elapsed, tasks = _HEAD.unpack_from(data)
     numbers = np.frombuffer(data, "<i8", tasks * _TASK_COLUMNS, _HEAD.size)
     return elapsed, numbers.reshape(tasks, _TASK_COLUMNS)
 

@@ -130,7 +130,7 @@ def _status(status: ActionStatus, *, is_ready: bool) -> tuple[str, str]:
 
 
 def _tabs(proposal: Proposal, total: int, text: str) -> list[KindTab]:
-    kinds: dict[str, int] = (proposal.summary or {}).get("kinds", {})
+    kinds: dict[str, int] = proposal.summary.get("kinds", {})
     tabs = [KindTab("All", total, "", not text)]
     if len(kinds) > 1:
         for kind, count in sorted(kinds.items(), key=lambda pair: -pair[1]):

@@ -8,12 +8,12 @@ from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal, Step
+from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.gains import measure_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import counterfactual
 from controlplane.proposals.ledger import applied_actions
 from controlplane.proposals.listing import proposal_by_id, proposal_of_page
-from controlplane.proposals.outcome import summary_of
 from controlplane.tour import PageKind, note_page
 from dashboard.figures.proof import Proof, proof_figures
 from dashboard.figures.proposal import StepShown, balance_of_steps, imbalance_by_action
@@ -66,7 +66,7 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the chart of the imbalance during the execution, as JSON."""
     proposal = proposal_of_page(cluster, pk)
     limit = measure_limits(policy_of(cluster), proposal.bounds).get("imbalance")
-    summary = summary_of(proposal)
+    summary = PlanSummary.from_json(proposal.summary)
     start = proposal.before.get("imbalance", 0.0)
     drawn = imbalance_by_action(start, summary.places, summary.imbalance, limit)
     return JsonResponse({"figures": {"imbalance": drawn}})

@@ -13,6 +13,7 @@ from controlplane.executions import verbs
 from controlplane.executions.progress import Progress, waiting_for
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.numbers import percent, size
+from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import ACTIVE
 from controlplane.policies.auto_approval import refusals
 from controlplane.policies.gains import gain_of
@@ -23,7 +24,7 @@ from controlplane.proposals.checks import checks_of
 from controlplane.proposals.comments import MAX_COMMENTS, comments_of
 from controlplane.proposals.counterfactual import MEASURES
 from controlplane.proposals.drift import drift_of
-from controlplane.proposals.outcome import Outcome, outcome_of, summary_of
+from controlplane.proposals.outcome import Outcome, outcome_of
 from controlplane.proposals.review import Review
 from dashboard.plan_names import titled_parameters
 from dashboard.proposals.check_rows import check_rows
@@ -82,7 +83,7 @@ def _verbs(actor: Actor, proposal: Proposal) -> dict[str, Any]:
 
 
 def _plan(cluster: Cluster, proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
-    summary, names = summary_of(proposal), node_names(cluster)
+    summary, names = PlanSummary.from_json(proposal.summary), node_names(cluster)
     outcome = outcome_of(proposal, summary, policy)
     waits = proposal.state in _WAITS
     review = Review.from_json(proposal.review) if waits else None

@@ -41,7 +41,7 @@ BACKLOG = [*[sample(100.0, 100.0)] * 10, *[sample(100.0, 400.0)] * 10]
         ([sample(400.0, 100.0)] * 20, None),
         # What two slow batches leave behind.
         ([*STEADY, sample(100.0, 300.0, 2.0)], None),
-        # Samples of an earlier release.
+        # How many records arrived is not known.
         ([sample(None, 400.0)] * 20, None),
     ],
 )

@@ -35,11 +35,6 @@ def test_no_grouping_is_the_plain_key_without_an_aggregator() -> None:
     assert columns_of("", aggregated=True) == ("key", {})
 
 
-def test_routes_of_an_earlier_release_are_read() -> None:
-    assert columns_of('{"kind": "hash"}', aggregated=True) == ("key", {})
-    assert columns_of('{"kind": "two_choices"}', aggregated=True) == ("partial_key", {})
-
-
 def test_a_table_with_values_beyond_the_bounds_stays_readable() -> None:
     text = route_text("random_choices", {"eps": -1.0})
     assert columns_of(text, aggregated=True) == ("random_choices", {"eps": -1.0})

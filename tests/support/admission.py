@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
 from controlplane import arrivals
 from controlplane.models import Cluster
+
+_BATCHES: Final = count(1)
 
 
 def telemetry(
@@ -15,6 +18,7 @@ def telemetry(
 ) -> dict[str, Any]:
     """Return the part of a telemetry row that counts arrivals."""
     return {
+        "batch": next(_BATCHES),
         "emitted_ms": round(end.timestamp() * 1000),
         "streams": {str(stream): records for stream, records in streams.items()},
         "behind": {str(stream): list(row) for stream, row in (behind or {}).items()},

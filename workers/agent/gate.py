@@ -22,6 +22,7 @@ logger = logging.getLogger("weir.agent")
 
 # The interval of comparisons while a driver runs (s).
 _EVERY_S: Final = 2.0
+_OFFSET_FIELDS: Final = {"batch", "version", "export_version"}
 
 
 def read_checkpoint(path: Path) -> CheckpointFacts | None:
@@ -43,7 +44,7 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
         whole=int(done["batch"]) if done else None,
         started=int(started["batch"]),
         version=int(started["version"]),
-        moving=done is not None and done.get("before") is not None,
+        moving=done is not None and done["export_version"] is not None,
     )
 
 
@@ -70,7 +71,7 @@ def _seed(path: Path) -> dict[str, Any] | None:
         row = json.loads((path / "seed" / "seed.json").read_text())["offset"]
     except (OSError, ValueError, KeyError):
         return None
-    return row if isinstance(row, dict) else None
+    return _checked(row)
 
 
 def _offset(path: Path, batch: int) -> dict[str, Any] | None:
@@ -79,7 +80,12 @@ def _offset(path: Path, batch: int) -> dict[str, Any] | None:
         row = json.loads((path / "offsets" / str(batch)).read_text().splitlines()[2])
     except (OSError, ValueError, IndexError):
         return None
-    return row if isinstance(row, dict) and {"batch", "version"} <= row.keys() else None
+    return _checked(row)
+
+
+def _checked(row: Any) -> dict[str, Any] | None:
+    """Return an offset, None for another value."""
+    return row if isinstance(row, dict) and row.keys() >= _OFFSET_FIELDS else None
 
 
 class Gate:

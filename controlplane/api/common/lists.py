@@ -1,4 +1,4 @@
-"""Pagination of the API's lists: by cursor, or by page number (deprecated)."""
+"""Pagination of the API's lists: by cursor, or by page number."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -26,7 +26,7 @@ def with_parameters(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 def list_parameters(kind: type[Filters], *, by_number: bool = True) -> dict[str, Any]:
     """Return the `openapi_extra` of a list: its filters, cursor and limit.
 
-    `by_number`: the list can also be requested by page number (deprecated).
+    `by_number`: the list can also be requested by page number.
     """
     declared = {item.name: item.schema() for item in kind.parameters().values()}
     if not by_number:

@@ -70,8 +70,8 @@ _NODES: Final = _list_of(_form("Node", {
 }))  # fmt: skip
 _SPLITS: Final = _list_of(_form("Split", {"split": Required[Index], **_figures("split")}))
 _FAULTS: Final = _list_of(_form("Fault", {
-    "query": Required[Whole], "run": Required[Whole], "why": Required[Text], "node": Index,
-    "stage": Text, "sample": Text,
+    "query": Required[Whole], "run": Required[Whole], "why": Required[Text],
+    "node": Required[Index], "stage": Required[Text], "sample": Required[Text],
 }))  # fmt: skip
 _MOVES: Final = _list_of(_form("Move", {"bytes": Required[Whole], "waited": Required[Whole]}))
 _ARRIVALS: Final = _list_of(_form("Arrival", {"gap_ms": Required[Number | None]}))
@@ -82,7 +82,7 @@ _ROW: Final[TypeAdapter[dict[str, Any]]] = TypeAdapter(_form("Row", {
     "end": Position | None, "delayed": dict[Name, Position], "newest": Counts,
     "read_ms": Moment | None, "latency": Latency | None, "behind": dict[Name, tuple[Whole, Whole]],
     "late_streams": Counts, "late_queries": Counts, "skipped": bool, "faults": _FAULTS,
-    "moves": _MOVES, "came": _ARRIVALS, "dropped": dict[Edge, Number],
+    "moves": _MOVES, "arrived_tasks": _ARRIVALS, "dropped": dict[Edge, Number],
     "ladder_dropped": dict[Edge, Number],
     "drop_counts": list[tuple[Whole, Whole, Whole, Whole, Whole, Whole, Whole]],
 }))  # fmt: skip

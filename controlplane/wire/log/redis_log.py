@@ -301,7 +301,7 @@ class _Step(NamedTuple):
 
 def _step_of(row: Any) -> _Step:
     position, fields = row
-    return _Step(position.decode(), whole(fields[b"total"]), whole(fields.get(b"bytes", 0)))
+    return _Step(position.decode(), whole(fields[b"total"]), whole(fields[b"bytes"]))
 
 
 def _newest_step(page: Sequence[Any]) -> _Step | None:

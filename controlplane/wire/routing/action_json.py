@@ -58,15 +58,6 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
 )
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 _FIELDS: Final = {kind: fields(kind) for kind in KINDS.values()}
-# Names in the JSON that differ from the fields: stored routing versions and checkpoints have them.
-_KEYS: Final = {
-    "incarnation": "run",
-    "task_ranges": "spans",
-    "key_grouping": "scheme",
-    "aggregator": "merge",
-    "rule": "shed",
-}
-_FIELD_OF_KEY: Final = {key: name for name, key in _KEYS.items()}
 
 
 def kind_of(action: Action) -> str:
@@ -78,11 +69,11 @@ def action_to_json(action: Action) -> dict[str, Any]:
     """Return the action as JSON values; `op` names its kind, defaults are left out."""
     # Most queries have no task ranges: the message that places one stays small.
     values = {
-        _KEYS.get(field.name, field.name): value
+        field.name: value
         for field in _FIELDS[type(action)]
         if (value := getattr(action, field.name)) != field.default
     }
-    for name in ("shed", "schema", "ladder"):
+    for name in ("rule", "schema", "ladder"):
         if values.get(name) is not None:
             values[name] = values[name].to_json()
     return {"op": kind_of(action), **values}
@@ -90,7 +81,7 @@ def action_to_json(action: Action) -> dict[str, Any]:
 
 def action_from_json(row: Mapping[str, Any]) -> Action:
     """Return the action that `action_to_json` wrote."""
-    values = {_FIELD_OF_KEY.get(key, key): value for key, value in row.items()}
+    values = dict(row)
     kind = KINDS[values.pop("op")]
     for name in ("streams", "more_aggregators"):
         if name in values:

@@ -162,7 +162,7 @@ class Ladder:
             "hold_ms": self.hold_ms,
             "drain_ms": self.drain_ms,
             "least": self.least,
-            **({} if self.empty_batch_ms is None else {"empty_batch_ms": self.empty_batch_ms}),
+            "empty_batch_ms": self.empty_batch_ms,
         }
 
     @classmethod
@@ -177,6 +177,6 @@ class Ladder:
             row["limit"],
             row["hold_ms"],
             row["drain_ms"],
-            row.get("least", 0.0),
-            row.get("empty_batch_ms"),
+            row["least"],
+            row["empty_batch_ms"],
         )

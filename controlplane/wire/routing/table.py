@@ -99,7 +99,7 @@ class RoutingTable:
                 "queries": [[query, *_route_row(route)] for query, route in self.queries.items()],
                 "splits": list(self.splits.items()),
                 "schemas": _schema_rows(self.schemas),
-                "sheds": [[*edge, rule.to_json()] for edge, rule in self.drop_rules.items()],
+                "drop_rules": [[*edge, rule.to_json()] for edge, rule in self.drop_rules.items()],
                 "nodes": [
                     [index, node.capacity, node.emulated, node.active]
                     for index, node in self.nodes.items()
@@ -125,7 +125,7 @@ class RoutingTable:
             },
             dict(row["splits"]),
             {stream: schema_of(schema) for schema, streams in row["schemas"] for stream in streams},
-            {(stream, query): DropRule.from_json(item) for stream, query, item in row["sheds"]},
+            {(s, query): DropRule.from_json(rule) for s, query, rule in row["drop_rules"]},
             {index: NodeState(*state) for index, *state in row["nodes"]},
             row["node_count"],
             row["split_count"],

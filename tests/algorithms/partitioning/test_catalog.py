@@ -14,7 +14,6 @@ from algorithms.partitioning.catalog import (
 )
 from algorithms.partitioning.grouping import Grouping
 from algorithms.partitioning.groupings.key import KeyGrouping
-from algorithms.partitioning.groupings.partial_key import PartialKeyGrouping
 from algorithms.partitioning.groupings.random_choices import RandomChoices
 from algorithms.partitioning.planner import PLANNER
 
@@ -68,13 +67,11 @@ def test_texts_are_canonical() -> None:
     assert grouping_of(text) == RandomChoices(eps=0.0, seed=3)
 
 
-def test_texts_of_the_earlier_release() -> None:
-    assert grouping_of("") == grouping_of('{"kind": "hash"}') == KeyGrouping()
-    assert parsed_text('{"kind":"two_choices"}') == ("partial_key", {})
-    assert grouping_of('{"kind": "two_choices"}') == PartialKeyGrouping()
+def test_the_empty_text_is_plain_key_grouping() -> None:
+    assert grouping_of("") == KeyGrouping()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '"key"', "{}", '{"grouping": 3}', '{"kind": []}'])
+@pytest.mark.parametrize("text", ["{", "[]", '"key"', "{}", '{"grouping": 3}', '{"kind": "key"}'])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(BadParameters):
         parsed_text(text)
@@ -85,8 +82,6 @@ def test_unknown_groupings_are_refused_with_the_known_ones() -> None:
         with pytest.raises(UnknownGrouping) as caught:
             call("best")
         assert (caught.value.name, caught.value.known) == ("best", tuple(NAMES))
-    with pytest.raises(UnknownGrouping):
-        parsed_text('{"kind": "best"}')
 
 
 @pytest.mark.parametrize("parameters", [{"eps": -0.1}, {"stride": 1}, {"eps": "x"}, {"seed": 1.5}])

@@ -191,7 +191,7 @@ def test_ended_queries_are_forgotten_after_the_retention(operator: Actor, sf: Cl
 
 
 def test_late_records_are_added_to_their_streams_and_queries(operator: Actor, sf: Cluster) -> None:
-    """Of this cluster; a batch of an earlier release has none."""
+    """Of this cluster; a batch may have none."""
     (query,) = placed(operator, sf, {"a": ["s0"]})
     stream, other = sf.streams.get(name="s0"), sf.streams.get(name="s1")
     late: dict[str, Any] = {

@@ -213,7 +213,7 @@ def test_the_message_that_places_a_whole_query_is_small(operator: Actor, sf: Clu
     submit(operator, sf, {"q": ["s0"]})
     placement.place_pending(sf.pk)
     (op,) = sf.routing_versions.latest("version").ops
-    assert set(op) == {"op", "query", "run", "node", "streams", "text"}
+    assert set(op) == {"op", "query", "incarnation", "node", "streams", "text"}
     assert op["text"] == SUMMARY_TEXT
 
 

@@ -54,7 +54,8 @@ def test_reader_counts_are_right_after_any_changes(operator: Actor, sf: Cluster,
 
     def fail() -> None:
         for query in Query.objects.filter(cluster=sf, name__in=some("running")):
-            fault = {"query": query.pk, "run": query.incarnation, "why": "division by zero"}
+            fault = {"query": query.pk, "run": query.incarnation, "why": "division by zero",
+                     "node": 0, "stage": "evaluate", "sample": ""}  # fmt: skip
             end_failed(sf, [{"faults": [fault]}])
 
     steps: list[Callable[[], object]] = [

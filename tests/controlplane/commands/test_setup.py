@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
 from controlplane.access import tokens
-from controlplane.models import ApiToken, Cluster, InitialPassword, Node, Policy
+from controlplane.models import ApiToken, Cluster, Node, Policy
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from tests.support.policies import set_policy
@@ -103,16 +103,6 @@ def test_the_demos_password_and_token_expire(
     assert authenticate(username=name, password=password) is not None
     assert authenticate(username=name, password="first-pass") is None
     assert tokens.token_of((tmp_path / "token").read_text().strip()) is not None
-
-
-def test_a_login_of_an_earlier_release_is_limited(tmp_path: Path) -> None:
-    """It was an approver everywhere, for ever."""
-    (tmp_path / "login").write_text("operator first-pass\n")
-    user = User.objects.create_user("operator", password="first-pass")
-    user.groups.add(Group.objects.get_or_create(name="approver")[0])
-    setup(tmp_path)
-    assert list(user.groups.values_list("name", flat=True)) == ["local approver"]
-    assert InitialPassword.objects.filter(user=user).exists()
 
 
 def test_the_token_is_private_and_works(tmp_path: Path) -> None:

@@ -49,11 +49,11 @@ def sample(event_ms: int | None) -> Any:
 
 
 def test_only_batches_with_its_version_count(sf: Cluster, step: Step) -> None:
-    assert acknowledge(sf, [row(4, came=[ARRIVAL])], [sample(0)]) is False
+    assert acknowledge(sf, [row(4, arrived_tasks=[ARRIVAL])], [sample(0)]) is False
     step.refresh_from_db()
     assert (step.batches, step.moved, step.state) == (0, 0, "published")
     assert acknowledge(sf, [row(5, moves=[MOVE])], [sample(0)]) is False
-    assert acknowledge(sf, [row(6, came=[ARRIVAL])], [sample(0)]) is True
+    assert acknowledge(sf, [row(6, arrived_tasks=[ARRIVAL])], [sample(0)]) is True
     step.refresh_from_db()
     assert (step.batches, step.moved, step.bytes, step.waited) == (2, 1, 1000, 2)
     assert (step.pause_ms, step.balance_after, step.p95_ms) == (500.0, 0.3, 250.0)
@@ -73,7 +73,10 @@ def test_state_that_does_not_arrive_is_awaited_for_two_batches(sf: Cluster, step
 def test_the_longest_pause_counts(sf: Cluster, step: Step) -> None:
     Step.objects.update(tasks=4)
     gaps = (300, 900, None, 400)
-    assert acknowledge(sf, [row(5, came=[{**ARRIVAL, "gap_ms": gap} for gap in gaps])], []) is True
+    assert (
+        acknowledge(sf, [row(5, arrived_tasks=[{**ARRIVAL, "gap_ms": gap} for gap in gaps])], [])
+        is True
+    )
     step.refresh_from_db()
     assert (step.moved, step.pause_ms) == (4, 900.0)
 
@@ -110,7 +113,9 @@ def test_the_bytes_of_all_steps_delay_the_next_one(sf: Cluster, step: Step) -> N
         execution=step.execution, number=2, direction="forward", first=1, stop=2, state="done",
         published_at=step.published_at, bytes=3 * 10**9,
     )  # fmt: skip
-    assert acknowledge(sf, [row(5, came=[ARRIVAL], moves=[{**MOVE, "bytes": 3 * 10**9}])], [])
+    assert acknowledge(
+        sf, [row(5, arrived_tasks=[ARRIVAL], moves=[{**MOVE, "bytes": 3 * 10**9}])], []
+    )
     execution = Execution.objects.get()
     assert execution.not_before == execution.started_at + timedelta(seconds=120)
     assert execution.cap == 11

@@ -39,7 +39,8 @@ def test_a_fault_in_the_telemetry_ends_its_query_as_failed(operator: Actor, sf: 
 
 def test_a_fault_of_an_earlier_run_is_no_fault_of_this_one(operator: Actor, sf: Cluster) -> None:
     (query,) = placed(operator, sf, {"q": ["s0"]})
-    fault = {"query": query.pk, "run": query.incarnation + 1, "node": 0, "why": "no"}
+    fault = {"query": query.pk, "run": query.incarnation + 1, "node": 0, "why": "no",
+             "stage": "evaluate", "sample": ""}  # fmt: skip
     assert failed_queries.end_failed(sf, [telemetry(1, 1_000, faults=[fault])]) == 0
     assert failed_queries.end_failed(sf, [telemetry(1, 1_000)]) == 0
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import PlannedAction
-from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import EMPTY, ClusterSnapshot
 from controlplane.wire.routing.query_actions import MoveTasks
 
 
@@ -15,7 +15,7 @@ def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> 
         sorted(random.choice(streams, random.integers(1, 4), replace=False).tolist())
         for _ in range(queries)
     ]
-    return ClusterSnapshot.from_json({
+    return ClusterSnapshot.from_json(EMPTY.to_json() | {
         "version": 3,
         "nu": 1.0,
         "nodes": [

@@ -19,7 +19,7 @@ ROOMY = f"{GROUPINGS['random_choices'].title} (slack of the load = 0.05)"
     [
         ("", grouping_text("partial_key"), (KEY, PARTIAL)),
         (grouping_text("random_choices", {"eps": 0.05}), "", (ROOMY, KEY)),
-        ('{"kind": "two_choices"}', grouping_text("random_choices", {"eps": 0.05}),
+        (grouping_text("partial_key"), grouping_text("random_choices", {"eps": 0.05}),
          (PARTIAL, ROOMY)),
     ],
 )  # fmt: skip

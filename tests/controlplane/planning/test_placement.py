@@ -18,17 +18,15 @@ from controlplane.planning.adapters.placement import (
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import task_moves
-from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import EMPTY, ClusterSnapshot
 
 
 def snapshot(**changed: Any) -> ClusterSnapshot:
     """Return two streams (10/s, 1/s) and four queries on nodes 0, 1, 0, 1."""
     nodes = [{"index": i, "name": f"n{i}", "capacity": 100.0, "active": True} for i in (0, 1)]
     queries = [[1, "a", 0, [7]], [2, "b", 1, [7]], [3, "c", 0, [8]], [4, "d", 1, [8]]]
-    return ClusterSnapshot.from_json({
-        "version": 3, "nu": 0.0, "nodes": nodes, "streams": [[7, 10.0], [8, 1.0]],
-        "queries": queries, "state": [], "split": [], "excluded": [],
-    } | changed)  # fmt: skip
+    rows = {"version": 3, "nodes": nodes, "streams": [[7, 10.0], [8, 1.0]], "queries": queries}
+    return ClusterSnapshot.from_json(EMPTY.to_json() | rows | changed)
 
 
 def planned(told: ClusterSnapshot, name: str, **parameters: Any) -> Any:

@@ -11,7 +11,6 @@ from controlplane.plans.plan import (
     rows_of,
     seal_of,
     task_moves,
-    to_json,
 )
 from controlplane.plans.snapshot import canonical, digest_of
 from controlplane.wire.routing.action_json import action_to_json
@@ -39,13 +38,6 @@ def test_a_plan_is_stored_and_read(plan: list[PlannedAction]) -> None:
     assert [stored[place] for place in range(len(stored))] == plan
     assert list(stored[1:]) == plan[1:]
     assert task_moves(stored) == [one for one in plan if isinstance(one, TaskMove)]
-
-
-@given(st.lists(MOVES | OTHERS, max_size=6))
-def test_rows_of_an_earlier_release_are_read(plan: list[PlannedAction]) -> None:
-    """They had every action as JSON, moves of tasks, too."""
-    assert list(Plan([to_json(one) for one in plan])) == plan
-    assert Plan(rows_of(plan)).to_json() == [to_json(one) for one in plan]
 
 
 def test_the_seal_covers_actions_and_snapshot() -> None:

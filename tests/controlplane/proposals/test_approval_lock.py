@@ -9,7 +9,7 @@ from controlplane.proposals.review import Review
 
 
 def approve(applicable: int, named: int | None) -> None:
-    row = Review(7, "2026-11-17T10:46:00+00:00", 0.1, applicable, {}, {}, {}, None).to_json()
+    row = Review(7, "2026-11-17T10:46:00+00:00", 0.1, applicable, {}, {}, {}, None, 0).to_json()
     require_unlocked(row, PolicySettings(), 200, named)
 
 

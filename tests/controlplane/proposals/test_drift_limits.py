@@ -173,7 +173,7 @@ def test_drift_starts_with_its_observation_and_is_stored(proposal: Proposal) -> 
 @pytest.mark.parametrize("took_s", [0.0, 2.0])
 def test_a_pause_of_the_observation_starts_again(proposal: Proposal, took_s: float) -> None:
     """A minute, and more where a review takes long."""
-    proposal.review = Review(99, NOW.isoformat(), took_s, 0, {}, {}, {}, None).to_json()
+    proposal.review = Review(99, NOW.isoformat(), took_s, 0, {}, {}, {}, None, 0).to_json()
     set_rates(30.0, 90.0)
     pause = UNSEEN + timedelta(seconds=REVIEW_TIMES * took_s)
     observed(proposal, NOW)
@@ -237,7 +237,7 @@ def test_a_review_is_due_after_its_pause(
 ) -> None:
     """Twenty times its duration, and at least eight seconds; a new proposal counts as reviewed."""
     if took_s is not None:
-        proposal.review = Review(1, NOW.isoformat(), took_s, 0, {}, {}, {}, None).to_json()
+        proposal.review = Review(1, NOW.isoformat(), took_s, 0, {}, {}, {}, None, 0).to_json()
         proposal.requested_at = NOW - timedelta(days=1)
     due = NOW + timedelta(seconds=pause_s)
     assert staleness._is_due(proposal, due)
@@ -251,8 +251,8 @@ def test_a_review_is_due_after_its_pause(
 def test_a_review_is_announced_if_it_differs(
     applicable: int, gain_lost: float | None, differs: bool
 ) -> None:
-    before = Review(1, NOW.isoformat(), 0.1, 2, {}, {}, {}, 0.5)
-    fresh = Review(2, NOW.isoformat(), 0.2, applicable, {}, {}, {}, gain_lost)
+    before = Review(1, NOW.isoformat(), 0.1, 2, {}, {}, {}, 0.5, 0)
+    fresh = Review(2, NOW.isoformat(), 0.2, applicable, {}, {}, {}, gain_lost, 0)
     assert staleness._differs(before.to_json(), fresh) is differs
     assert staleness._differs({}, fresh)
 
@@ -265,7 +265,7 @@ def test_a_lost_gain_is_drift_of_waiting_proposals(
     proposal: Proposal, state: str, lost: float, exceeded: int
 ) -> None:
     """An execution realizes the gain, so that nothing is left of it."""
-    proposal.review = Review(1, NOW.isoformat(), 0.0, 0, {}, {}, {}, lost).to_json()
+    proposal.review = Review(1, NOW.isoformat(), 0.0, 0, {}, {}, {}, lost, 0).to_json()
     proposal.state = state
     drift = drift_of(proposal, policy=POLICY, now=NOW)
     assert len(drift.exceeded) == exceeded
@@ -278,12 +278,12 @@ def test_actions_on_what_others_changed_are_stale(
 ) -> None:
     obstacles = {str(Obstacle.CHANGED): count, "ended": 3}
     version = proposal.cluster.routing_version
-    proposal.review = Review(version, NOW.isoformat(), 0.0, 0, obstacles, {}, {}, None).to_json()
+    proposal.review = Review(version, NOW.isoformat(), 0.0, 0, obstacles, {}, {}, None, 0).to_json()
     drift = drift_of(proposal, policy=POLICY, now=NOW)
     assert (drift.obstacles, drift.stale) == (obstacles, stale)
 
 
 def test_obstacles_of_another_routing_version_are_counted_again(proposal: Proposal) -> None:
-    stale = Review(99, NOW.isoformat(), 0.0, 0, {"changed": 3}, {}, {}, None)
+    stale = Review(99, NOW.isoformat(), 0.0, 0, {"changed": 3}, {}, {}, None, 0)
     proposal.review = stale.to_json()
     assert drift_of(proposal, policy=POLICY, now=NOW).obstacles == {}

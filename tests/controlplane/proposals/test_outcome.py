@@ -7,11 +7,12 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.goals import Goal
+from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
 from controlplane.proposals import requests
 from controlplane.proposals.checks import CheckCode, checks_of
-from controlplane.proposals.outcome import MeasureStatus, measure_status, outcome_of, summary_of
+from controlplane.proposals.outcome import MeasureStatus, measure_status, outcome_of
 from controlplane.proposals.staleness import EVERY, review_waiting
 from tests.support.execution import ready, scattered
 from tests.support.policies import set_policy
@@ -44,7 +45,7 @@ def test_the_policy_decides_the_grade(operator: Actor, sf: Cluster) -> None:
 
     def grade(**limits: float) -> Grade:
         set_policy(sf, **limits)
-        return outcome_of(proposal, summary_of(proposal)).grade
+        return outcome_of(proposal, PlanSummary.from_json(proposal.summary)).grade
 
     assert grade(watch_imbalance=1.0, watch_replication=factor + 0.5) is Grade.GOOD
     proposal.after["replication_factor"] = 1.01 * proposal.bounds["replication_factor"]
@@ -60,7 +61,7 @@ def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
     review_waiting(timezone.now() + EVERY)
     proposal.refresh_from_db()
     set_policy(sf, pause_ms=1)
-    outcome = outcome_of(proposal, summary_of(proposal))
+    outcome = outcome_of(proposal, PlanSummary.from_json(proposal.summary))
     checks = {row.code: row for row in checks_of(proposal, outcome, policy_of(sf))}
     assert not checks[CheckCode.PAUSE].passed
     assert (checks[CheckCode.PAUSE].number, checks[CheckCode.PAUSE].limit) == (

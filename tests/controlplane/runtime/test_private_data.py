@@ -65,7 +65,7 @@ def test_a_refused_variable_is_shown_without_its_password(monkeypatch: pytest.Mo
 
 
 def test_other_users_lose_their_permissions_on_an_existing_data_directory(tmp_path: Path) -> None:
-    """Those of an older Weir; the target of a link belongs to somebody else."""
+    """The target of a link belongs to somebody else."""
     outside = tmp_path / "outside"
     outside.write_text("")
     outside.chmod(0o644)

@@ -43,14 +43,3 @@ def test_intervals_up_to_a_quiet_time_are_an_episode(
     assert merged.by_edge == [[stream, query.pk, 300]]
     assert early.kept == pytest.approx(0.85)
     assert [cost.quality_lost for cost in early.intervals] == pytest.approx([0.2, 0.1])
-
-
-def test_the_mean_of_records_that_were_not_counted_is_not_known(sf: Cluster, now: datetime) -> None:
-    for by_stream in ([[1, 10]], []):
-        SheddingInterval.objects.create(
-            cluster=sf, rung=1, position=1.0, started_at=now - timedelta(seconds=60),
-            ended_at=now - timedelta(seconds=30), read=10, dropped=1, by_edge=[[1, 0, 1]],
-            by_stream=by_stream,
-        )  # fmt: skip
-    (episode,) = episodes(sf, now - timedelta(hours=1), now, now)
-    assert (episode.kept, len(episode.intervals)) == (None, 2)

@@ -77,7 +77,7 @@ def test_names_say_what_tells_plans_apart() -> None:
 
 
 def test_parameters_have_their_titles() -> None:
-    """Parameters of an older version have the words of their names."""
+    """Parameters that no planner declares have the words of their names."""
     values = {"seed": 3, "nu": 0.5, "old_limit": None}
     known = parameters_name("placement", "off_rand", values)
     assert known == "slack of the load 0.5, old limit none, seed 3"

@@ -176,15 +176,3 @@ def test_the_proof_has_the_counterfactual(approving: Client, approver: Actor) ->
     known = [value for value in traces["without this plan"]["y"] if value is not None]
     assert known[-1] == pytest.approx(proposal.before["fullest"], abs=1e-4)
     assert traces["approved"]["y"] == [pytest.approx(proposal.predicted["fullest"])]
-
-
-def test_a_proposal_of_an_earlier_release_has_its_page(viewing: Client, proposal: Proposal) -> None:
-    """It has neither a summary nor the newer measures."""
-    for part in (proposal.before, proposal.after):
-        part.pop("fullest")
-        part.pop("capacities")
-    proposal.summary = {}
-    proposal.save()
-    content = page_of(viewing, proposal)
-    assert 'id="matrix"' in content
-    assert 'id="loads"' in content

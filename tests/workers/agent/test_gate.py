@@ -16,6 +16,7 @@ from workers.agent.driver import Site
 from workers.agent.fleet import spec_of
 from workers.agent.gate import Gate, read_checkpoint
 from workers.pipeline.checkpoints.bootstrap import BootstrapWriter
+from workers.pipeline.split_nodes.offset import Offset
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,7 +37,7 @@ def write_batch(path: Path, number: int, *, batch: int, version: int, whole: boo
     for name in ("offsets", "commits"):
         (path / name).mkdir(parents=True, exist_ok=True)
     (path / "metadata").touch()
-    row = {"batch": batch, "position": "1-0", "total": 5, "version": version}
+    row = Offset(batch, "1-0", 5, version).to_json()
     text = f"v1\n{json.dumps({'conf': {}})}\n{json.dumps(row)}"
     (path / "offsets" / str(number)).write_text(text)
     if whole:
@@ -145,7 +146,7 @@ def test_a_checkpoint_that_was_made_from_another_one_is_not_lost(
     ClusterHealth.objects.update(batch=9, checkpoint=path.name, observed_at=timezone.now())
     row = {"batch": 9, "version": version, "end": "1-0"}
     redis_client().xadd(keys.telemetry_key("sf"), {"t": json.dumps(row)}, id="9-0")
-    BootstrapWriter(path).finish(2, {"batch": 9, "position": "1-0", "total": 5, "version": version})
+    BootstrapWriter(path).finish(2, Offset(9, "1-0", 5, version).to_json())
     assert Gate(site).hold(spec_of(sf), 2.0, runs=False) is None
     # Killed between the two renames of a swap: the driver finishes it.
     path.rename(path.with_name("sf-2.next"))

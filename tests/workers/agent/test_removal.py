@@ -12,7 +12,7 @@ from workers.pipeline.checkpoints.files import exclusive_lock
 
 # The checkpoints of sf; of sf with another log, with what a change of partitions left; set aside.
 OWN = ("sf-2", "sf-2-0123abcd", "sf-2-0123abcd.swap", "sf-2.older-20260101-000000")
-# Of the clusters sf-2, sfo, and of an earlier release of sf-2-0123abcd.
+# Of the clusters sf-2, sfo, sf-2-0123abcd and asf.
 OTHERS = ("sf-2-2", "sfo-2", "sf-2-0123abcd-2", "asf-2")
 
 

@@ -169,7 +169,7 @@ def test_two_kills_lose_and_double_nothing(
     assert _measured_spread(redis_client, driver.cluster) == world.expected_spread(batches)
     moved = [move for batch in batches for move in batch["moves"]]
     assert {move["query"] for move in moved} == {6, 7, SPREAD}
-    assert sum(batch["taken_in"] for batch in batches) == len(moved)
+    assert sum(batch["imported_tasks"] for batch in batches) == len(moved)
     assert list(redis_client.scan_iter("*transfer:*")) == []
     _check_whole_time_readers(measured, world)
 

@@ -194,7 +194,13 @@ def checkpoint(redis_client: "redis.Redis", tmp_path: Path) -> Path:
 def write_offset(checkpoint: Path, batch: int, version: int) -> None:
     """Write down a whole batch as Spark does."""
     own = json.dumps({"conf": {"spark.sql.shuffle.partitions": "3"}})
-    end = {"batch": batch, "position": "5-0", "total": 9, "version": version, "before": None}
+    end = {
+        "batch": batch,
+        "position": "5-0",
+        "total": 9,
+        "version": version,
+        "export_version": None,
+    }
     (checkpoint / "offsets" / str(batch)).write_text(f"v1\n{own}\n{json.dumps(end)}")
     (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import redis
 
+from algorithms.partitioning.catalog import grouping_text
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
@@ -22,7 +23,7 @@ from tests.support.whole_results import read_windows
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STREAMS = (1, 2)
-TWO_CHOICES = json.dumps({"kind": "two_choices"})
+PARTIAL_KEY = grouping_text("partial_key")
 ALL = {
     "n": "count(*)", "sum": "sum(v)", "low": "min(v)", "high": "max(v)", "mean": "mean(v)",
     "spread": "variance(v)", "middle": "median(v)", "different": "count_distinct(v)",
@@ -50,7 +51,7 @@ def schema(kind: str) -> StreamSchema:
 def add(query: int) -> AddQuery:
     text, tasks, merged = QUERIES[query]
     task_ranges = tuple((task % 2, task, task + 1) for task in range(tasks)) if tasks > 1 else ()
-    key_grouping, aggregator = (TWO_CHOICES, 1) if merged else ("", NO_AGGREGATOR)
+    key_grouping, aggregator = (PARTIAL_KEY, 1) if merged else ("", NO_AGGREGATOR)
     return AddQuery(
         query, 0, 0, STREAMS, json.dumps(text.to_json()), task_ranges, key_grouping, aggregator
     )

@@ -119,15 +119,14 @@ def _combine_removed(
     """Combine the stored parts of tasks that were removed since the batch before, by window."""
     now = {query: members[int(query)].subscription.tasks for query in known}
     for query, tasks in now.items():
-        # State of an earlier release has no count.
-        for name in known[query] if task_counts.get(query, tasks + 1) > tasks else ():
+        for name in known[query] if task_counts[query] > tasks else ():
             key = f"{MERGED}/{query}/{name}"
             work = partial(
                 _without_removed, schema_named(name), store.get(key), members[int(query)]
             )
             for combined in run_stage(AGGREGATOR, [int(query)], work, faults, no_sample):
                 store.put(key, combined)
-    counts = {query: min(tasks, task_counts.get(query, tasks)) for query, tasks in now.items()}
+    counts = {query: min(tasks, task_counts[query]) for query, tasks in now.items()}
     written = json.dumps(counts).encode()
     if written != (store.get(TASKS) or b"{}"):
         store.put(TASKS, written)

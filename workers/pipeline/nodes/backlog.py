@@ -34,8 +34,8 @@ class _Piece:
     taken: int
     records: int
     tasks: str
-    forwarded: bool = False
-    appended_ms: int = 0
+    forwarded: bool
+    appended_ms: int
 
     @property
     def name(self) -> str:
@@ -235,7 +235,7 @@ def _routing_of(name: str) -> tuple[int, list[int]]:
 def _written(state: _State) -> bytes:
     numbers = {text: index for index, text in enumerate(state.tasks)}
     pieces = [
-        [p.number, p.taken, p.records, numbers.get(p.tasks, -1), p.forwarded, p.appended_ms]
+        [p.number, p.taken, p.records, numbers[p.tasks], p.forwarded, p.appended_ms]
         for p in state.pieces
     ]
     row = [list(state.tasks), pieces, state.credit, state.number]
@@ -247,7 +247,7 @@ def _read(data: bytes | None) -> _State:
         return _State()
     texts, pieces, credit, number = json.loads(data)
     tasks = {text: _owned(json.loads(text)) for text in texts}
-    kept = [_Piece(n, taken, records, texts[i], *more) for n, taken, records, i, *more in pieces]
+    kept = [_Piece(n, taken, records, texts[i], *rest) for n, taken, records, i, *rest in pieces]
     return _State(kept, tasks, credit, number)
 
 

@@ -125,10 +125,10 @@ def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:
             for report in nodes
             for query, task, size, waited in report.moves
         ],
-        "taken_in": sum(len(report.imported) for report in nodes),
+        "imported_tasks": sum(len(report.imported) for report in nodes),
         # A task's records of the batch before met its state where it was, those of this one here:
         # what lies between is the time from one batch to the next, as for every other task.
-        "came": [
+        "arrived_tasks": [
             {"query": query, "task": task, "to": report.node, "gap_ms": report.elapsed_ms}
             for report in nodes
             for query, task in report.imported

@@ -7,15 +7,11 @@ same clock and the same signals, and writes the same rows.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from controlplane.wire.log.values import LogPosition, position_key
 from workers.pipeline.split_nodes.grouping_states import StoredState, StoredStates
 from workers.pipeline.split_nodes.queues import NO_QUEUES, Queues
-
-# Names in the JSON of stored offsets that differ from the fields.
-_JSON_NAMES: Final = {"export_version": "before", "merge_pending": "owes", "has_backlog": "waits"}
-_FIELDS: Final = {json_name: name for name, json_name in _JSON_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +75,12 @@ class Offset:
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset as Spark stores it."""
-        return {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Offset":
         """Return the offset that `to_json` wrote."""
-        return cls(**{_FIELDS.get(name, name): value for name, value in row.items()})
+        return cls(**row)
 
     def next(self, inputs: "BatchInputs") -> "Offset":
         """Return the offset at the end of the next batch; this one if no batch is needed.

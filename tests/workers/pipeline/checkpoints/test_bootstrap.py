@@ -12,7 +12,7 @@ from workers.pipeline.checkpoints.bootstrap import (
 )
 from workers.pipeline.checkpoints.files import WrongPartitions
 
-OFFSET = {"batch": 41, "position": "7-0", "total": 12, "version": 3, "before": None}
+OFFSET = {"batch": 41, "position": "7-0", "total": 12, "version": 3, "export_version": None}
 
 
 class Values(dict[str, bytes]):

@@ -6,7 +6,6 @@ recording, so what is kept is the same if nothing is left behind. At night the d
 batches; by day it has 24, and the queries with sliding windows, which cost most, are left out.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from typing import Any, Final, cast
 import pytest
 import redis
 
+from algorithms.partitioning.catalog import grouping_text
 from controlplane.access.roles import Actor
 from controlplane.archive.models import ArchivedWindow
 from controlplane.models import Query
@@ -43,7 +43,7 @@ NIGHTLY: Final = "WEIR_SCHEDULES" in os.environ
 BATCHES: Final = 240 if NIGHTLY else 8
 # Passes of the archiver and of retention, in batches.
 _ARCHIVED_EVERY: Final = 4
-TWO_CHOICES: Final = json.dumps({"kind": "two_choices"})
+PARTIAL_KEY: Final = grouping_text("partial_key")
 
 
 class Day:
@@ -80,7 +80,7 @@ class Day:
         row = queries.submit(actor, self.cluster, spec)
         owners = [task % NODES for task in range(row.task_count)]
         task_ranges: tuple[TaskRange, ...] = task_ranges_of(owners) if len(owners) > 1 else ()
-        key_grouping, aggregator = (TWO_CHOICES, 1) if row.key_grouping else ("", NO_AGGREGATOR)
+        key_grouping, aggregator = (PARTIAL_KEY, 1) if row.key_grouping else ("", NO_AGGREGATOR)
         mine = tuple(self.streams[name] for name in spec.reads)
         return AddQuery(
             row.pk, 0, row.pk % NODES, mine, row.text, task_ranges, key_grouping, aggregator

@@ -1,6 +1,5 @@
 """The state of a node: nothing is asked twice, and only what has changed is written."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
@@ -27,10 +26,6 @@ class Counted:
     def removeKey(self, key: tuple[str]) -> None:  # noqa: N802
         self.trips.append(f"remove {key[0]}")
         del self.values[key[0]]
-
-    def keys(self) -> Iterator[tuple[str]]:
-        self.trips.append("keys")
-        return iter([(name,) for name in self.values])
 
 
 def opened(state: Any) -> NodeStore:

@@ -16,9 +16,9 @@ HASHES = np.random.default_rng(5).integers(0, 2**63, 3_000).astype(np.uint64)
 
 
 def test_plain_key_grouping_is_the_hash_modulo_the_tasks() -> None:
-    """Clusters in operation have state by it, under every text that it ever had."""
+    """Clusters in operation have state by it."""
     assert (tasks_by_key(HASHES, 3) == (HASHES % np.uint64(3)).astype(np.int64)).all()
-    for text in ("", '{"kind": "hash"}', '{"grouping": "key"}'):
+    for text in ("", '{"grouping": "key"}'):
         assert key_grouping_of(text) is PLAIN
     assert PLAIN.by_key
 
@@ -40,7 +40,7 @@ def test_key_grouping_by_capacities_is_evaluated_at_the_split_node() -> None:
 
 def test_texts_without_a_known_grouping_are_rejected() -> None:
     with pytest.raises(UnknownGrouping):
-        key_grouping_of('{"kind": "best"}')
+        key_grouping_of('{"grouping": "best"}')
     for text in ("[]", "{", '{"grouping": 5}'):
         with pytest.raises(BadParameters):
             key_grouping_of(text)

@@ -130,7 +130,7 @@ class Schedule:
 
     def _state_has_come(self) -> Callable[[], bool]:
         version = len(self.world.tables)
-        return lambda: any(row["taken_in"] and row["version"] >= version
+        return lambda: any(row["imported_tasks"] and row["version"] >= version
                            for row in self.driver.telemetry())  # fmt: skip
 
     def _is_done(self, rows: list[dict[str, Any]]) -> bool:
@@ -139,7 +139,7 @@ class Schedule:
         read = last["read_position"] == self.world.last and last["version"] == version
         moved = sum(len(row["moves"]) for row in rows)
         # State that a node has exported is imported by the next batch, which may be seconds later.
-        return read and not last["waiting"] and sum(row["taken_in"] for row in rows) == moved
+        return read and not last["waiting"] and sum(row["imported_tasks"] for row in rows) == moved
 
     def _until(
         self, done: Callable[[list[dict[str, Any]]], bool], producer: Producer | None = None
@@ -236,7 +236,7 @@ def _check(schedule: Schedule) -> None:
     assert any(batch["delayed"] for batch in batches), "no split node had a queue"
     moved = [move for batch in batches for move in batch["moves"]]
     assert moved
-    assert sum(batch["taken_in"] for batch in batches) == len(moved)
+    assert sum(batch["imported_tasks"] for batch in batches) == len(moved)
 
 
 def _dropped_by_time(batch: dict[str, Any]) -> Counter[str]:

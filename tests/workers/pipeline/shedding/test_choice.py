@@ -59,12 +59,6 @@ def test_the_state_comes_back_from_the_offset() -> None:
     assert LadderState.from_json(offset.ladder) == STATE
 
 
-def test_an_offset_of_an_earlier_release_has_no_ladder() -> None:
-    assert (
-        Offset.from_json({"batch": 4, "position": "1-0", "total": 5, "version": 3}).ladder is None
-    )
-
-
 @given(ladders(), st.lists(st.tuples(st.floats(0, 1e4), st.floats(0, 1e3)), max_size=9))
 def test_a_replay_chooses_alike_after_any_number_of_steps(
     given_ladder: Ladder, steps: list[tuple[float, float]]

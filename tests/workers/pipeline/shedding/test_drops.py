@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from algorithms.partitioning.catalog import grouping_text
 from controlplane.wire.log.values import Entry
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
@@ -145,7 +146,7 @@ def test_queries_of_the_same_class_are_aggregated_once() -> None:
 SPREAD = json.dumps(QueryText({"n": "count(*)"}, key=["car"]).to_json())
 
 
-@pytest.mark.parametrize("grouping", ["", json.dumps({"kind": "two_choices"})])
+@pytest.mark.parametrize("grouping", ["", grouping_text("partial_key")])
 @pytest.mark.parametrize("position", [0.0, 0.7, 1.0])
 def test_nodes_get_the_records_that_one_of_their_queries_keeps(
     grouping: str, position: float

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from algorithms.partitioning.catalog import grouping_text
 from controlplane.wire.language.registered import function
 from controlplane.wire.log.values import Entry
 from controlplane.wire.query_text import QueryText
@@ -105,7 +106,7 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
 
 def test_a_key_that_is_split_carries_its_task() -> None:
     """Every record goes to the node of the task that it says; an aggregator gets event times."""
-    key_grouping = json.dumps({"kind": "two_choices"})
+    key_grouping = grouping_text("partial_key")
     task_ranges = ((0, 0, 2), (1, 2, 4))
     table = compiled(
         AssignStream(1, 0),
@@ -129,7 +130,7 @@ def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None
         AssignStream(1, 0),
         AssignStream(2, 0),
         AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), ((0, 0, 2), (1, 2, 4)),
-                 json.dumps({"kind": "two_choices"}), aggregator=2),
+                 grouping_text("partial_key"), aggregator=2),
         AddQuery(11, 0, 0, (2,), SUMMARY_TEXT),
     )  # fmt: skip
     for node, envelope in enumerate(only(dispatch({2: [entry("5-0", 1, 2, 3)]}, table, 3, {}))):

@@ -24,7 +24,7 @@ def test_new_records_or_a_new_version_make_the_next_batch() -> None:
 
 def test_offset_comes_back_from_sparks_log() -> None:
     """JSON in, JSON out."""
-    stored = {"before": 2, "owes": True, "waits": True}
+    stored = {"export_version": 2, "merge_pending": True, "has_backlog": True}
     row = {"batch": 4, "position": "1-0", "total": 5, "version": 3, **stored}
     restored = Offset.from_json(row)
     assert (restored.export_version, restored.merge_pending, restored.has_backlog) == (2, 1, 1)

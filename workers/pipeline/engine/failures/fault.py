@@ -7,7 +7,7 @@ with records missing, and reports it in every batch, so that the control plane c
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controlplane.wire.limits import TimeLimit, call_seconds, time_limit
 
@@ -85,14 +85,9 @@ def read_faults(store: "Store", incarnations: Mapping[int, int]) -> Faults:
     """Return the queries that failed on this node and are still in the table, same incarnation."""
     row = json.loads(store.get(FAULTS) or b"{}")
     result = {
-        int(query): (incarnation, _fault(answer)) for query, (incarnation, answer) in row.items()
+        int(query): (incarnation, Fault(*fault)) for query, (incarnation, fault) in row.items()
     }
     return {query: item for query, item in result.items() if incarnations.get(query) == item[0]}
-
-
-def _fault(row: Any) -> Fault:
-    # State of an older version has the reason alone.
-    return Fault(row) if isinstance(row, str) else Fault(*row)
 
 
 def write_faults(store: "Store", faults: Faults) -> None:
