@@ -85,6 +85,7 @@ $(PACKAGES): requirements.lock pyproject.toml
 $(INSTALLED): $(PACKAGES)
 	@$(PY) -m controlplane.assets
 	@$(PY) -m algorithms.warm_up
+	@$(PY) -m algorithms.lab.warm_up
 	@$(PY) -m workers.agent.class_archive
 	@touch $@
 

@@ -9,9 +9,9 @@ from django.utils import timezone
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from algorithms.claims import Claim, Decided
 from algorithms.estimates import Estimate
-from algorithms.experiments import Axis, Experiment, Table
+from algorithms.lab.claims import Claim, Decided
+from algorithms.lab.experiments import Axis, Experiment, Table
 from algorithms.vocabulary import ParameterField
 from controlplane import lab
 from controlplane.access.roles import Actor

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from algorithms.errors import BadParameters, UnknownExperiment
 from algorithms.estimates import Estimate
-from algorithms.experiments import Experiment, Repeated, experiment
+from algorithms.lab.experiments import Experiment, Repeated, experiment
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.access.user_lock import lock_user

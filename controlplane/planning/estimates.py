@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, Sum
 
 from algorithms.estimates import MB, Estimate, ProblemSize, total
-from algorithms.experiments import Experiment
+from algorithms.lab.experiments import Experiment
 from algorithms.planner import Algorithm
 from algorithms.reductions import reducible
 from controlplane.errors import Fields, TooExpensive

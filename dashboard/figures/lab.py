@@ -13,7 +13,7 @@ from typing import Any
 import plotly.io
 from django.contrib.staticfiles.finders import find
 
-from algorithms.experiments import Axis, Experiment, Panel, Table, series_title, summarise
+from algorithms.lab.experiments import Axis, Experiment, Panel, Table, series_title, summarise
 from controlplane.lab.comparison import RunComparison
 from controlplane.lab.files import panels_of
 from controlplane.numbers import compact

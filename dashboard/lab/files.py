@@ -9,8 +9,8 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import mark_safe
 
-from algorithms.experiments import Experiment, Table
-from algorithms.references import reference_of
+from algorithms.lab.experiments import Experiment, Table
+from algorithms.lab.references import reference_of
 from controlplane.errors import Conflict
 from controlplane.lab.comparison import compare
 from controlplane.lab.files import csv_of, json_of, panels_of, svg_of

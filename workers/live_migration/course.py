@@ -56,7 +56,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """The parameters of figure 15 (`algorithms.migration.experiments.live`), and which series."""
+    """The parameters of figure 15 (`algorithms.lab.migration.experiments.live`), and its series."""
 
     minutes: int
     minute_s: float

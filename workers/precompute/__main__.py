@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from algorithms.errors import PlanningError
 from algorithms.interrupts import interruptible
-from algorithms.migration.future.learning import Runner
-from algorithms.migration.future.planners import Mtm
-from algorithms.migration.future.projection import Projection
-from algorithms.migration.planner import PLANNER as MIGRATION_PLANNER
+from algorithms.lab.migration.future.learning import Runner
+from algorithms.lab.migration.future.planners import Mtm
+from algorithms.lab.migration.future.projection import Projection
+from algorithms.lab.migration.planner import PLANNER as MIGRATION_PLANNER
 from algorithms.strict_json import read_json
 from controlplane.runtime.errors import CheckFailed
 from workers.spark_sessions import session_at

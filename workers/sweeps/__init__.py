@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from algorithms.experiment import Emit
-    from algorithms.experiments import Table
+    from algorithms.lab.experiment import Emit
+    from algorithms.lab.experiments import Table
     from algorithms.vocabulary import Progress
     from controlplane.lab.engines import Sweep
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from algorithms.experiment import Emit, ResultRow
-from algorithms.experiments import Table
+from algorithms.lab.experiment import Emit, ResultRow
+from algorithms.lab.experiments import Table
 from algorithms.vocabulary import Progress
 from controlplane.lab.engines import EngineUnavailable, Sweep
 from controlplane.runtime.errors import CheckFailed

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.experiment import ResultRow
-from algorithms.experiments import experiment
+from algorithms.lab.experiment import ResultRow
+from algorithms.lab.experiments import experiment
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from algorithms.errors import BadParameters, PlanningError
-from algorithms.experiments import (
+from algorithms.interrupts import interruptible
+from algorithms.lab.experiments import (
     EXPERIMENTS,
     Experiment,
     Repeated,
@@ -16,7 +17,6 @@ from algorithms.experiments import (
     experiment,
     experiments,
 )
-from algorithms.interrupts import interruptible
 from controlplane.cli.output import progress_bar
 from controlplane.errors import TooExpensive
 from controlplane.isolation import ChildDied, Exhausted, run_in_child

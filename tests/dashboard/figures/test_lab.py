@@ -6,8 +6,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from algorithms.experiments import EXPERIMENTS, Axis, Experiment, Panel, Table
-from algorithms.registry import algorithm_title
+from algorithms.lab.experiments import EXPERIMENTS, Axis, Experiment, Panel, Table
+from algorithms.lab.registry import algorithm_title
 from controlplane.lab.files import panels_of
 from dashboard.figures.lab import apply_theme, drawing, lab_figures
 from tests.support.lab import Small, small_experiment

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from algorithms.experiments import experiment
-from algorithms.migration.experiments.live import TrialFailed, rows_of
+from algorithms.lab.experiments import experiment
+from algorithms.lab.migration.experiments.live import TrialFailed, rows_of
 from workers.live_migration.course import Request, by_minute
 
 SMALL = Request(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from algorithms.__main__ import main as door
 from algorithms.errors import BadProblem
-from algorithms.migration.formats import foreseen_from_json
-from algorithms.migration.future.planners import Mtm
+from algorithms.lab.__main__ import main as door
+from algorithms.lab.migration.formats import foreseen_from_json
+from algorithms.lab.migration.future.planners import Mtm
 from tests.support.signals import HEARING
 from workers.precompute.__main__ import Store, main
 

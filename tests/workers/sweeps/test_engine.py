@@ -5,8 +5,8 @@ import time
 import psutil
 import pytest
 
-from algorithms.experiment import ResultRow
-from algorithms.experiments import experiment
+from algorithms.lab.experiment import ResultRow
+from algorithms.lab.experiments import experiment
 from controlplane import lab
 from controlplane.lab.engines import HERE, SPARK, Sweep, compute_here
 from controlplane.models import LabRun
