@@ -37,7 +37,8 @@ def foreseen_from_json(data: object, tau: float) -> ForeseenProblem:
     """Build a problem with transitions: from a `history` of node numbers, or a `matrix`.
 
     `{"matrix": {"2": {"2": 0.3, "3": 0.7}, …}}` has the chance of each next number of nodes.
-    `projection` is the output of `python -m workers.precompute` for these tasks and transitions.
+    `projection` is the output of `python -m workers.lab.precompute` for these tasks and
+    transitions.
     """
     fields = object_fields(data, _NEEDED, ("capacities", "history", "matrix", "projection"))
     if ("history" in fields) == ("matrix" in fields):

@@ -15,7 +15,7 @@ from algorithms.vocabulary import MAX_SLACK, Progress, parameter
 # The program that runs a pipeline of its own and measures it. It is named, not imported: what it
 # needs (a cluster, a log) does not belong to the planners. It gets its request as JSON on standard
 # input and writes JSON lines: {"progress": 0.5}, {"rows": […]} at its end, or {"error": "…"}.
-PROGRAM: Final = "workers.live_migration"
+PROGRAM: Final = "workers.lab.live_migration"
 # How long the program may take to stop its processes (s).
 _ENDING_S: Final = 60.0
 SERIES: Final = ("live", "restart")

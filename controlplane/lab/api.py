@@ -16,6 +16,7 @@ from algorithms.vocabulary import ParameterField
 from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.parameters import EstimateOut, ParameterOut
 from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of
 from controlplane.api.common.security import caller, open_to
 from controlplane.clusters.audiences import members
@@ -39,17 +40,6 @@ from controlplane.lab.sharing import MAX_NAME
 from controlplane.lab.time_estimates import TimeEstimate, remaining_s
 from controlplane.models import LabRun
 from controlplane.planning.estimates import ShownEstimate
-
-
-class ParameterOut(fields_of(ParameterField, without="type")):  # type: ignore[misc]
-    """One parameter; type is bool, int, float or str."""
-
-    type: str
-
-    @staticmethod
-    def resolve_type(field: ParameterField) -> str:
-        """Return the name of the type."""
-        return field.type.__name__
 
 
 class ClaimOut(fields_of(Claim, without="check entry")):  # type: ignore[misc]
@@ -138,10 +128,6 @@ class LabRunOut(
         """Return the estimated rest of a running run in seconds."""
         rest = remaining_s(run, timezone.now())
         return None if rest is None else round(rest, 1)
-
-
-class EstimateOut(fields_of(ShownEstimate)):  # type: ignore[misc]
-    """Estimated memory and time of a computation with their limits, in bytes and seconds."""
 
 
 class RunEstimateOut(EstimateOut):
@@ -364,3 +350,7 @@ def _tabled(actor: Actor, pk: int) -> LabRun:
 
 def _shown(bound: Estimate, time: TimeEstimate) -> dict[str, Any]:
     return asdict(ShownEstimate.of(bound, lab_limits())) | time.to_json()
+
+
+# What the API adds, by path.
+ROUTERS = (("/lab", router),)

@@ -14,7 +14,7 @@ from algorithms.lab.__main__ import main as door
 from algorithms.lab.migration.formats import foreseen_from_json
 from algorithms.lab.migration.future.planners import Mtm
 from tests.support.signals import HEARING
-from workers.precompute.__main__ import Store, main
+from workers.lab.precompute.__main__ import Store, main
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("class_archive")]
 PROBLEM: dict[str, Any] = {
@@ -61,7 +61,7 @@ def test_ctrl_c_keeps_nothing(tmp_path: Path) -> None:
     store = tmp_path / "kept"
     options = ["--input", str(path), "--store", str(store), "--master", "local[2]"]
     with subprocess.Popen(
-        [*HEARING, sys.executable, "-m", "workers.precompute", *options, "--rounds", "100"],
+        [*HEARING, sys.executable, "-m", "workers.lab.precompute", *options, "--rounds", "100"],
         stderr=subprocess.PIPE,
         text=True,
     ) as running:

@@ -12,7 +12,7 @@ from controlplane.lab.engines import HERE, SPARK, Sweep, compute_here
 from controlplane.models import LabRun
 from controlplane.runtime.processes import is_alive
 from tests.support.cluster import actor
-from workers.sweeps import run_on_spark
+from workers.lab.sweeps import run_on_spark
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,6 +15,6 @@ def run_on_spark(sweep: "Sweep", progress: "Progress", emit: "Emit") -> "Table":
     Raises what a trial raises, and `EngineUnavailable` without Java.
     """
     # Neither workers without such runs nor Spark's own processes, which import `trials`, load it.
-    from workers.sweeps.engine import distribute  # noqa: PLC0415
+    from workers.lab.sweeps.engine import distribute  # noqa: PLC0415
 
     return distribute(sweep, progress, emit)

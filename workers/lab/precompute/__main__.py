@@ -1,4 +1,4 @@
-"""Compute projected migration costs beforehand: `python -m workers.precompute --help`."""
+"""Compute projected migration costs beforehand: `python -m workers.lab.precompute --help`."""
 
 import argparse
 import json
@@ -111,7 +111,7 @@ def _print_progress(share: float) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m workers.precompute", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m workers.lab.precompute", description=__doc__)
     add = parser.add_argument
     add("--input", required=True, help="problem of `algorithms migration mtm`; - reads stdin")
     add("--master", default="local[*]", help="Spark master (default: %(default)s)")

@@ -9,7 +9,7 @@ import pytest
 from algorithms.lab.experiments import EXPERIMENTS, Axis, Experiment, Panel, Table
 from algorithms.lab.registry import algorithm_title
 from controlplane.lab.files import panels_of
-from dashboard.figures.lab import apply_theme, drawing, lab_figures
+from dashboard.lab.figures import apply_theme, drawing, lab_figures
 from tests.support.lab import Small, small_experiment
 
 

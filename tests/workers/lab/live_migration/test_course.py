@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.lab.experiments import experiment
 from algorithms.lab.migration.experiments.live import TrialFailed, rows_of
-from workers.live_migration.course import Request, by_minute
+from workers.lab.live_migration.course import Request, by_minute
 
 SMALL = Request(
     minutes=4, minute_s=6.0, present=3, nodes=2, tasks=12, keys=500, rate=400.0, tau=0.4, seed=0,

@@ -1,4 +1,4 @@
-"""`python -m workers.live_migration`: a request as JSON on standard input, JSON lines out."""
+"""`python -m workers.lab.live_migration`: a request as JSON on standard input, JSON lines out."""
 
 import json
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 from controlplane.runtime.errors import CheckFailed
-from workers.live_migration.course import Course, CourseFailed, Request, own_redis
+from workers.lab.live_migration.course import Course, CourseFailed, Request, own_redis
 
 
 def main() -> int:
