@@ -59,7 +59,7 @@ json.dump({
     "planners": sorted(adapters()),
     "searches": [str(kind) for kind in objects._searches()],
     "assigned": len(plan.assignment),
-    "modules": sorted(name for name in sys.modules if "lab" in name.split(".")),
+    "modules": sorted(name for name in sys.modules if name.split(".")[1:2] == ["lab"]),
 }, sys.stdout)
 """
 
