@@ -71,7 +71,7 @@ REPLAYER: Final = ProcessKind(
 )
 
 # Drivers run per cluster; each cluster's driver has a heartbeat of its own (wire.keys.driver_key).
-PROCESSES: Final = (
+PROCESSES: Final[tuple[ProcessKind, ...]] = (
     WEB, WORKER, BEAT, RELAY, AGENT, DRIVER, *((LAB,) if has_lab() else ()), WEBHOOKS, ARCHIVER,
     SUPERVISOR, REPLAYER,
 )  # fmt: skip
