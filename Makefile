@@ -43,7 +43,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
 	POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
-	--dist loadfile tests/workers/pipeline/schedules tests/workers/live_migration \
+	--dist loadfile tests/workers/pipeline/schedules tests/workers/lab/live_migration \
 	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
 	tests/workers/pipeline/test_poison_query.py tests/workers/pipeline/test_standalone.py \
 	tests/workers/pipeline/test_kafka_log.py tests/workers/pipeline/test_fallbacks.py \
@@ -85,6 +85,7 @@ $(PACKAGES): requirements.lock pyproject.toml
 $(INSTALLED): $(PACKAGES)
 	@$(PY) -m controlplane.assets
 	@$(PY) -m algorithms.warm_up
+	@$(PY) -m algorithms.lab.warm_up
 	@$(PY) -m workers.agent.class_archive
 	@touch $@
 

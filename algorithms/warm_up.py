@@ -7,7 +7,7 @@ cannot be written.
 import contextlib
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
@@ -18,12 +18,8 @@ from algorithms.admission.prediction import Predictions
 from algorithms.admission.problem import AdmissionProblem
 from algorithms.admission.strategies import Profile
 from algorithms.errors import PlanningError
-from algorithms.migration.future.planners import ForeseenProblem, Mtm, Sequence, SequenceProblem
-from algorithms.migration.future.transitions import Transitions
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.schedule import schedule_transfers
 from algorithms.migration.single_step import SingleStep
-from algorithms.migration.ssm import ssm
 from algorithms.ordering import MoveSet, Units, order_moves
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Messages, Workers
@@ -32,16 +28,11 @@ from algorithms.partitioning.groupings.relocations import key_relocations
 from algorithms.partitioning.problem import ListedStream, PartitioningProblem
 from algorithms.partitioning.recommendation import Recommend, RecommendationProblem
 from algorithms.partitioning.replay import ReplayProblem, SampledKeys
-from algorithms.placement.online import LeastCost, OnlinePlacement, OnlineState
-from algorithms.placement.online.service import PlacementService
-from algorithms.placement.online.simulation import SimulatedCluster
+from algorithms.placement.online import LeastCost, OnlineState
+from algorithms.placement.planner import PLANNER
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads import bipartite
-from algorithms.placement.workloads.dynamics import comings_and_goings
-from algorithms.registry import PLACEMENT, algorithms
-from algorithms.shedding.exact.planner import ExactPlanner
+from algorithms.shedding.lp import Lp
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.planner import SHEDDING
 from algorithms.shedding.problem import SheddingProblem
 from algorithms.shedding.rungs import plan_rungs
 
@@ -50,24 +41,23 @@ _INSTANCES = ([[0, 1], [0], [1, 2]], [[0], [1], [2]])
 _RATES = (1.0, 2.0, 3.0)
 
 
-def warm_up() -> None:
-    """Run all compiled code on tiny problems, in as many processes as the machine has cores."""
+def warm_up(parts: Sequence[Callable[[], None]]) -> None:
+    """Run compiled code on tiny problems, in as many processes as the machine has cores."""
     # Own interpreters: a copy of a process in which numba has compiled would keep its locks.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(len(_PARTS), os.cpu_count() or 1), context) as pool:
-        for done in [pool.submit(part) for part in _PARTS]:
+    with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), context) as pool:
+        for done in [pool.submit(part) for part in parts]:
             done.result()
 
 
 def _place() -> None:
-    """Plan by every algorithm, and draw a workload."""
+    """Plan by every algorithm."""
     for queries in _INSTANCES:
         problem = PlacementProblem.from_lists(_RATES, queries, 2, 0.5)
-        for algorithm in algorithms(PLACEMENT):
+        for algorithm in PLANNER.algorithms:
             # Some refuse these problems, or need a package that is not installed.
             with contextlib.suppress(PlanningError):
                 algorithm.solve(problem, algorithm.parameters())
-    bipartite(4, 2, 1.0, 0)
 
 
 def _order() -> None:
@@ -92,7 +82,14 @@ def _partition() -> None:
 
 
 def _plan_drops() -> None:
-    """Plan drops for a split on one node, and on two nodes, by every algorithm."""
+    """Plan drops."""
+    for problem in shedding_problems():
+        Lp().solve(problem)
+        plan_rungs(problem, 4.0)
+
+
+def shedding_problems() -> Iterator[SheddingProblem]:
+    """Yield the problem of a split on one node, and on two nodes."""
     for node in ("A", "B"):
         operators = (
             Operator("a", "A", 1.0, 1.0, ("i",)),
@@ -100,13 +97,7 @@ def _plan_drops() -> None:
             Operator("c", node, 1.0, 1.0, ("a",)),
         )
         nodes = dict.fromkeys(("A", node), 1.0)
-        problem = SheddingProblem(Network(nodes, ("i",), operators, {"b": 1.0, "c": 1.0}), {"i": 1})
-        for algorithm in algorithms(SHEDDING):
-            algorithm.solve(problem, algorithm.parameters())
-        (part,) = ExactPlanner(problem.network).parts
-        part.all_flows(np.ones((1, 1)))
-        part.cuts()
-        plan_rungs(problem, 4.0)
+        yield SheddingProblem(Network(nodes, ("i",), operators, {"b": 1.0, "c": 1.0}), {"i": 1})
 
 
 def _admit() -> None:
@@ -120,40 +111,22 @@ def _admit() -> None:
 
 
 def _migrate() -> None:
-    """Plan one migration and many, and the order of its transfers."""
-    problem = MigrationProblem.of([1.0] * 6, [1.0] * 6, [0, 3], 3, 0.5)
-    before = problem.work_before, problem.state_before, problem.bounds
-    SingleStep().solve(problem)
-    ssm(*before, float(problem.limits[0]), 3)
-    schedule_transfers([[0, 1], [1, 0]])
-    Sequence().solve(SequenceProblem(problem, (3, 2)))
-    foreseen = ForeseenProblem(problem, Transitions.from_history([2, 3, 2, 3]))
-    for method in ("exact", "learned"):
-        Mtm(method=method, rounds=1, paths=1, horizon=1).solve(foreseen)
+    """Plan one migration."""
+    SingleStep().solve(MigrationProblem.of([1.0] * 6, [1.0] * 6, [0, 3], 3, 0.5))
 
 
 def _live() -> None:
-    """Place and remove queries, and remove a server."""
+    """Place a query, and count the readers of a server."""
     problem = PlacementProblem.from_lists(_RATES, _INSTANCES[0], 2, 0.5)
-    events = comings_and_goings(np.arange(3.0), np.ones(3), 9.0)
-    for algorithm in algorithms(PLACEMENT, "online"):
-        online = algorithm.parameters()
-        if isinstance(online, OnlinePlacement):
-            SimulatedCluster(online, problem).apply_events(events, 0, len(events))
-            service = PlacementService(online, 2, problem.rates)
-            for query in range(3):
-                service.place(query, problem.sources_of(query))
-            service.remove(0)
-            service.remove_server(0)
     LeastCost().choose(LeastCost().state_from(problem, [0, 1, 0]), [0])
     OnlineState.from_counts(1, _RATES, np.ones(1, np.int64), [(0, 0, 1)])
 
 
 # What takes longest first. Parts share few compiled functions: what two compile is compiled twice.
 _PARTS: Final[tuple[Callable[[], None], ...]] = (
-    _place, _migrate, _live, _plan_drops, _partition, _order, _admit,
+    _place, _plan_drops, _live, _partition, _migrate, _order, _admit,
 )  # fmt: skip
 
 
 if __name__ == "__main__":
-    warm_up()
+    warm_up(_PARTS)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from algorithms.migration.future.exact import project
-from algorithms.migration.future.interval_values import best_cuts
-from algorithms.migration.future.learning import even_cuts, learn_values
-from algorithms.migration.future.matching import retained_bytes
-from algorithms.migration.future.planners import ForeseenProblem, Mtm
-from algorithms.migration.future.projection import BINS, Landscape, Projection
-from algorithms.migration.future.transitions import Transitions, futures
+from algorithms.lab.migration.future.exact import project
+from algorithms.lab.migration.future.interval_values import best_cuts
+from algorithms.lab.migration.future.learning import even_cuts, learn_values
+from algorithms.lab.migration.future.matching import retained_bytes
+from algorithms.lab.migration.future.planners import ForeseenProblem, Mtm
+from algorithms.lab.migration.future.projection import BINS, Landscape, Projection
+from algorithms.lab.migration.future.transitions import Transitions, futures
 from algorithms.migration.problem import MigrationProblem
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import Ints

@@ -10,6 +10,7 @@ import dj_database_url
 from controlplane import env
 from controlplane.assets.folders import environment_folder, static_root
 from controlplane.demos import demos
+from controlplane.extras import has_lab
 from controlplane.output import log_lines
 from controlplane.wire import redis_clients
 
@@ -38,6 +39,7 @@ INSTALLED_APPS = [
     "controlplane",
     "controlplane.archive",
     "dashboard",
+    *(["dashboard.lab"] if has_lab() else []),
 ]
 
 MIDDLEWARE = [

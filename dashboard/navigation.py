@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus, cluster_statuses
+from controlplane.extras import lab_values
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
 from controlplane.policies.grades import Grade
 from dashboard.guards import PageRequest
@@ -76,7 +77,7 @@ CLUSTER_PAGES: Final = (
 )
 SITE_PAGES: Final = (
     NavigationPage("alerts", "Alerts", ("alert",)),
-    NavigationPage("lab", "Lab", ("lab-experiment", "lab-run")),
+    *(NavigationPage(*page) for page in lab_values("dashboard.lab.frame:SITE_PAGES")),
     NavigationPage("attached", "Attached jobs", ("attached-query",)),
     NavigationPage("audit", "Audit log"),
     NavigationPage("grants", "Grants", ("grant-set",)),

@@ -3,6 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
+from controlplane.extras import lab_values
 from dashboard import access, grants, site, system
 from dashboard.account import confirmation, login, login_steps, second_factor, users
 from dashboard.account import views as account
@@ -16,8 +17,6 @@ from dashboard.explain import views as explain
 from dashboard.fleet import alerts, creation, imports
 from dashboard.fleet import views as fleet
 from dashboard.integrations import attached, webhooks
-from dashboard.lab import files, results
-from dashboard.lab import views as lab
 from dashboard.lists import views as lists
 from dashboard.nodes import views as nodes
 from dashboard.palette import views as palette
@@ -205,30 +204,6 @@ _shedding: list[URLPattern] = [
     path("shedding/release/", shedding.release, name="shedding-release"),
     path("shedding/weights/", shedding.set_weights, name="shedding-weights"),
 ]
-_STORED = "lab/<slug:planner>/<slug:name>/stored"
-_lab: list[URLPattern] = [
-    path("lab/", lab.index, name="lab"),
-    path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
-    path("lab/runs/<int:pk>/charts.json", files.charts, name="lab-charts"),
-    *(
-        path(f"lab/runs/<int:pk>/{file}", files.download, {"kind": kind}, name=f"lab-{kind}")
-        for kind, file in results.FILES.items()
-    ),
-    path("lab/runs/<int:pk>/comparison.json", files.comparison_chart, name="lab-comparison"),
-    path("lab/runs/<int:pk>/change/", lab.change, name="lab-change"),
-    path("lab/runs/<int:pk>/cancel/", lab.cancel, name="lab-cancel"),
-    path("lab/runs/<int:pk>/again/", lab.again, name="lab-again"),
-    path("lab/runs/<int:pk>/delete/", lab.delete, name="lab-delete"),
-    # Last, as "runs" is not a planner.
-    path("lab/<slug:planner>/<slug:name>/estimate/", lab.estimate, name="lab-estimate"),
-    path(f"{_STORED}/charts.json", files.stored_charts, name="lab-stored-charts"),
-    *(
-        path(f"{_STORED}/{file}", files.stored_download, {"kind": kind}, name=f"lab-stored-{kind}")
-        for kind, file in results.FILES.items()
-    ),
-    path("lab/<slug:planner>/<slug:name>/", lab.experiment, name="lab-experiment"),
-]
-
 _attached: list[URLPattern] = [
     path("attached/", attached.index, name="attached"),
     path("attached/<int:pk>/remove/", attached.remove, name="attached-remove"),
@@ -279,7 +254,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("demo/<slug:name>/", creation.post_demo, name="demo-add"),
     path("alerts/", alerts.history, name="alerts"),
     path("clusters/<slug:slug>/", include(_CLUSTER)),
-    *_lab,
+    *lab_values("dashboard.lab.urls:urlpatterns"),
     *_attached,
     *_lists,
     path("grants/", grants.list_grants, name="grants"),

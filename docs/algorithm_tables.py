@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from algorithms.lab.registry import PLANNERS
 from algorithms.planner import Algorithm, Planner
-from algorithms.registry import PLANNERS
 from algorithms.vocabulary import ParameterField
 
 PAGE = Path(__file__).with_name("algorithms.md")

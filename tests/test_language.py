@@ -52,6 +52,7 @@ def texts_for_people() -> Iterator[Path]:
     yield from modules()
     yield from sorted((ROOT / "dashboard").rglob("*.html"))
     yield from sorted((ROOT / "static/js").glob("*.js"))
+    yield from sorted((ROOT / "dashboard").rglob("*.js"))
 
 
 def place(path: Path, line: int) -> str:

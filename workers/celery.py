@@ -10,6 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 from django.conf import settings
 
+from controlplane.extras import lab_values
 from controlplane.runtime.beats import now_ms
 from controlplane.task_names import (
     ARCHIVE,
@@ -21,7 +22,6 @@ from controlplane.task_names import (
     RECONCILE_SCENARIOS,
     RECORD_COSTS,
     RECORD_KEY_SKEW,
-    REQUEUE_LAB_RUNS,
     REQUEUE_PROPOSALS,
     REVIEW_PROPOSALS,
     ROLL_UP,
@@ -37,7 +37,8 @@ from workers.celery_beats import WorkerHeartbeat
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 # All tasks, or those of one package: a worker without the planners takes a third of the memory.
-app.autodiscover_tasks([os.environ.get("WEIR_TASKS", "workers")])
+_ALL = ["workers", *lab_values("workers.lab:TASK_PACKAGES")]
+app.autodiscover_tasks([os.environ["WEIR_TASKS"]] if "WEIR_TASKS" in os.environ else _ALL)
 _PERIODS_S = {
     RECONCILE_ROUTING: 5,
     RECONCILE_SCENARIOS: 5,
@@ -45,7 +46,6 @@ _PERIODS_S = {
     SEND_DUE_WEBHOOKS: 5,
     REVIEW_PROPOSALS: 10,
     UPDATE_LEDGER: 10,
-    REQUEUE_LAB_RUNS: 15,
     REQUEUE_PROPOSALS: 10,
     WATCH: 10,
     FIT_FORECASTERS: 30,
@@ -57,6 +57,7 @@ _PERIODS_S = {
     PRUNE: 300,
     SEAL_AUDIT: 5,
     VERIFY_AUDIT: 3600,
+    **dict(lab_values("workers.lab:PERIODS_S")),
 }
 # expires: after an outage one run catches up, not a hundred.
 app.conf.beat_schedule = {

@@ -5,12 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from celery import shared_task
-from celery.worker import state
-from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
 
-from controlplane import arrivals, lab
+from controlplane import arrivals
 from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
 from controlplane.admission import fitting
@@ -21,7 +19,6 @@ from controlplane.clusters import demo
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
-from controlplane.lab.engines import HERE, SPARK
 from controlplane.partitioning import skew_history
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.retention import housekeeping
@@ -40,12 +37,10 @@ from controlplane.task_names import (
     RECONCILE_SCENARIOS,
     RECORD_COSTS,
     RECORD_KEY_SKEW,
-    REQUEUE_LAB_RUNS,
     REQUEUE_PROPOSALS,
     REVIEW_PROPOSAL,
     REVIEW_PROPOSALS,
     ROLL_UP,
-    RUN_LAB,
     SEAL_AUDIT,
     UPDATE_LEDGER,
     UPDATE_STATISTICS,
@@ -55,11 +50,8 @@ from controlplane.task_names import (
 from controlplane.telemetry import time_series
 from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service
-from workers.sweeps import run_on_spark
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
 
-# Longer than the limit of an experiment, which its child observes.
-LONGEST_S: Final = settings.LAB_SECONDS + 60
 # After the last retry, the periodic tasks of executions and proposals continue.
 _RETRIES: Final[dict[str, Any]] = {
     "autoretry_for": (OperationalError,),
@@ -139,19 +131,6 @@ def prune() -> None:
     forget_instances(redis_client(), now_ms())
 
 
-@shared_task(
-    name=RUN_LAB,
-    # Acknowledged early: the broker would deliver a message again after an hour. The row is the
-    # claim, and requeue_lab_runs finds the runs of lost workers.
-    acks_late=False,
-    time_limit=LONGEST_S,
-    soft_time_limit=LONGEST_S,
-)
-def run_lab(run_id: int) -> None:
-    """Execute a requested run; a repeated delivery does nothing."""
-    lab.run(run_id, _worker_stops, {**HERE, SPARK: run_on_spark})
-
-
 def _roll_up(now: datetime) -> None:
     time_series.roll_up(now)
     arrivals.roll_up(now)
@@ -179,7 +158,6 @@ _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(RECORD_COSTS, reconciliation.record_costs)
 _add_periodic(ROLL_UP, _roll_up)
 _add_periodic(UPDATE_STATISTICS, lambda _: update_statistics())
-_add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 _add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)
 _add_periodic(SEAL_AUDIT, lambda _: audit_chain.seal())
 
@@ -188,9 +166,3 @@ _add_periodic(SEAL_AUDIT, lambda _: audit_chain.seal())
 def verify_audit(sequence: int | None = None, noted_hash: str = "") -> None:
     """Verify the audit log, with the head that an admin noted, if there is one."""
     audit_chain.verify(None if sequence is None else (sequence, noted_hash))
-
-
-def _worker_stops() -> bool:
-    # Celery treats both as exit codes after a signal, and 0 is one of them.
-    requested = (state.should_stop, state.should_terminate)
-    return any(code is not None and code is not False for code in requested)

@@ -1,30 +1,38 @@
-"""The admission planner: its algorithms, and the JSON form of their problems and plans."""
+"""The admission planner: its algorithms."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from algorithms.admission import formats, scaling_formats
-from algorithms.admission.bounds import Bounds
-from algorithms.admission.formats import Forecasting
-from algorithms.admission.problem import AdmissionPlan
 from algorithms.admission.scaling import Parallelism
 from algorithms.admission.strategies import Ard, Ari, Drf, DrfM, Par, Profile
 from algorithms.planner import Algorithm, Planner
-from algorithms.vocabulary import Parameters, Progress, silent
+from algorithms.vocabulary import Parameters, parameter
 
 ADMISSION: Final = "admission"
 PARALLELISM: Final = "parallelism"
+MAX_HORIZON: Final = 1_000
 
 
 @dataclass(frozen=True)
-class NodeBounds(Parameters):
-    """Lower bounds of the number of split nodes, and the least number for small cases."""
+class Forecasting(Parameters):
+    """How the rates of streams are forecast (section 2.3)."""
 
-    def solve(self, problem: Any, progress: Progress = silent) -> Bounds:
-        """Return the bounds of a bin packing problem. Raises `BadProblem`."""
-        result: Bounds = problem.bounds()
-        progress(1.0)
-        return result
+    horizon: int = parameter(
+        3, title="Forecast periods", letter="k", unit="periods", minimum=1, maximum=MAX_HORIZON,
+        help="How many optimisation periods are forecast.",
+    )  # fmt: skip
+    alpha: float | None = parameter(
+        None, title="Smoothing of the level", letter="alpha", minimum=0.0, maximum=1.0,
+        help="Smoothing factor of the level; none: fitted on the history of each stream.",
+    )  # fmt: skip
+    gamma: float | None = parameter(
+        None, title="Smoothing of the trend", letter="gamma", minimum=0.0, maximum=1.0,
+        help="Smoothing factor of the trend; none: fitted on the history of each stream.",
+    )  # fmt: skip
+    period_s: float = parameter(
+        1.0, title="Length of a period", unit="s", minimum=1e-3, maximum=86_400.0,
+        help="Seconds of one optimisation period: the distance of two rates of a history.",
+    )  # fmt: skip
 
 
 _ALGORITHMS: Final = (
@@ -34,37 +42,13 @@ _ALGORITHMS: Final = (
     Algorithm("ard", "Fastest streams first", "online", Ard),
     Algorithm("ari", "Slowest streams first", "online", Ari),
     Algorithm("par", "All streams in every period", "online", Par),
-    Algorithm(
-        "bounds",
-        "Lower bounds of the number of nodes",
-        "offline",
-        NodeBounds,
-        read=lambda data, _: formats.bins_from_json(data),
-        report=lambda run: formats.bounds_to_json(run.plan),
-    ),
-    Algorithm(
-        PARALLELISM,
-        "Numbers of query and aggregator nodes",
-        "online",
-        Parallelism,
-        read=lambda data, _: scaling_formats.problem_from_json(data),
-        report=lambda run: scaling_formats.plan_to_json(run.problem, run.plan),
-        plans_clusters=True,
-    ),
+    Algorithm(PARALLELISM, "Numbers of query and aggregator nodes", "online", Parallelism),
 )
-
-
-def _plan_to_json(run: Any) -> dict[str, Any]:
-    plan: AdmissionPlan = run.plan
-    return formats.plan_to_json(run.problem, plan)
-
 
 PLANNER: Final = Planner(
     name=ADMISSION,
     title="Admission of input streams to split nodes",
     algorithms=_ALGORITHMS,
     problem=Forecasting,
-    read=formats.problem_from_json,
-    report=_plan_to_json,
     order=2,
 )

@@ -1,24 +1,22 @@
-"""The placement planner: its algorithms, and the JSON form of its problems and plans."""
+"""The placement planner: its algorithms."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from algorithms.placement.exact import Exact
-from algorithms.placement.formats import plan_to_json, problem_from_json
 from algorithms.placement.hypergraph import Hypergraph
 from algorithms.placement.offline import IncrementalCost, Mms, Mqp, OffRand, SingleSource
 from algorithms.placement.online import (
     LeastCost,
     LeastQueryTypes,
     LeastSource,
-    OnlinePlacement,
     OnRand,
     Reservation,
 )
-from algorithms.placement.problem import PlacementProblem, relative_slack
+from algorithms.placement.problem import relative_slack
 from algorithms.placement.refine import Refined
 from algorithms.planner import Algorithm, Planner
-from algorithms.vocabulary import Ints, Parameters
+from algorithms.vocabulary import Parameters
 
 
 @dataclass(frozen=True)
@@ -45,19 +43,10 @@ _ALGORITHMS: Final = (
 )
 
 
-def promised_caps(parameters: Any, problem: PlacementProblem) -> Ints:
-    """Return the most queries per server that a plan of an algorithm may have, int64[k]."""
-    if isinstance(parameters, OnlinePlacement):
-        return parameters.promised_caps(problem)
-    return problem.caps
-
-
 PLANNER: Final = Planner(
     name="placement",
     title="Placement of queries on servers",
     algorithms=_ALGORITHMS,
     problem=Balance,
-    read=lambda data, balance: problem_from_json(data, balance.nu),
-    report=lambda run: plan_to_json(run.plan, promised_caps(run.parameters, run.problem)),
     order=0,
 )

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Final
 
-from algorithms.admission.simulation import simulate
 from algorithms.admission.strategies import Ari, Drf, DrfM, Par, Profile, Strategy
-from algorithms.admission.workloads import WORKLOADS, Workload, WorkloadSettings, draw
+from algorithms.lab.admission.simulation import simulate
+from algorithms.lab.admission.workloads import WORKLOADS, Workload, WorkloadSettings, draw
 
 KINDS: Final[Mapping[str, type[Strategy]]] = {
     "PAR": Par, "ARI": Ari, "DRF": Drf, "DRF-M": DrfM, "profile": Profile,

@@ -24,7 +24,7 @@ from algorithms.admission.prediction import (
 )
 from algorithms.admission.problem import AdmissionProblem, check
 from algorithms.admission.strategies import Ard, Ari, Drf, DrfM, Par, Profile, Strategy
-from algorithms.admission.workloads import WORKLOADS, WorkloadSettings, draw
+from algorithms.lab.admission.workloads import WORKLOADS, WorkloadSettings, draw
 from algorithms.vocabulary import Floats
 
 STRATEGIES: Final = (Par, Ari, Ard, Drf, DrfM, Profile)

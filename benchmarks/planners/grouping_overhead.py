@@ -24,9 +24,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from algorithms.datasets import data_folder, read_columns
+from algorithms.lab.datasets import data_folder, read_columns
+from algorithms.lab.partitioning.real_workloads import WORDS_FILE
 from algorithms.partitioning.catalog import GROUPINGS, grouping_text
-from algorithms.partitioning.real_workloads import WORDS_FILE
 from controlplane.wire.log.values import Entry
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block

@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 import redis
 
-from algorithms.datasets import data_folder, read_columns
+from algorithms.lab.datasets import data_folder, read_columns
+from algorithms.lab.partitioning.real_workloads import WORDS_FILE
 from algorithms.partitioning.catalog import grouping_text
-from algorithms.partitioning.real_workloads import WORDS_FILE
 from benchmarks.application import Weir, wait
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.migration.experiments.chains import History, policy_of, run_policy
-from algorithms.migration.future.planners import Mtm
-from algorithms.migration.future.transitions import Transitions
+from algorithms.lab.migration.experiments.chains import History, policy_of, run_policy
+from algorithms.lab.migration.future.planners import Mtm
+from algorithms.lab.migration.future.transitions import Transitions
+from algorithms.lab.migration.workloads import node_numbers
 from algorithms.migration.result import MigrationPlan
-from algorithms.migration.workloads import node_numbers
 
 _TASKS, _KNOWN = 64, 300
 _SERIES = ("single_step", "mtm", "consistent_hashing", "storm", "storm_matched", "free")

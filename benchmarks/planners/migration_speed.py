@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from algorithms.lab.migration.schedule import schedule_transfers
+from algorithms.lab.migration.ssm import ssm
 from algorithms.migration.grades import grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import runs
-from algorithms.migration.schedule import schedule_transfers
 from algorithms.migration.single_step import best_parts
-from algorithms.migration.ssm import ssm
 
 # tasks, present nodes, target nodes, milliseconds demanded
 _CASES = ((64, 12, 16, 0.2), (1_024, 48, 64, 15.0), (4_096, 100, 128, 250.0))

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from algorithms.lab.placement.service import PlacementService
 from algorithms.placement.online import LeastCost, OnRand
 from algorithms.placement.online.pipeline import OnlinePlacement
-from algorithms.placement.online.service import PlacementService
 from algorithms.placement.problem import PlacementProblem
 from benchmarks.planners.placement_instances import bipartite_instance
 

@@ -18,13 +18,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.experiments import experiment
+from algorithms.lab.experiments import experiment
+from algorithms.lab.partitioning.experiments.setup import AS_IN_PAPER, NARROW
+from algorithms.lab.partitioning.real_workloads import RECORDED, read_stream
+from algorithms.lab.partitioning.simulation import Cluster, Course, Setting, simulate
 from algorithms.partitioning.catalog import info_of
-from algorithms.partitioning.experiments.setup import AS_IN_PAPER, NARROW
 from algorithms.partitioning.grouping import Grouping, Messages, Workers
 from algorithms.partitioning.measures import PairCounter
-from algorithms.partitioning.real_workloads import RECORDED, read_stream
-from algorithms.partitioning.simulation import Cluster, Course, Setting, simulate
 from algorithms.partitioning.workloads import Stream, draw_zipf
 
 EPS: Final = 0.01

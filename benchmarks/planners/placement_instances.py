@@ -1,7 +1,7 @@
 """Synthetic placement instances at the defaults of section 6.1, with unit rates."""
 
+from algorithms.lab.placement.workloads import bipartite
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads import bipartite
 from benchmarks.planners.popularity import popularity_zipf
 
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from algorithms.errors import PlanningError
-from algorithms.placement.experiments.trials import configure
+from algorithms.lab.placement.experiments.trials import configure
+from algorithms.lab.registry import PLACEMENT, algorithm, algorithms
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
-from algorithms.registry import PLACEMENT, algorithm, algorithms
 from benchmarks.planners.placement_instances import bipartite_instance
 
 # For small instances, and for queries of one source.

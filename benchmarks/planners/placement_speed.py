@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from algorithms.errors import PlanningError
+from algorithms.lab.registry import PLACEMENT, algorithms
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
-from algorithms.registry import PLACEMENT, algorithms
 from benchmarks.planners.placement_instances import zipf_instance
 
 _LIVE = 10_000

@@ -3,7 +3,7 @@
 import numpy as np
 
 from algorithms.errors import BadParameters
-from algorithms.placement.workloads.subscriptions import Subscriptions, fixed_width
+from algorithms.lab.placement.workloads.subscriptions import Subscriptions, fixed_width
 from algorithms.vocabulary import Floats, Ints, Seed
 
 

@@ -32,10 +32,10 @@ import numpy as np
 import pyarrow as pa
 import redis
 
+from algorithms.lab.shedding.real_workloads import recorded_rates
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import Network, Operator
 from algorithms.shedding.problem import SheddingProblem
-from algorithms.shedding.real_workloads import recorded_rates
 from algorithms.shedding.rungs import plan_rungs
 from algorithms.vocabulary import Floats
 from benchmarks.application import Weir, wait

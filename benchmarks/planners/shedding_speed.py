@@ -20,13 +20,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.shedding.exact.part import Part
-from algorithms.shedding.exact.planner import ExactPlanner
-from algorithms.shedding.fit.central import FitTables
+from algorithms.lab.shedding.exact.part import Part
+from algorithms.lab.shedding.exact.planner import ExactPlanner
+from algorithms.lab.shedding.fit.central import FitTables
+from algorithms.lab.shedding.plan_table.network_table import build_network_table
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.plan_table.network_table import build_network_table
 from algorithms.shedding.problem import SheddingProblem
 from algorithms.shedding.rungs import plan_rungs
 from algorithms.vocabulary import Floats

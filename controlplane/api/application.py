@@ -7,7 +7,6 @@ from controlplane.api import (
     executions,
     explanations,
     grants,
-    lab,
     manual_plans,
     policies,
     proposal_comments,
@@ -36,6 +35,7 @@ from controlplane.api.queries import routes as queries
 from controlplane.api.streams import admission, dead_letters, maps, records, stream_schemas
 from controlplane.api.streams import routes as streams
 from controlplane.clusters.audiences import by_default
+from controlplane.extras import lab_values
 
 api = DocumentedAPI(
     title="Weir",
@@ -81,7 +81,8 @@ api.add_router("/demos", lifecycle.demos)
 api.add_router("/clusters", scenarios.router)
 api.add_router("/descriptions", lifecycle.descriptions)
 api.add_router("/key-groupings", edges.groupings)
-api.add_router("/lab", lab.router)
+for _path, _router in lab_values("controlplane.lab.api:ROUTERS"):
+    api.add_router(_path, _router)
 api.add_router("/attached", attached.router)
 require_strict_bodies(api)
 accept_absent_bodies(api)

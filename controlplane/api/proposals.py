@@ -17,6 +17,7 @@ from controlplane.api.common.lists import (
     numbers_of,
     requested_page,
 )
+from controlplane.api.common.parameters import EstimateOut, ParameterOut
 from controlplane.api.common.schemas import (
     ListOut,
     PageOut,
@@ -27,7 +28,6 @@ from controlplane.api.common.schemas import (
     fields_of,
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
-from controlplane.api.lab import EstimateOut, ParameterOut
 from controlplane.errors import Conflict, Invalid
 from controlplane.executions import verbs
 from controlplane.executions.action_status import (

@@ -26,6 +26,7 @@ from controlplane.cli.command_parser import (
 from controlplane.cli.operations.arguments import add_arguments
 from controlplane.cli.operations.catalog import GROUPS, OPERATIONS
 from controlplane.cli.query_options import add_query_options
+from controlplane.extras import has_lab
 from controlplane.moments import read_moment
 from controlplane.plans.proposal_states import SAID
 
@@ -395,5 +396,5 @@ _GROUPS: Final = {
     "queries": ("list, show, submit and end queries", _queries),
     "shedding": ("show, arm and drill ladders of drop rules, set weights of queries", _shedding),
     "proposals": ("look at proposals and decide on them", _proposals),
-    "lab": ("list and run the Lab's experiments", _lab),
+    **({"lab": ("list and run the Lab's experiments", _lab)} if has_lab() else {}),
 }

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import OperationalError
 from django.db.models import QuerySet
 
-from algorithms.experiment import ResultRow
+from algorithms.lab.experiment import ResultRow
 
 # The interval of writes; a large table is written less often, so that writing takes 5 % at most.
 _WRITE_S: Final = 1.0

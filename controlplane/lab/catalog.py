@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from algorithms.experiments import Experiment, Table
-from algorithms.references import reference_of
-from algorithms.registry import PLANNERS
+from algorithms.lab.experiments import Experiment, Table
+from algorithms.lab.references import reference_of
+from algorithms.lab.registry import PLANNERS
 from controlplane.access.roles import Actor
 from controlplane.lab.drawing import thumbnail_svg
 from controlplane.lab.outcomes import ClaimOutcomes, outcomes_of

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.experiments import Experiment, Table, summarise
+from algorithms.lab.experiments import Experiment, Table, summarise
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import LabRun
 

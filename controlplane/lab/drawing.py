@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from algorithms.experiments import Axis, Experiment, Panel, Table, series_title, summarise
+from algorithms.lab.experiments import Axis, Experiment, Panel, Table, series_title, summarise
 
 # Colours of the series in the light theme (static/css/tokens.css), with their dashes and shapes.
 COLORS: Final = ("#1b5fc1", "#2195a8", "#451580", "#a04b78", "#2b323b", "#77573a")

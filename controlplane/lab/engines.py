@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from algorithms.experiment import Emit, Experiment, Repeated
-from algorithms.experiments import Table
+from algorithms.lab.experiment import Emit, Experiment, Repeated
+from algorithms.lab.experiments import Table
 from algorithms.vocabulary import Progress
 
 

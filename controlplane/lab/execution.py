@@ -9,7 +9,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from algorithms.errors import PlanningError
-from algorithms.experiments import Table, experiment
+from algorithms.lab.experiments import Table, experiment
 from controlplane.isolation import ChildDied, Exhausted, Reporter, Unwanted, run_in_child
 from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.isolation.limits import lab_limits

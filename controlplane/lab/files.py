@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from algorithms.experiments import Experiment, Panel, Table
+from algorithms.lab.experiments import Experiment, Panel, Table
 from controlplane.lab.drawing import figure_svg
 from controlplane.output.csv_lines import csv_lines
 

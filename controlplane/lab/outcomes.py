@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from algorithms.claims import Decided, Finding, Outcome, decide
-from algorithms.experiments import Experiment, Table, series_title
+from algorithms.lab.claims import Decided, Finding, Outcome, decide
+from algorithms.lab.experiments import Experiment, Table, series_title
 
 
 @dataclass(frozen=True)

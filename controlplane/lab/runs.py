@@ -6,7 +6,7 @@ from django.db.models import Count, Max
 from django.utils import timezone
 
 from algorithms.errors import UnknownExperiment
-from algorithms.experiments import EXPERIMENTS, Experiment, experiment, experiments
+from algorithms.lab.experiments import EXPERIMENTS, Experiment, experiment, experiments
 from controlplane.access.roles import Actor
 from controlplane.errors import NotFound
 from controlplane.lab.sharing import visible_runs

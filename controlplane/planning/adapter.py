@@ -71,7 +71,6 @@ class PlannerAdapter:
     algorithms in a comparison by default. `inputs`: the additional parts of its snapshots.
     `changes_queries`: whether its actions change queries, so that people approve its plans by
     default. `decided_by_people`: the algorithms whose plans no policy approves automatically.
-    `offered`: the algorithms that plan for clusters, None for all that the planner has for them.
     """
 
     planner: Planner
@@ -88,7 +87,6 @@ class PlannerAdapter:
     inputs: frozenset[PlannerInput] = frozenset()
     changes_queries: bool = False
     decided_by_people: frozenset[str] = frozenset()
-    offered: frozenset[str] | None = None
     watch: WatchSupport | None = None
 
     @property
@@ -103,26 +101,19 @@ class PlannerAdapter:
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """Return the algorithms that plan for a snapshot, the best one first."""
-        return tuple(algorithm for algorithm in self.planner.algorithms if self._offers(algorithm))
-
-    def _offers(self, algorithm: Algorithm) -> bool:
-        known = self.offered is None or algorithm.name in self.offered
-        return known and algorithm.is_for_clusters
+        """Return the algorithms of the planner, the best one first."""
+        return self.planner.algorithms
 
     def can_plan(self, whole: int, split: int) -> bool:
         """Return whether it can plan for these numbers of queries of one task and split queries."""
         return self.watch is None or self.watch.needs(whole, split)
 
     def algorithm(self, name: str) -> Algorithm:
-        """Return an algorithm that plans for a snapshot, the default for "". Raises `Invalid`."""
+        """Return an algorithm, the default for "". Raises `Invalid`."""
         try:
-            chosen = self.planner.algorithm(name or self.default)
+            return self.planner.algorithm(name or self.default)
         except UnknownAlgorithm as unknown:
             raise Invalid({"algorithm": [str(unknown)]}) from None
-        if not self._offers(chosen):
-            raise Invalid({"algorithm": [f"{name} does not plan for a running cluster"]})
-        return chosen
 
     def fields(self, chosen: Algorithm, cluster: Defaults) -> tuple[ParameterField, ...]:
         """Return the parameters of a plan, the problem's first, with the cluster's defaults."""

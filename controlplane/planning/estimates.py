@@ -7,11 +7,10 @@ from typing import Any
 from django.db.models import Count, Sum
 
 from algorithms.estimates import MB, Estimate, ProblemSize, total
-from algorithms.experiments import Experiment
 from algorithms.planner import Algorithm
 from algorithms.reductions import reducible
 from controlplane.errors import Fields, TooExpensive
-from controlplane.isolation.limits import Limits, lab_limits, proposal_limits
+from controlplane.isolation.limits import Limits, proposal_limits
 from controlplane.models import Cluster, Query
 from controlplane.planning.adapter import Defaults
 
@@ -44,7 +43,7 @@ def require_affordable_plan(
 
     need = estimate(own)
     if need.exceeds(proposal_limits().memory_bytes, proposal_limits().seconds):
-        raise _too_expensive(need, proposal_limits(), reducible(fields, own, estimate), "algorithm")
+        raise too_expensive(need, proposal_limits(), reducible(fields, own, estimate), "algorithm")
     return need
 
 
@@ -60,29 +59,10 @@ def size_of(cluster: Defaults) -> ProblemSize:
     )
 
 
-def estimate_run(
-    chosen: Experiment, parameters: Any, values: Sequence[float], series: Sequence[str]
-) -> Estimate:
-    """Return the estimate of a run of the Lab. Raises `TooExpensive` beyond the limits."""
-    need = chosen.estimate(parameters, values, series)
-    limits = lab_limits()
-    if not need.exceeds(limits.memory_bytes, limits.seconds):
-        return need
-    given = parameters.to_mapping()
-    names = reducible(
-        [field for field in chosen.parameters.fields() if field.name != chosen.x.name],
-        given,
-        lambda changed: chosen.estimate(chosen.parameters.from_mapping(changed), values, series),
-    )
-    largest = chosen.estimate(parameters, [min(values)], series)
-    if largest.bytes < need.bytes / 2 or largest.seconds < need.seconds / 2:
-        names.append("values")
-    raise _too_expensive(need, limits, names, "values")
-
-
-def _too_expensive(
+def too_expensive(
     need: Estimate, limits: Limits, names: Sequence[str], otherwise: str
 ) -> TooExpensive:
+    """Return the refusal of a computation, with the parameters that lower its estimate."""
     limit = Estimate(limits.memory_bytes, limits.seconds)
     message = (
         f"The computation would need about {need.bytes / MB:,.0f} MB of memory and "

@@ -8,6 +8,7 @@ from typing import Final
 
 from controlplane import env
 from controlplane.demos import SLUGS
+from controlplane.extras import has_lab
 
 # Two cores are shared by all: no library may start a thread per core in every process.
 ONE_THREAD: Final = {
@@ -142,11 +143,7 @@ def service_children(place: Place, listener: int) -> list[ChildSpec]:
                    *_celery_worker("weir", WORKER, "prefork", "--concurrency", "2",
                                    "--max-memory-per-child", "1000000")),
                   f"{logged}a broker error there means Redis"),
-        # Experiments run at low priority. The solo pool runs them in the process that receives the
-        # signal to stop, so a run returns to the queue immediately.
-        ChildSpec("lab",
-                  (*YIELDING, "env", *UNCHECKED, *_celery_worker("lab", "lab@weir", "solo")),
-                  f"{logged}its runs are not lost"),
+        *([_lab_child()] if has_lab() else []),
         # Threads, as it mostly waits for receivers: a slow one blocks one thread. It imports its
         # own tasks alone: 90 MB instead of 260.
         ChildSpec("webhooks",
@@ -163,6 +160,16 @@ def service_children(place: Place, listener: int) -> list[ChildSpec]:
         ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database",
                   silent_s=SILENT_S),
     ]  # fmt: skip
+
+
+def _lab_child() -> ChildSpec:
+    """Return the worker of the Lab, at low priority.
+
+    The solo pool runs experiments in the process that receives the signal to stop, so a run returns
+    to the queue immediately.
+    """
+    command = (*YIELDING, "env", *UNCHECKED, *_celery_worker("lab", "lab@weir", "solo"))
+    return ChildSpec("lab", command, "read its log; its runs are not lost")
 
 
 def replayer_child(place: Place) -> ChildSpec:

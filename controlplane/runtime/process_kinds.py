@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.extras import has_lab
+
 # A process writes its heartbeat this often (s), and is silent after the time-out (s).
 PERIOD_S: Final = 2.0
 TIMEOUT_S: Final = 15.0
@@ -69,8 +71,9 @@ REPLAYER: Final = ProcessKind(
 )
 
 # Drivers run per cluster; each cluster's driver has a heartbeat of its own (wire.keys.driver_key).
-PROCESSES: Final = (
-    WEB, WORKER, BEAT, RELAY, AGENT, DRIVER, LAB, WEBHOOKS, ARCHIVER, SUPERVISOR, REPLAYER,
+PROCESSES: Final[tuple[ProcessKind, ...]] = (
+    WEB, WORKER, BEAT, RELAY, AGENT, DRIVER, *((LAB,) if has_lab() else ()), WEBHOOKS, ARCHIVER,
+    SUPERVISOR, REPLAYER,
 )  # fmt: skip
 # What each step of an execution passes through, besides the cluster's driver.
 EXECUTION: Final = (WORKER, BEAT, AGENT, RELAY)

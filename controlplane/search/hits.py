@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import Final
+
+# Hits of one kind; the best of them are returned.
+MAX_PER_KIND: Final = 6
 
 
 class HitKind(StrEnum):

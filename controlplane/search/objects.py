@@ -1,21 +1,20 @@
 """Search in the names of objects that the actor may view; bounded per kind."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.db.models.functions import Length
 
-from controlplane.access.roles import VIEWER, Actor, require_member
+from controlplane.access.roles import Actor, require_member
 from controlplane.errors import Invalid
-from controlplane.lab.runs import all_experiments
+from controlplane.extras import lab_values
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
-from controlplane.search.hits import Hit, HitKind, match_of
+from controlplane.search.hits import MAX_PER_KIND, Hit, HitKind, match_of
 
 # The longest text of a search, in characters.
 MAX_LENGTH: Final = 100
-# Hits of one kind; the best of them are returned.
-_PER_KIND: Final = 6
 _MOST_WORDS: Final = 8
 
 Visible = frozenset[int] | None
@@ -35,11 +34,12 @@ def search_objects(actor: Actor, text: str, cluster: Cluster | None = None) -> l
     if not words:
         return []
     hits = [
-        hit for kind, search in _SEARCHES.items() for hit in _of_kind(actor, kind, search, words)
+        hit for kind, search in _searches().items() for hit in _of_kind(actor, kind, search, words)
     ]
     own = cluster.slug if cluster else ""
+    order = {kind: place for place, kind in enumerate(_searches())}
     hits.sort(
-        key=lambda hit: (hit.match, hit.cluster != own, _ORDER[hit.kind], len(hit.name), hit.name)
+        key=lambda hit: (hit.match, hit.cluster != own, order[hit.kind], len(hit.name), hit.name)
     )
     return hits
 
@@ -93,20 +93,6 @@ def _proposals(actor: Actor, words: list[str]) -> Iterator[Hit]:
         yield from _hit(HitKind.PROPOSAL, row, str(row["pk"]), row["state"], words)
 
 
-def _experiments(actor: Actor, words: list[str]) -> Iterator[Hit]:
-    """Yield experiments of the Lab, which viewers of all clusters may see."""
-    if not actor.may(VIEWER):
-        return
-    hits = []
-    for planner, experiments in all_experiments().items():
-        for row in experiments:
-            match = match_of(row.title, words)
-            if match is not None:
-                key = f"{planner}/{row.name}"
-                hits.append(Hit(HitKind.EXPERIMENT, row.title, key, match, detail=planner))
-    yield from sorted(hits, key=lambda hit: (hit.match, hit.name))[:_PER_KIND]
-
-
 def _hit(
     kind: HitKind, row: dict[str, Any], key: str, detail: str, words: list[str]
 ) -> Iterator[Hit]:
@@ -142,7 +128,7 @@ def _best(rows: "QuerySet[Any]", words: list[str]) -> "QuerySet[Any]":
         output_field=IntegerField(),
     )
     ranked: QuerySet[Any] = rows.annotate(rank=rank)
-    return ranked.order_by("rank", Length("name"), "name", "pk")[:_PER_KIND]
+    return ranked.order_by("rank", Length("name"), "name", "pk")[:MAX_PER_KIND]
 
 
 _Search = Callable[[Actor, list[str]], Iterator[Hit]]
@@ -152,6 +138,10 @@ _SEARCHES: Final[dict[HitKind, _Search]] = {
     HitKind.STREAM: _streams,
     HitKind.QUERY: _queries,
     HitKind.PROPOSAL: _proposals,
-    HitKind.EXPERIMENT: _experiments,
 }
-_ORDER: Final = {kind: place for place, kind in enumerate(_SEARCHES)}
+
+
+@cache
+def _searches() -> Mapping[HitKind, _Search]:
+    """Return the searches by kind, in the order of their hits; those of the Lab are last."""
+    return _SEARCHES | dict(lab_values("controlplane.lab.search:SEARCHES"))

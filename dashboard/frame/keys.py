@@ -5,6 +5,8 @@ from typing import Final
 
 from django.urls import reverse
 
+from controlplane.extras import lab_values
+
 
 @dataclass(frozen=True)
 class Key:
@@ -39,7 +41,7 @@ KEYS: Final = (
     Key(("g", "s"), "streams", page="streams", is_of_cluster=True),
     Key(("g", "q"), "queries", page="queries", is_of_cluster=True),
     Key(("g", "p"), "proposals", page="proposals", is_of_cluster=True),
-    Key(("g", "l"), "Lab", page="lab"),
+    *(Key(keys, text, page=page) for keys, text, page in lab_values("dashboard.lab.frame:KEYS")),
     Key(("g", "a"), "audit log", page="audit"),
     Key(("/",), "search in the list", action="search-list"),
     Key(("j",), "next row; Enter opens it", action="next-row"),

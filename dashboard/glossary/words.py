@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from controlplane.extras import lab_values
 from dashboard.glossary.terms import Term
 
 WORDS: Final = (
@@ -133,21 +134,7 @@ WORDS: Final = (
         "The transfer of a running query to another node with its state. Open windows continue, "
         "and every record counts once.",
     ),
-    Term(
-        "Lab",
-        "Experiments that compare planners on generated or recorded workloads. They affect no "
-        "cluster.",
-    ),
-    Term(
-        "experiment",
-        "A comparison of series (mostly algorithms) over the values of a parameter, each on "
-        "several workloads.",
-    ),
-    Term(
-        "run",
-        "In the Lab: an experiment with chosen parameters. Its table has a row per value, "
-        "series and seed.",
-    ),
+    *(Term(*term) for term in lab_values("dashboard.lab.frame:TERMS")),
     Term(
         "webhook",
         "A URL that receives signed messages about proposals, executions and alerts.",

@@ -9,16 +9,16 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import mark_safe
 
-from algorithms.experiments import Experiment, Table
-from algorithms.references import reference_of
+from algorithms.lab.experiments import Experiment, Table
+from algorithms.lab.references import reference_of
 from controlplane.errors import Conflict
 from controlplane.lab.comparison import compare
 from controlplane.lab.files import csv_of, json_of, panels_of, svg_of
 from controlplane.lab.outcomes import outcomes_of
 from controlplane.lab.runs import experiment_by_name, run_by_id
 from controlplane.models import LabRun
-from dashboard.figures.lab import comparison_figure, drawing, lab_figures
 from dashboard.guards import PageRequest, viewer_page
+from dashboard.lab.figures import comparison_figure, drawing, lab_figures
 from dashboard.lab.headlines import experiment_headline
 from dashboard.lab.results import RUN_PARAMETERS, titled_values
 from dashboard.lab.summary import summary

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from algorithms.experiments import Experiment, series_title
+from algorithms.lab.experiments import Experiment, series_title
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import LabRun

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.urls import reverse
 
-from algorithms.experiments import Experiment
+from algorithms.lab.experiments import Experiment
 from controlplane.lab.catalog import PaperGroup
 from controlplane.lab.outcomes import ClaimOutcomes
 from controlplane.models import LabRun

@@ -6,8 +6,8 @@ from typing import Any
 from django.urls import reverse
 from django.utils import timezone
 
-from algorithms.experiments import Experiment, Table, series_title
-from algorithms.references import reference_of
+from algorithms.lab.experiments import Experiment, Table, series_title
+from algorithms.lab.references import reference_of
 from algorithms.vocabulary import ParameterField, title_of_name
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Fields, Invalid

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from algorithms.claims import Outcome
-from algorithms.experiments import Experiment, Table, series_title, summarise
+from algorithms.lab.claims import Outcome
+from algorithms.lab.experiments import Experiment, Table, series_title, summarise
 from controlplane.lab.comparison import RunComparison
 from controlplane.lab.outcomes import ClaimOutcomes
 from controlplane.lab.runs import QueuePlace

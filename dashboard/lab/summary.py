@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.experiments import Axis, Cell, Experiment, Table, series_title, summarise
+from algorithms.lab.experiments import Axis, Cell, Experiment, Table, series_title, summarise
 from controlplane.numbers import MISSING
 
 

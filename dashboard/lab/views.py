@@ -8,7 +8,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from algorithms.experiments import Experiment
+from algorithms.lab.experiments import Experiment
 from controlplane import lab
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Busy, Fields, Invalid

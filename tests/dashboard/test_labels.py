@@ -55,7 +55,7 @@ def shown_texts() -> dict[str, str]:
     """Return the text of each template, and the labels of settings, without code."""
     texts = {
         path.name: _ATTRIBUTE_NAMES.sub("", _TEMPLATE_CODE.sub("", path.read_text()))
-        for path in (ROOT / "dashboard/templates").rglob("*.html")
+        for path in (ROOT / "dashboard").rglob("*.html")
     }
     settings = ROOT / "controlplane/policies/settings.py"
     return texts | {settings.name: settings.read_text()}

@@ -35,7 +35,7 @@ OTHERS: Final = (
     "<script>alert(1)</script>", "\"'`&amp;", "a\nb\tc", "\u202egnp.exe", "\U0001f680", "\u200b",
     "x" * 100, "{{ 1 }}{% x %}", "%(a)s%s", "0",
 )  # fmt: skip
-TEMPLATES: Final = Path(dashboard.__file__).parent / "templates"
+TEMPLATES: Final = Path(dashboard.__file__).parent
 METHODS: Final = "|".join(name for name in dir(dict) if not name.startswith("_"))
 EXPRESSION: Final = re.compile(rf"[\w.]+\.(?:{METHODS})\b")
 # Attributes of objects that are no dictionaries.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.__main__ import main
+from algorithms.lab.__main__ import main
 from docs.algorithm_tables import MARK, PAGE, tables
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -57,13 +57,13 @@ def ran(folder: Path, script: str) -> str:
 
 
 def recorded_calls(folder: Path, command: str) -> Iterator[tuple[list[str], Path]]:
-    """Yield the words of each call of `python -m algorithms`, and the file of its input."""
+    """Yield the words of each call of `python -m algorithms.lab`, and the file of its input."""
     ran(folder, RECORDER + command)
     calls = sorted(folder.glob("call*"))
     assert len(calls) == command.count("python ") > 0
     for call in calls:
         module, *words = call.read_text().removesuffix("\0").split("\0")[1:]
-        assert module == "algorithms"
+        assert module == "algorithms.lab"
         yield words, folder / call.name.replace("call", "input")
 
 

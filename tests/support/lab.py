@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from algorithms import experiments
-from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated
+from algorithms.lab import experiments
+from algorithms.lab.experiment import Axis, Experiment, Measures, Panel, Repeated
 from algorithms.vocabulary import Progress, parameter
 
 PLANNER, NAME = "placement", "small"

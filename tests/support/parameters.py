@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from algorithms.experiments import EXPERIMENTS
+from algorithms.lab.experiments import EXPERIMENTS
+from algorithms.lab.registry import PLANNERS
 from algorithms.partitioning.catalog import GROUPINGS
-from algorithms.registry import PLANNERS
 
 
 def declarations() -> Iterator[tuple[str, type[Any]]]:

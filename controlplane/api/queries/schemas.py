@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, creat
 from algorithms.partitioning.catalog import GroupingInfo
 from algorithms.vocabulary import ParameterField
 from controlplane.api.common.examples import QUERY_EXAMPLES
+from controlplane.api.common.parameters import ParameterOut
 from controlplane.api.common.schemas import (
     ListOut,
     PlaceOut,
@@ -20,7 +21,6 @@ from controlplane.api.common.schemas import (
     fields_of,
     response_of,
 )
-from controlplane.api.lab import ParameterOut
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.catalog.queries import QueryRow
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields

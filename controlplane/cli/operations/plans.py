@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from controlplane.cli.operations.declaration import PAGED, REASON, Operation, Option
 from controlplane.cli.waiting import Wait
+from controlplane.extras import has_lab
 
 _REASONED: Final = (Option("reason", "kept in the audit log", required=True),)
 _PLAN: Final = (Option("algorithm", "the planner's default", metavar="NAME"),)
@@ -235,4 +236,4 @@ _ATTACHED: Final = (
               sentence="job {id} is removed"),
 )  # fmt: skip
 
-OPERATIONS: Final = (*_POLICY, *_PROPOSALS, *_COMPARE, *_LAB, *_ATTACHED)
+OPERATIONS: Final = (*_POLICY, *_PROPOSALS, *_COMPARE, *(_LAB if has_lab() else ()), *_ATTACHED)

@@ -99,8 +99,6 @@ ADAPTER: Final = PlannerAdapter(
     ),
     compared=0,
     inputs=frozenset({PlannerInput.SHEDDING}),
-    # Ladders are plans along one mix of rates; tables of plans are for all rates up to bounds.
-    offered=frozenset({"lp"}),
     watch=WatchSupport(
         frozenset({"ladder"}), order=3, needs=lambda whole, split: whole + split > 0
     ),

@@ -10,7 +10,7 @@ from algorithms.admission.prediction import (
     expectations,
     expected_cycle,
 )
-from algorithms.admission.workloads import WORKLOADS, WorkloadSettings, draw
+from algorithms.lab.admission.workloads import WORKLOADS, WorkloadSettings, draw
 
 
 def expected(

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.__main__ import main
-from algorithms.admission.planner import PLANNER
 from algorithms.admission.scaling import (
     LatencyTooShort,
     Parallelism,
@@ -20,6 +18,8 @@ from algorithms.admission.scaling import (
     next_count,
 )
 from algorithms.errors import BadParameters, BadProblem
+from algorithms.lab.__main__ import main
+from algorithms.lab.admission.planner import PLANNER
 
 QUERY: dict[str, Any] = {
     "rate": 12_000, "operator_s": 0.0008, "merge_s": 0.00005, "node_rate": 1_125,

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.errors import InfeasibleTau
+from algorithms.lab.migration.future.planners import ForeseenProblem, Mtm
+from algorithms.lab.migration.future.projection import BINS, Projection
+from algorithms.lab.migration.future.transitions import Transitions
+from algorithms.lab.registry import algorithm
 from algorithms.migration.free import Free
-from algorithms.migration.future.planners import ForeseenProblem, Mtm
-from algorithms.migration.future.projection import BINS, Projection
-from algorithms.migration.future.transitions import Transitions
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan
 from algorithms.migration.single_step import SingleStep
-from algorithms.registry import algorithm
 from tests.algorithms.migration.certificate import certify
 
 RIVALS = ("single_step", "free", "consistent_hashing", "storm", "storm_matched")

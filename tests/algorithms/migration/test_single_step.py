@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from algorithms.errors import InfeasibleTau, TooLarge
+from algorithms.lab.migration.ssm import ssm
 from algorithms.migration.feasible import smallest_tau
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import measure
 from algorithms.migration.single_step import SingleStep, assign_parts
-from algorithms.migration.ssm import ssm
 from tests.algorithms.migration.brute import drawn, retained_bytes
 from tests.algorithms.migration.certificate import certify
 from tests.algorithms.migration.simple_ssm import SimpleSSM

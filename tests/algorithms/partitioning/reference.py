@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from algorithms.lab.partitioning.simulation import Cluster
 from algorithms.partitioning.consistent_grouping import OLDEST, ConsistentGrouping
-from algorithms.partitioning.simulation import Cluster
 from algorithms.partitioning.workloads import Stream
 
 

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from algorithms.errors import BadParameters, UnknownGrouping
+from algorithms.lab.partitioning.planner import PLANNER
 from algorithms.partitioning.catalog import (
     GROUPINGS,
     fields_of,
@@ -15,7 +16,6 @@ from algorithms.partitioning.catalog import (
 from algorithms.partitioning.grouping import Grouping
 from algorithms.partitioning.groupings.key import KeyGrouping
 from algorithms.partitioning.groupings.random_choices import RandomChoices
-from algorithms.partitioning.planner import PLANNER
 
 NAMES = [
     "key", "shuffle", "partial_key", "two_choices", "random_choices", "bounded_load",
@@ -37,7 +37,6 @@ def test_the_planner_has_every_grouping() -> None:
     known = {item.name: item for item in PLANNER.algorithms}
     for name, info in GROUPINGS.items():
         assert known[name].parameters is info.parameters
-        assert not known[name].is_for_clusters
 
 
 def test_the_catalog_is_light() -> None:

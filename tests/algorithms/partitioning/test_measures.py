@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.partitioning.certificate import Counts, certify, count
+from algorithms.lab.partitioning.certificate import Counts, certify, count
 from algorithms.partitioning.grouping import Workers
 from algorithms.partitioning.measures import PairCounter, imbalance, load_ratio, memory
 from algorithms.partitioning.windows import is_window_closer, pane_size, window_closers

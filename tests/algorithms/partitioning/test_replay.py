@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadProblem, UnknownGrouping
-from algorithms.partitioning.certificate import count
+from algorithms.lab.partitioning.certificate import count
 from algorithms.partitioning.replay import (
     ADAPTING,
     BATCHES,

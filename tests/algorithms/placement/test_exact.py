@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, given, settings
 
 from algorithms.errors import Infeasible, NotProven, TooLarge
+from algorithms.lab.placement.workloads import bipartite
 from algorithms.placement.exact import Exact
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads import bipartite
 from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, crowded, optimum, pairs, problems
 

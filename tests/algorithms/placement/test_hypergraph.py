@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 
 from algorithms.errors import MissingDependency
+from algorithms.lab.placement.workloads import bipartite
 from algorithms.placement import hypergraph
 from algorithms.placement.hypergraph import Hypergraph, repair_blocks
 from algorithms.placement.offline import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads import bipartite
 from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, problems
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import Infeasible
+from algorithms.lab.placement.planner import promised_caps
+from algorithms.lab.registry import PLACEMENT, algorithms
 from algorithms.placement.online import OnlinePlacement
-from algorithms.placement.planner import promised_caps
 from algorithms.placement.problem import PlacementProblem
 from algorithms.planner import Algorithm
-from algorithms.registry import PLACEMENT, algorithms
 from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import (
     chain,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from algorithms.experiments import EXPERIMENTS, Experiment, experiment
-from algorithms.references import FOLDER, reference_of
+from algorithms.lab.experiments import EXPERIMENTS, Experiment, experiment
+from algorithms.lab.references import FOLDER, reference_of
 from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.lab.catalog import catalog, figure_of
@@ -75,7 +75,7 @@ def test_the_result_is_that_of_the_newest_finished_run(
 
 @pytest.mark.parametrize("item", STORED, ids=lambda item: f"{item.planner}-{item.name}")
 def test_a_stored_result_has_the_columns_and_series_of_its_experiment(item: Experiment) -> None:
-    """A renamed series or measure needs a new one: python -m algorithms.references."""
+    """A renamed series or measure needs a new one: python -m algorithms.lab.references."""
     reference = reference_of(item)
     assert reference is not None
     drawn = (item.x.name, "series", "seed", *(panel.y.name for panel in item.panels))

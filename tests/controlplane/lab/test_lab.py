@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from algorithms.errors import Infeasible
-from algorithms.experiments import Table, experiment
+from algorithms.lab.experiments import Table, experiment
 from algorithms.vocabulary import Progress
 from controlplane import lab
 from controlplane.access.roles import Actor
@@ -285,7 +285,7 @@ def test_every_decision_is_in_the_audit_log(operator: Actor, small: None) -> Non
 
 def test_the_largest_table_is_larger_than_any_figure_of_the_papers() -> None:
     """At ten seeds and with every algorithm there is."""
-    from algorithms.experiments import EXPERIMENTS  # noqa: PLC0415
+    from algorithms.lab.experiments import EXPERIMENTS  # noqa: PLC0415
 
     for found in EXPERIMENTS.values():
         for one in found:

@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from django.db.models import QuerySet
 
-from algorithms.claims import Claim
-from algorithms.claims.checks import Below, Course
-from algorithms.experiment import ResultRow, with_claims
-from algorithms.experiments import Experiment, Table
+from algorithms.lab.claims import Claim
+from algorithms.lab.claims.checks import Below, Course
+from algorithms.lab.experiment import ResultRow, with_claims
+from algorithms.lab.experiments import Experiment, Table
 from algorithms.vocabulary import Progress
 from controlplane import lab
 from controlplane.access.roles import Actor

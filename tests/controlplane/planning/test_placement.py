@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from algorithms.errors import MissingDependency
-from algorithms.registry import PLACEMENT, algorithm, algorithms
+from algorithms.lab.registry import PLACEMENT, algorithm, algorithms
 from controlplane.errors import Conflict
 from controlplane.planning.adapters.placement import (
     ADAPTER,

@@ -71,7 +71,7 @@ def test_no_page_of_the_lab_scrolls_sideways(
 def _wide_run() -> int:
     from django.contrib.auth.models import User  # noqa: PLC0415
 
-    from algorithms.experiments import experiment  # noqa: PLC0415
+    from algorithms.lab.experiments import experiment  # noqa: PLC0415
     from controlplane import lab  # noqa: PLC0415
     from controlplane.access.roles import Actor  # noqa: PLC0415
 

@@ -2,7 +2,7 @@
 
 import json
 
-from algorithms.experiments import Table
+from algorithms.lab.experiments import Table
 from controlplane.lab.files import csv_of, json_of
 from dashboard.lab.files import html_of
 from dashboard.lab.summary import plain, summary, summary_lines

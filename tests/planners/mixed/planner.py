@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from algorithms.planner import Algorithm, Planner, Run
+from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import Parameters, Progress, parameter
 
 
@@ -56,19 +55,9 @@ class Rotate(Parameters):
         return MixedPlan(targets, problem.streams[:2], problem.streams[-1], problem.nodes[-1])
 
 
-def _read(data: object, relief: Any) -> MixedProblem:
-    raise NotImplementedError("this planner plans for clusters only")
-
-
-def _report(run: Run) -> dict[str, Any]:
-    return {"moves": len(run.plan.targets)}
-
-
 PLANNER = Planner(
     name="mixed",
     title="Actions of every kind",
     algorithms=(Algorithm("rotate", "Rotate", "offline", Rotate),),
     problem=Relief,
-    read=_read,
-    report=_report,
 )

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
+from algorithms.lab.partitioning.certificate import Counts, certify
 from algorithms.partitioning.catalog import GROUPINGS
-from algorithms.partitioning.certificate import Counts, certify
 from algorithms.partitioning.grouping import Feedback, Grouping, Messages, Workers
 from algorithms.partitioning.problem import ListedStream, PartitioningProblem
 from tests.algorithms.partitioning.streams import (

@@ -2,9 +2,9 @@
 
 import pytest
 
+from algorithms.lab.placement.workloads import bipartite
 from algorithms.placement.offline import IncrementalCost
 from algorithms.placement.online import LeastCost, Reservation
-from algorithms.placement.workloads import bipartite
 from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain
 

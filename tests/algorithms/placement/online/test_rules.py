@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
+from algorithms.lab.placement.service import PlacementService
+from algorithms.lab.placement.workloads import bipartite
 from algorithms.placement.bounds import expected_random_traffic
 from algorithms.placement.online import (
     LeastCost,
@@ -19,9 +21,7 @@ from algorithms.placement.online import (
     OnlinePlacement,
     OnRand,
 )
-from algorithms.placement.online.service import PlacementService
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads import bipartite
 from tests.algorithms.placement.online.plain import PlainCluster, Query
 
 RULES: dict[str, Callable[..., OnlinePlacement]] = {

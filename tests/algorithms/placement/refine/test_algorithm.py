@@ -2,10 +2,10 @@
 
 import pytest
 
+from algorithms.lab.placement.workloads import bipartite
 from algorithms.placement.offline import IncrementalCost, Mms
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
-from algorithms.placement.workloads import bipartite
 from tests.algorithms.placement.certificate import certify
 
 

@@ -6,11 +6,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
+from algorithms.lab.placement.workloads import bipartite
 from algorithms.placement.offline import IncrementalCost, OffRand
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import refine
 from algorithms.placement.result import PlacementPlan, measure
-from algorithms.placement.workloads import bipartite
 from algorithms.vocabulary import SmallInts
 from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, optimum, pairs, problems

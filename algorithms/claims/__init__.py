@@ -1,5 +1,0 @@
-"""Claims of papers about their figures, and the checks that decide them from a run's table."""
-
-from algorithms.claims.claim import Check, Claim, Decided, Finding, Outcome, Results, decide
-
-__all__ = ["Check", "Claim", "Decided", "Finding", "Outcome", "Results", "decide"]

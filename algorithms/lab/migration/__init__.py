@@ -1,0 +1,1 @@
+"""Migration in the Lab: plans for later migrations, transfers, experiments (paper 004)."""

@@ -1,0 +1,1 @@
+"""Placement in the Lab: workloads, simulated clusters, the JSON form, experiments (paper 000)."""

@@ -1,0 +1,1 @@
+"""Load shedding in the Lab: tables of plans, exact optima, experiments (paper 003)."""

@@ -1,9 +1,0 @@
-"""Workloads: subscriptions, rates, and arrivals and departures of queries and servers.
-
-Each is a pure function of its parameters and a seed.
-"""
-
-from algorithms.placement.workloads.bipartite import bipartite
-from algorithms.placement.workloads.subscriptions import Subscriptions
-
-__all__ = ["Subscriptions", "bipartite"]
