@@ -13,6 +13,8 @@ from controlplane.cli.output import WIDTH, print_facts, print_sentence, print_ta
 _PAGE: Final = ("total", "page", "pages", "next")
 # Room of a text in a table whose columns are chosen by what fits.
 _TEXT: Final = 14
+# A text that is not broken over lines, such as a state.
+_WORD: Final = 9
 _LONG_LIST: Final = 5
 
 
@@ -88,6 +90,8 @@ def _kind(schema: Schema, rows: Sequence[Mapping[str, Any]], name: str) -> str:
             return cells
     if values and all(isinstance(value, int | float) for value in values):
         return "number"
+    if all(isinstance(value, str) and len(value) <= _WORD for value in values):
+        return "text"
     return "name"
 
 
