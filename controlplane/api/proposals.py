@@ -214,7 +214,6 @@ class ActionOut(fields_of(ActionRow, ActionText, ActionStatus, without="text")):
     """
 
     model_config = shown("place title object before after bytes status")
-
     action: dict[str, Any]
     imbalance: float | None
 
