@@ -31,7 +31,7 @@ Source = Callable[[Namespace], Mapping[str, Any]]
 
 
 def parser(document: Mapping[str, Any] | None, words: Sequence[str] = ()) -> ArgumentParser:
-    """Return the parser of all commands; None: of those that need no document.
+    """Return the parser of all commands; None: of the commands without a document.
 
     `words`: those of a call whose command alone has to be complete.
     """

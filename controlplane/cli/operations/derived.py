@@ -79,8 +79,8 @@ class Operation:
     def answers(self) -> Mapping[str, Any]:
         """Return the responses without an error by content type."""
         responses = self.entry["responses"].items()
-        found = next(value for status, value in responses if str(status) < "3")
-        return dict(found.get("content", {}))
+        done = next(value for status, value in responses if str(status) < "3")
+        return dict(done.get("content", {}))
 
     @property
     def answer(self) -> Schema:

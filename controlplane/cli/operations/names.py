@@ -113,7 +113,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "queries key-grouping key_grouping_parameters": "param",
     "queries key-grouping key_grouping": "grouping",
 }  # fmt: skip
-# What is sent where no option says otherwise; no page where an option says from where on.
+# Values that are sent without an option; no page with an option for the first row.
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "queries list": {"state": "live", "page": 1},
     "streams list": {"page": 1},

@@ -9,7 +9,7 @@ from typing import Any, Final
 from controlplane.cli.operations.schemas import Schema, columns_of, properties_of
 from controlplane.cli.output import WIDTH, print_facts, print_sentence, print_table
 
-# Names that tell about a page of a list, not about its rows.
+# Values of a page of a list besides its rows.
 _PAGE: Final = ("total", "page", "pages", "next")
 # Room of a text in a table whose columns are chosen by what fits.
 _TEXT: Final = 14
