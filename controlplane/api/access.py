@@ -18,6 +18,7 @@ from controlplane.api.common.schemas import (
     below,
     columns_of,
     fields_of,
+    shown,
 )
 from controlplane.api.common.security import caller, open_to
 from controlplane.clusters.audiences import members
@@ -78,6 +79,8 @@ class TokenIn(RequestBody):
 
 class TokenOut(columns_of(ApiToken, "id name hint role created_at expires_at last_used_at")):  # type: ignore[misc]
     """A token without its secret; hint is the secret's last four characters."""
+
+    model_config = shown("id name role cluster expires_at last_used_at")
 
     user: str = below("user.username")
     cluster: str | None = below("cluster.slug")
@@ -143,6 +146,8 @@ class AuditOut(
 
     sequence and hash: its place in the hash chain, null and "" for seconds after the change.
     """
+
+    model_config = shown("at actor action object reason")
 
     cluster: str | None = below("cluster.slug")
 

@@ -12,7 +12,7 @@ from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listin
 from controlplane.alerts.states import status_of, title_of, unit_of
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
+from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of, shown
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.models import Alert
 
@@ -35,6 +35,8 @@ class AlertOut(
 
     node: the index of the fullest node, of alerts about its load.
     """
+
+    model_config = shown("id cluster state title value limit unit since")
 
     cluster: str = below("cluster.slug")
     state: str

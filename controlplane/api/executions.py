@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.api.common.lists import BY_NUMBER, numbers_of
-from controlplane.api.common.schemas import below, columns_of, fields_of
+from controlplane.api.common.schemas import below, columns_of, fields_of, shown
 from controlplane.api.common.security import cluster_of
 from controlplane.executions.progress import (
     Progress,
@@ -37,6 +37,8 @@ class StepOut(
     their task. effective_at: the event time (ms) for which the step waits. pause_ms: the longest
     pause of a task. balance: the imbalance measured. version: null if it changed nothing.
     """
+
+    model_config = shown("number state applied bytes pause_ms seconds")
 
     version: int | None = below("version.version")
     seconds: float

@@ -10,7 +10,7 @@ from controlplane.access import grants
 from controlplane.access.grants import GrantFilters, RoleWithoutGrant
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of
+from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.clusters.audiences import any_admins
 from controlplane.models import Grant
@@ -21,6 +21,8 @@ of_cluster = Router(tags=["access"], auth=open_to(ADMIN))
 
 class GrantOut(columns_of(Grant, "role granted_by granted_at")):  # type: ignore[misc]
     """A role of a user on a cluster; cluster null is all clusters."""
+
+    model_config = shown("user cluster role granted_by granted_at")
 
     user: str = Field(validation_alias=AliasPath("user", "username"))
     cluster: str | None = below("cluster.slug")

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, StrictInt, create_model
 
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
+from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.moments import Moment
@@ -67,6 +67,8 @@ class BlackoutOut(
 ):
     """A blackout; description: its cron line in words; until: its end if it is in effect."""
 
+    model_config = shown("id description owner reason")
+
     description: str
     until: datetime | None
 
@@ -103,6 +105,8 @@ class DecisionOut(
     about is what code means; number decided, limit is what it was
     compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
     """
+
+    model_config = shown("loop last_at count text")
 
     about: str
 

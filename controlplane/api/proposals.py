@@ -26,6 +26,7 @@ from controlplane.api.common.schemas import (
     below,
     columns_of,
     fields_of,
+    shown,
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.errors import Conflict, Invalid
@@ -165,6 +166,8 @@ class ProposalRow(
     the execution waits, such as a process that is silent, "" if it does not.
     """
 
+    model_config = shown("id planner algorithm state action_count requested_by requested_at")
+
     snapshot: str | None = below("snapshot_row_id")
     action_count: int | None
     waits: str
@@ -210,6 +213,7 @@ class ActionOut(fields_of(ActionRow, ActionText, ActionStatus, without="text")):
     predicted after it. status: of the execution, in which step; code: why it was skipped.
     """
 
+    model_config = shown("place title object before after bytes status")
     action: dict[str, Any]
     imbalance: float | None
 

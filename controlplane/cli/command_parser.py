@@ -40,12 +40,18 @@ def add_group(commands: Any, name: str, about: str) -> Any:
     return group.add_subparsers(metavar="COMMAND", required=True)
 
 
-def add_command(commands: Any, name: str, run: str, about: str) -> Any:
-    """Add a command; run: its module and function below controlplane.cli.commands."""
-    description = f"{about}."
+def add_command(commands: Any, name: str, run: str, about: str, description: str = "") -> Any:
+    """Add a command; run: its module and function below controlplane.cli.commands.
+
+    `description`: by default a sentence of `about`.
+    """
+    description = description or f"{about}."
     if run in LOCAL:
         description += f" Computes in this process, without a Weir: {LOCAL[run]}."
-    sub = commands.add_parser(name, help=about, description=description, allow_abbrev=False)
+    sub = commands.add_parser(
+        name, help=about.replace("%", "%%"), description=description.replace("%", "%%"),
+        allow_abbrev=False,
+    )  # fmt: skip
     sub.set_defaults(run=run)
     add_common(sub, is_local=run in LOCAL)
     return sub
@@ -78,19 +84,6 @@ def add_cluster_command(
     if reason:
         sub.add_argument("--reason", default="", help="kept in the audit log")
     return sub
-
-
-def add_pages(sub: Any) -> None:
-    """Add the options of a list with pages."""
-    sub.add_argument("--page", type=int, default=1, metavar="N")
-    sub.add_argument("--per-page", type=int, default=50, metavar="N", help="up to 1000 (50)")
-
-
-def add_filter(sub: Any, example: str) -> None:
-    """Add the options of a list with pages and a filter text."""
-    about = f'as "{example}"; an unknown field is answered with the known ones'
-    sub.add_argument("--filter", default="", metavar="TEXT", help=about)
-    add_pages(sub)
 
 
 def add_follow_options(sub: Any) -> None:

@@ -13,3 +13,8 @@ def text_of(path: Path) -> str:
     except UnicodeDecodeError as wrong:
         text = f"{path}: is no UTF-8 at byte {wrong.start}"
         raise Refused(Code.WRONG, text, advice="save it as UTF-8") from None
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return a file's bytes, or those of standard input for -. Raises `OSError`."""
+    return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()

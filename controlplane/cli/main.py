@@ -8,9 +8,13 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
+from controlplane import env
+from controlplane.cli.client.document import document_for
 from controlplane.cli.codes import Code, Refused
+from controlplane.cli.command_parser import COMMON
 from controlplane.cli.parser import parsed, parser
 
 
@@ -19,8 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     try:
-        given = parsed(sys.argv[1:] if arguments is None else arguments)
-        code = _run_command(given)
+        code = _run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except Refused as refused:
         sys.stderr.write("\n".join([*refused.lines(), ""]))
@@ -35,23 +38,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run_command(given: Namespace) -> int:
-    if not given.url:
-        # A client of a Weir elsewhere has neither settings nor a database.
-        _set_up()
-    # After the settings: these import models.
-    from controlplane.cli.refusals import refused_by  # noqa: PLC0415
-
-    if given.run == "operations":
-        command = import_module("controlplane.cli.operations.run").operate
-    else:
+def _run(words: Sequence[str]) -> int:
+    try:
+        given = parsed(words, lambda common: document_for(common, _set_up))
+        if not given.url:
+            # A client of a Weir elsewhere has neither settings nor a database.
+            _set_up()
         module, _, name = given.run.partition(".")
         command = getattr(import_module(f"controlplane.cli.commands.{module}"), name)
-    try:
         return int(command(given) or Code.DONE)
     except (Refused, KeyboardInterrupt, BrokenPipeError):
         raise
     except Exception as error:  # noqa: BLE001 - every error has an exit code
+        # After the settings: it imports models.
+        from controlplane.cli.refusals import refused_by  # noqa: PLC0415
+
         if (refused := refused_by(error)) is not None:
             raise refused from None
         traceback.print_exc()
@@ -62,7 +63,11 @@ def _complete() -> None:
     """Print the possible next words for a shell, and end the process."""
     import argcomplete  # noqa: PLC0415 - only a shell that completes needs it
 
-    argcomplete.autocomplete(parser())
+    document = None
+    # Without a document, words of the commands that need none are completed.
+    with suppress(Refused):
+        document = document_for(Namespace(**COMMON | {"url": env.text("WEIR_URL")}), _set_up)
+    argcomplete.autocomplete(parser(document))
 
 
 def _set_up() -> None:

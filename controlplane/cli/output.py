@@ -6,7 +6,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Any, Final
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -18,14 +17,6 @@ from rich.text import Text
 
 WIDTH: Final = 80
 Columns = Mapping[str, str]
-NamedColumns = Mapping[str, tuple[str, str]]
-Values = Mapping[str, Any]
-# The text of a page without rows.
-_EMPTY: Final = {
-    "queries": "no query",
-    "streams": "no stream",
-    "proposals": "no proposal: weir plan asks for one",
-}
 
 
 def console() -> Console:
@@ -69,46 +60,12 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
     _print(table)
 
 
-def print_rows(
-    given: Namespace, rows: Sequence[Values], columns: NamedColumns, empty: str = "nothing"
-) -> None:
-    """Print rows as a table of the values that the columns name, or as JSON.
-
-    `columns`: by title, the name of the value and what it is, as of `print_table`.
-    """
-    if given.json:
-        print_json(rows)
-        return
-    cells = [[row[name] for name, _ in columns.values()] for row in rows]
-    print_table({title: kind for title, (_, kind) in columns.items()}, cells, empty)
-
-
-def print_list(
-    given: Namespace, body: Values, what: str, rows: Sequence[Values], columns: NamedColumns
-) -> None:
-    """Print one page of a list of the API, and its number if there are several pages."""
-    if given.json:
-        print_json({name: body[name] for name in ("total", "page", "pages")} | {what: rows})
-        return
-    print_rows(given, rows, columns, _EMPTY[what])
-    if body["pages"] > 1:
-        print_sentence(f"page {body['page']} of {body['pages']}, {body['total']:,} {what} (--page)")
-
-
-def print_answer(given: Namespace, values: Values | None, text: str = "") -> None:
-    """Print what a command did: as JSON, or for people as a sentence, or as facts without one."""
+def print_answer(given: Namespace, values: Any, text: str) -> None:
+    """Print what a command did: as JSON, or for people as a sentence."""
     if given.json:
         print_json(values)
-    elif text:
-        print_sentence(text)
     else:
-        print_facts(values or {})
-
-
-def values_of(row: Any, names: str, **paths: str) -> dict[str, Any]:
-    """Return attributes of a row by name; `paths`: by another name, as node=node.index."""
-    by_name = {name: name for name in names.split()} | paths
-    return {name: attrgetter(path)(row) for name, path in by_name.items()}
+        print_sentence(text)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -163,12 +120,15 @@ def _time(moment: datetime | str | float | None, form: str) -> str:
     return f"{datetime.fromisoformat(moment) if isinstance(moment, str) else moment:{form}}"
 
 
+def _first(names: Sequence[Any]) -> str:
+    more = f" and {len(names) - 1:,} more" if names[1:] else ""
+    return "".join(map(str, names[:1])) + more
+
+
 _CELLS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "names": lambda names: "".join(names[:1]) + (f" and {len(names) - 1} more" * bool(names[1:])),
+    "names": lambda names: _first(names or ()),
+    "pairs": lambda values: " ".join(f"{name}={value}" for name, value in (values or {}).items()),
     "moment": lambda moment: _time(moment, "%m-%d %H:%M"),
-    "day": lambda moment: _time(moment, "%Y-%m-%d"),
-    "pairs": lambda values: " ".join(f"{name}={value}" for name, value in values.items()),
-    "titles": lambda rows: ", ".join(row["name"] for row in rows),
 }
 
 

@@ -1,11 +1,11 @@
-"""The command line of `weir`; a command names its function, which is imported on call.
+"""The command line of `weir`: commands of their own, and those of the OpenAPI document.
 
-This module imports neither Django nor planners, so `weir --help` is fast.
+A command names its function, which is imported on call. This module imports neither Django nor
+planners, so `weir --help` is fast.
 """
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,25 +18,24 @@ from controlplane.cli.command_parser import (
     add_cluster_command,
     add_command,
     add_common,
-    add_filter,
     add_follow_options,
     add_group,
     duration,
 )
-from controlplane.cli.operations.arguments import add_arguments
-from controlplane.cli.operations.catalog import GROUPS, OPERATIONS
+from controlplane.cli.operations.parsers import add_operations
 from controlplane.cli.query_options import add_query_options
 from controlplane.extras import has_lab
-from controlplane.moments import read_moment
-from controlplane.plans.proposal_states import SAID
 
 _FORMATS: Final = ["json", "ndjson", "csv", "arrow", "parquet"]
-_REASONS: Final = ["body", "future", "no_time", "schema", "unreadable"]
+# By its URL ("": this installation), with the options of the connection.
+Source = Callable[[Namespace], Mapping[str, Any]]
 
 
-@cache
-def parser() -> ArgumentParser:
-    """Return the parser of all commands; it does not depend on the environment."""
+def parser(document: Mapping[str, Any] | None, words: Sequence[str] = ()) -> ArgumentParser:
+    """Return the parser of all commands; None: of the commands without a document.
+
+    `words`: those of a call whose command alone has to be complete.
+    """
     codes = "\n".join(f"  {code.value:>3}  {about}" for code, about in ABOUT.items())
     top = CommandParser(
         prog="weir",
@@ -48,81 +47,60 @@ def parser() -> ArgumentParser:
     top.set_defaults(**COMMON)
     add_common(top)
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    groups = {name: add_group(commands, name, about) for name, (about, _) in _GROUPS.items()}
-    for name, (_, add) in _GROUPS.items():
+    groups: dict[str, Any] = {}
+    for name, (about, add) in _GROUPS.items():
+        groups[name] = add_group(commands, name, about)
         add(groups[name])
     for add_single in (_plan, _watch, _tail, _documents):
         add_single(commands)
-    groups |= {name: add_group(commands, name, about) for name, about in GROUPS.items()}
-    for operation in OPERATIONS:
-        group = groups[operation.group] if operation.group else commands
-        sub = add_command(group, operation.name, "operations", operation.about)
-        sub.set_defaults(operation=operation.command)
-        add_arguments(sub, operation)
+    if document is not None:
+        add_operations(commands, groups, document, words)
     return top
 
 
-def parsed(arguments: Sequence[str]) -> Namespace:
+def parsed(arguments: Sequence[str], source: Source) -> Namespace:
     """Return a call. Raises `Refused`."""
-    given = parser().parse_args(arguments)
+    common = CommandParser(add_help=False, allow_abbrev=False)
+    common.set_defaults(**COMMON)
+    add_common(common)
+    connection, words = common.parse_known_args(arguments)
+    url = env.text("WEIR_URL") if connection.url is None else connection.url
+    connection.url = url
+    needs_document = not {" ".join(words[:1]), " ".join(words[:2])} & _own_commands()
+    top = parser(source(connection) if needs_document else None, words)
+    given = top.parse_args(arguments)
     is_local = given.run in LOCAL
     if is_local and any(getattr(given, name) for name in COMMON if name != "json"):
         message = f"this command calls no Weir: {LOCAL[given.run]}"
         raise Refused(Code.WRONG, message, advice="omit --as, --url, --token-file and --ca-file")
-    if given.url is None:
-        given.url = "" if is_local else env.text("WEIR_URL")
+    given.url = "" if is_local else url
     return given
 
 
+def _own_commands() -> set[str]:
+    return {name for name, _ in commands_of(parser(None))}
+
+
+def commands_of(top: ArgumentParser, name: str = "") -> Sequence[tuple[str, ArgumentParser]]:
+    """Return the commands by name, each with its parser."""
+    choices = [action.choices for action in top._actions if action.nargs == "A..."]  # noqa: SLF001 - argparse has no public name for it
+    if not choices:
+        return [(name, top)]
+    return [
+        item
+        for word, sub in dict(choices[0] or {}).items()
+        for item in commands_of(sub, f"{name} {word}".strip())
+    ]
+
+
 def _clusters(group: Any) -> None:
-    add_command(group, "list", "clusters.list_clusters", "all clusters")
-    add_cluster_command(group, "show", "clusters.show_cluster", "a cluster and its nodes")
-    about = "progress, restarts and incidents of a cluster"
-    add_cluster_command(group, "health", "health.show_health", about)
-    sub = add_cluster_command(
-        group,
-        "decide",
-        "health.decide_incident",
-        "decide about an incident of a cluster",
-        reason=True,
-    )
-    sub.add_argument("incident", type=int, help="its number, as `health` prints it")
-    sub.add_argument("choice", help="one of its choices")
-    sub = add_cluster_command(group, "skip-batch", "health.skip_batch",
+    sub = add_cluster_command(group, "skip-batch", "skip_batch.skip_batch",
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
     sub.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
     sub.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
-    for verb in ("start", "stop"):
-        about = f"{verb} the application"
-        sub = add_cluster_command(
-            group, verb, "cluster_changes.set_desired_state", about, reason=True
-        )
-        sub.set_defaults(verb=verb)
-    about = "change the number of nodes"
-    sub = add_cluster_command(group, "nodes", "cluster_changes.set_nodes", about, reason=True)
-    sub.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
-    sub = add_cluster_command(
-        group, "limit", "cluster_changes.limit", "bound the micro-batches", reason=True
-    )
-    sub.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
-    sub.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
-    about = "the split nodes of a cluster"
-    add_cluster_command(group, "split-nodes", "admission.list_split_nodes", about)
-    about = "declare the capacity of every split node"
-    sub = add_cluster_command(
-        group, "split-capacity", "admission.declare_split_capacity", about, reason=True
-    )
-    sub.add_argument("capacity", type=float, help="records/s; 0: measured")
-    sub.add_argument("--emulated", action="store_true", help="limit split nodes to it")
 
 
 def _streams(group: Any) -> None:
-    sub = add_cluster_command(group, "list", "streams.list_streams", "the streams of a cluster")
-    sub.add_argument("--search", default="", metavar="TEXT", help="in name or title")
-    sub.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
-    sub.add_argument("--reverse", action="store_true", help="the largest first")
-    add_filter(sub, "rate>100 has:drops")
-    add_cluster_command(group, "show", "streams.show_stream", "one stream and its schema", "stream")
     sub = add_command(
         group, "infer", "streams.infer_schema", "propose a schema from a sample, as YAML"
     )
@@ -149,91 +127,30 @@ def _streams(group: Any) -> None:
     for name in ("watermark-delay", "max-future", "idle-after"):
         sub.add_argument(f"--{name}", type=float, metavar="SECONDS")
     sub.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
-    _admission(group)
-
-
-def _admission(group: Any) -> None:
-    """Add the commands about split nodes and rates of streams."""
     about = "show the characteristics of a stream, or declare those that are given"
     sub = add_cluster_command(
-        group, "characteristics", "admission.characteristics", about, "stream", reason=True
+        group,
+        "characteristics",
+        "characteristics.characteristics",
+        about,
+        "stream",
+        reason=True,
     )
-    _valued(sub, "to declare, as average=60 transition=trend; without a value: not any more")
-    about = "let another split node read a stream"
-    sub = add_cluster_command(
-        group, "redirect", "admission.redirect_stream", about, "stream", reason=True
-    )
-    sub.add_argument("split", type=int, help="the index of the split node")
-    about = "when a stream was redirected, and why"
-    add_cluster_command(group, "redirections", "admission.list_redirections", about, "stream")
-    about = "the forecast of a stream, and what is left for it"
-    add_cluster_command(group, "outlook", "admission.show_outlook", about, "stream")
-    about = "what the admission of a stream would do; changes nothing"
-    sub = add_cluster_command(group, "what-if", "admission.admit_what_if", about)
-    _valued(sub, "its characteristics, as average=60 peak=90 (`characteristics` lists them)")
-
-
-def _valued(sub: Any, about: str) -> None:
+    about = "to declare, as average=60 transition=trend; without a value: not any more"
     sub.add_argument("values", nargs="*", metavar="NAME=VALUE", help=about)
 
 
 def _dead_letters(group: Any) -> None:
-    about = "the newest dead letters of a cluster"
-    sub = add_cluster_command(group, "list", "dead_letters.list_dead_letters", about)
-    sub.add_argument("--limit", type=int, default=50, metavar="N", help="up to 500 (50)")
-    _chosen(sub)
-    about = "print dead letters with their records, the oldest first"
-    sub = add_cluster_command(group, "export", "dead_letters.export_dead_letters", about)
-    sub.add_argument("--format", choices=["ndjson", "csv"], default="ndjson")
-    _chosen(sub)
     about = "append dead letters again, under the present schemas"
     sub = add_cluster_command(group, "replay", "dead_letters.replay_dead_letters", about)
     sub.add_argument("--zone", default="", help="of times that name none, as Europe/Berlin")
-    _chosen(sub, by_id=True)
-    about = "delete dead letters"
-    sub = add_cluster_command(
-        group, "delete", "dead_letters.delete_dead_letters", about, reason=True
-    )
-    _chosen(sub, by_id=True)
-
-
-def _chosen(sub: Any, *, by_id: bool = False) -> None:
-    if by_id:
-        sub.add_argument("ids", nargs="*", metavar="id", help="(default: as the options select)")
-        sub.add_argument("--all", action="store_true", help="all of the cluster")
+    sub.add_argument("ids", nargs="*", metavar="id", help="(default: as the options select)")
+    sub.add_argument("--all", action="store_true", help="all of the cluster")
     sub.add_argument("--stream", metavar="NAME")
-    sub.add_argument("--why", choices=_REASONS, metavar="REASON", help=", ".join(_REASONS))
+    sub.add_argument("--why", metavar="REASON", help="of those with this reason")
 
 
 def _queries(group: Any) -> None:
-    sub = add_cluster_command(group, "list", "queries.list_queries", "the queries of a cluster")
-    sub.add_argument("--state", default="live", help="live (default), all, pending, running, ...")
-    sub.add_argument("--search", default="", metavar="TEXT", help="in the name")
-    sub.add_argument("--node", type=int, metavar="INDEX")
-    sub.add_argument("--stream", default="", metavar="NAME")
-    add_filter(sub, "state:running node:3 rate>10")
-    sub = add_cluster_command(group, "show", "queries.show_query", "one query", "name")
-    about = "the most frequent keys of a query, and what each key grouping would give"
-    sub = add_cluster_command(group, "keys", "keys.show_keys", about, "name")
-    sub = add_cluster_command(
-        group,
-        "retain",
-        "queries.set_retention",
-        "change how long windows are kept",
-        "name",
-        reason=True,
-    )
-    sub.add_argument("--seconds", type=int, metavar="N", help="of event time")
-    sub.add_argument("--windows", type=int, metavar="N", help="at most")
-    _submit(group)
-    _key_groupings(group)
-    sub = add_cluster_command(
-        group, "end", "queries.end_queries", "end live queries: all of them or none", reason=True
-    )
-    sub.add_argument("names", nargs="+", metavar="name")
-
-
-def _submit(group: Any) -> None:
     sub = add_cluster_command(
         group, "submit", "queries.submit_queries", "submit queries: all of them or none"
     )
@@ -242,20 +159,6 @@ def _submit(group: Any) -> None:
     sub.add_argument(
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",
-    )  # fmt: skip
-
-
-def _key_groupings(group: Any) -> None:
-    about = "the key groupings that a query can have, or the parameters of one"
-    sub = add_command(group, "groupings", "key_groupings.list_key_groupings", about)
-    sub.add_argument("grouping", nargs="?", default="", help="show its parameters")
-    about = "change the key grouping of a running query"
-    command = "key_groupings.set_key_grouping"
-    sub = add_cluster_command(group, "key-grouping", command, about, "name", reason=True)
-    sub.add_argument("grouping", help="as `weir queries groupings` prints them")
-    sub.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE",
-        help="a parameter of the grouping; may repeat",
     )  # fmt: skip
 
 
@@ -277,33 +180,14 @@ def _plan(commands: Any) -> None:
 
 
 def _proposals(group: Any) -> None:
-    sub = add_cluster_command(
-        group, "list", "proposals.list_proposals", "the proposals of a cluster, newest first"
-    )
-    sub.add_argument("--state", default="", help="ready, executing, done, ...")
-    add_filter(sub, "state:ready actions>100")
-    add_cluster_command(
-        group, "queue", "proposals.list_queue", "the proposals that are computed or wait, in order"
-    )
     sub = add_command(
-        group, "show", "proposals.show_proposal", "a proposal, its seal, and what may be done"
+        group,
+        "show",
+        "proposals.show_proposal",
+        "a proposal, its seal, and what may be done",
     )
     sub.add_argument("id", type=int)
     sub.add_argument("--actions", type=int, default=20, metavar="N", help="how many actions (20)")
-    for verb in SAID:
-        sub = add_command(
-            group, verb.path, "proposals.apply_verb", f"{verb.about[0].lower()}{verb.about[1:]}"
-        )
-        sub.set_defaults(verb=verb.path, seal="")
-        sub.add_argument("id", type=int)
-        if verb.seal:
-            sub.add_argument("--seal", required=True, help="as `weir proposals show` prints it")
-        if verb.effect:
-            sub.add_argument(
-                "--applicable", type=int, metavar="N",
-                help="refuse if another number of actions can be applied now",
-            )  # fmt: skip
-        sub.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
 
 
 def _watch(commands: Any) -> None:
@@ -326,8 +210,6 @@ def _tail(commands: Any) -> None:
 
 
 def _lab(group: Any) -> None:
-    sub = add_command(group, "list", "lab.list_experiments", "the experiments")
-    sub.add_argument("planner", nargs="?", default="")
     sub = add_command(group, "run", "lab.run_experiment", "run an experiment in this process")
     sub.add_argument("planner")
     sub.add_argument("experiment")
@@ -336,44 +218,6 @@ def _lab(group: Any) -> None:
     sub.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
     sub.add_argument("--seeds", metavar="N", help="workloads per point")
     sub.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json, .svg or .html")
-    about = "print a run as a file: its rows, or its figure"
-    sub = add_command(group, "export", "lab.export_run", about)
-    sub.add_argument("id", type=int)
-    sub.add_argument("--format", choices=("csv", "json", "svg"), default="csv")
-    sub.add_argument("--measure", default="", metavar="NAME", help="of the figure")
-
-
-def _shedding(group: Any) -> None:
-    about = "the ladder of a cluster: what its rungs drop, and what they keep of each query"
-    add_cluster_command(group, "show", "shedding.show_ladder", about)
-    about = "compute the ladder for the present rates, and arm it"
-    sub = add_cluster_command(group, "arm", "shedding.arm_ladder", about)
-    sub.add_argument("--reason", required=True, help="kept in the audit log")
-    about = "disarm the ladder: records wait instead of being dropped"
-    sub = add_cluster_command(group, "disarm", "shedding.disarm_ladder", about)
-    about = "arm it again after so many, up to a week (0: never)"
-    sub.add_argument("--minutes", type=int, default=0, metavar="N", help=about)
-    sub.add_argument("--reason", required=True, help="kept in the audit log")
-    about = "keep at least the position of a rung for some minutes"
-    sub = add_cluster_command(group, "activate", "shedding.activate_rung", about)
-    sub.add_argument("rung", type=int)
-    sub.add_argument("--minutes", type=int, default=15, metavar="N", help="up to a day (15)")
-    sub.add_argument("--reason", required=True, help="kept in the audit log")
-    about = "end the activation of a rung"
-    add_cluster_command(group, "release", "shedding.release_rung", about, reason=True)
-    about = "change the weight and the floor of a query"
-    sub = add_cluster_command(group, "weights", "shedding.set_weights", about, "name", reason=True)
-    sub.add_argument("--weight", type=float, metavar="W", help="value of one of its records")
-    sub.add_argument("--floor", type=float, metavar="PART", help="least part that is kept, 0 to 1")
-    about = "when which rung dropped records"
-    sub = add_cluster_command(group, "history", "shedding.list_history", about)
-    sub.add_argument("--intervals", action="store_true", help="the intervals of episodes, by rung")
-    sub.add_argument("--hours", type=duration, default=24.0, metavar="N", help="of the past (24)")
-    about = "what the ladder would have dropped in a past time range; changes nothing"
-    sub = add_cluster_command(group, "drill", "shedding.drill", about)
-    time = {"type": read_moment, "metavar": "TIME"}
-    sub.add_argument("--from", dest="start", help="UTC, by default a day before the end", **time)
-    sub.add_argument("--to", help="UTC, by default now", **time)
 
 
 def _documents(commands: Any) -> None:
@@ -390,11 +234,10 @@ def _documents(commands: Any) -> None:
 
 
 _GROUPS: Final = {
-    "clusters": ("list, show, start and stop clusters", _clusters),
-    "streams": ("list and declare streams, change their schemas", _streams),
-    "dead-letters": ("list, export and append again records that do not fit", _dead_letters),
-    "queries": ("list, show, submit and end queries", _queries),
-    "shedding": ("show, arm and drill ladders of drop rules, set weights of queries", _shedding),
-    "proposals": ("look at proposals and decide on them", _proposals),
-    **({"lab": ("list and run the Lab's experiments", _lab)} if has_lab() else {}),
+    "clusters": ("clusters: list, show, start, stop and change them", _clusters),
+    "streams": ("streams: declare them, append records, change their schemas", _streams),
+    "dead-letters": ("records that do not fit: list, export and append again", _dead_letters),
+    "queries": ("queries: submit, show and end them, and read their results", _queries),
+    "proposals": ("plans: look at them and decide on them", _proposals),
+    **({"lab": ("the Lab: experiments and runs", _lab)} if has_lab() else {}),
 }

@@ -6,8 +6,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
-from controlplane.cli.backends import Api
-from controlplane.cli.backends.interface import Call, path_of
+from controlplane.cli.client.api import Api
+from controlplane.cli.client.paths import path_of
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 
@@ -25,7 +25,7 @@ def path_of_proposal(api: Api, number: int) -> tuple[str, str]:
     """Return the cluster of a proposal, and its address. Raises `Refused` if there is none."""
     for cluster in api.get("/clusters", limit=_PER_PAGE):
         path = f"{path_of('/clusters/{slug}', cluster)}/proposals/{number}"
-        if api.send(Call("GET", path)).status == HTTPStatus.OK:
+        if api.send("GET", path).status == HTTPStatus.OK:
             return cluster["slug"], path
     advice = "weir proposals list CLUSTER"
     raise Refused(Code.NOT_FOUND, f"There is no proposal {number}", advice=advice)
@@ -55,7 +55,7 @@ def proposal_values(api: Api, cluster: str, body: Mapping[str, Any]) -> dict[str
 
 def execution_values(api: Api, path: str) -> dict[str, Any] | None:
     """Return how far the execution of a proposal is, None before it starts."""
-    answer = api.send(Call("GET", f"{path}/execution?per_page=1"))
+    answer = api.send("GET", f"{path}/execution?per_page=1")
     if answer.status != HTTPStatus.OK:
         return None
     body = answer.value

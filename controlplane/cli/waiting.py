@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.cli.backends import Api
-from controlplane.cli.backends.interface import path_of
+from controlplane.cli.client.api import Api
+from controlplane.cli.client.paths import path_of
 from controlplane.cli.codes import Code, Refused
 
 # Seconds between two looks at work that is under way.
@@ -47,3 +47,22 @@ def follow(api: Api, wait: Wait, values: Mapping[str, Any], timeout: float) -> A
                 text = f"{path} is not computed after {timeout:g} s"
                 raise Refused(Code.WAITED, text, advice=advice)
             time.sleep(_LOOK_S)
+
+
+def _is_computed(row: Any) -> bool:
+    return bool(row["state"] not in ("queued", "running"))
+
+
+_RUN: Final = Wait(
+    "/lab/runs/{id}", _is_computed, lambda row: float(row["progress"]),
+    lambda row: row["state"] != "done",
+)  # fmt: skip
+_COMPARISON: Final = Wait(
+    "/clusters/{cluster}/comparisons/{id}", lambda row: not row["computing"],
+    lambda row: 1 - row["computing"] / max(1, len(row["candidates"])),
+)  # fmt: skip
+# By command: what --wait follows.
+WAITS: Final = {
+    "lab start": _RUN, "lab show": _RUN, "lab again": _RUN,
+    "compare request": _COMPARISON, "compare show": _COMPARISON,
+}  # fmt: skip

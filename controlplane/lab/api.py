@@ -17,7 +17,7 @@ from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.parameters import EstimateOut, ParameterOut
-from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of
+from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of, shown
 from controlplane.api.common.security import caller, open_to
 from controlplane.clusters.audiences import members
 from controlplane.errors import Conflict
@@ -120,6 +120,8 @@ class LabRunOut(
     at the request. timings: seconds by series. remaining_s: the estimated seconds that a running
     run still needs. error_code: why it failed, such as out_of_memory.
     """
+
+    model_config = shown("id planner experiment name state progress requested_by requested_at")
 
     remaining_s: float | None
 

@@ -12,7 +12,7 @@ from controlplane.cli.codes import ABOUT
 from controlplane.cli.main import main
 from controlplane.cluster_spec.text import parse_description
 from controlplane.models import Proposal
-from docs import command_table, description_tables
+from docs import description_tables
 from docs.description_tables import MARK
 from tests.support import cluster as made
 from tests.support.execution import carried_out, scattered
@@ -95,11 +95,6 @@ def test_commands_print_what_the_page_says(
 def test_the_exit_codes_are_those_of_the_command() -> None:
     rows = "\n".join(f"| {code.value} | {about} |" for code, about in ABOUT.items())
     assert TEXT[TEXT.index(CODES) + len(CODES) :] == f"| code | meaning |\n|---|---|\n{rows}\n"
-
-
-def test_the_table_of_commands_is_that_of_the_parser() -> None:
-    """`python -m docs.command_table` writes it."""
-    assert command_table.written(TEXT) == TEXT
 
 
 def test_the_description_of_the_page_is_one_with_and_without_its_rules() -> None:

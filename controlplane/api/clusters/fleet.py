@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from controlplane.api.common.schemas import columns_of
+from controlplane.api.common.schemas import columns_of, shown
 from controlplane.api.common.security import caller
 from controlplane.health.fleet import fleet
 from controlplane.models import Cluster
@@ -18,6 +18,8 @@ class FleetClusterOut(columns_of(Cluster, "slug name desired state", under="clus
 
     running and pending: queries. sample: the newest figures, null before the first.
     """
+
+    model_config = shown("slug state nodes active_nodes streams running waiting")
 
     nodes: int
     active_nodes: int

@@ -8,7 +8,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from controlplane.access.roles import ADMIN
-from controlplane.api.common.schemas import RequestBody, below, columns_of
+from controlplane.api.common.schemas import RequestBody, below, columns_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.health import skipped_batches
 from controlplane.health.disks import FullDisk
@@ -65,6 +65,8 @@ class IncidentOut(
     )
 ):
     """A detected loss: what is gone, what Weir did, and the choices where somebody must decide."""
+
+    model_config = shown("id at kind state lost")
 
 
 class DecisionIn(RequestBody):

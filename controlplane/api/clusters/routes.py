@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, ReasonIn, Time, columns_of
+from controlplane.api.common.schemas import ListOut, ReasonIn, Time, columns_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.catalog.routing_versions import VersionFilters, version_by_number, versions_slice
 from controlplane.clusters import changes
@@ -37,6 +37,8 @@ class ClusterOut(
 
     split_capacity: records/s of each split node, 0: measured.
     """
+
+    model_config = shown("slug name desired state state_detail")
 
     @staticmethod
     def resolve_log_url(cluster: Cluster) -> str:
@@ -193,6 +195,8 @@ class VersionOut(
     columns_of(RoutingVersion, "version reason actor proposal created_at published_at applied_at")  # type: ignore[misc]
 ):
     """A version of the routing table; proposal: the proposal it executes a step of."""
+
+    model_config = shown("version created_at applied_at actor reason")
 
 
 class VersionOpsOut(VersionOut):

@@ -76,6 +76,11 @@ def fields_of(*kinds: type[Any], without: str = "", base: type[BaseModel] = Sche
     return create_model(f"_{kinds[0].__name__}", __base__=base, **values)
 
 
+def shown(names: str) -> ConfigDict:
+    """Return the configuration of a schema whose rows the command line shows with these columns."""
+    return ConfigDict(json_schema_extra={"x-columns": list[Any](names.split())})
+
+
 def below(path: str) -> Any:
     """Return the field of a value below a row, such as cluster.slug; null without one."""
     return Field(None, validation_alias=AliasPath(*path.split(".")))

@@ -13,7 +13,7 @@ from ninja.errors import HttpError
 
 from controlplane.access.roles import OPERATOR, VIEWER, Actor, require_viewer
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, Time, below, columns_of
+from controlplane.api.common.schemas import ListOut, Time, below, columns_of, shown
 from controlplane.api.common.security import caller, open_to
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
@@ -83,6 +83,8 @@ class JobOut(
     )
 ):
     """A job with its newest runs; state is running, idle, lost or ended."""
+
+    model_config = shown("id name state owner last_seen")
 
     state: str
     total_queries: int = below("total")

@@ -9,7 +9,14 @@ from pydantic import Field
 
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, RequestBody, SecretOut, below, columns_of
+from controlplane.api.common.schemas import (
+    ListOut,
+    RequestBody,
+    SecretOut,
+    below,
+    columns_of,
+    shown,
+)
 from controlplane.api.common.security import caller, open_to
 from controlplane.clusters.audiences import webhook_managers
 from controlplane.clusters.listing import visible_cluster
@@ -54,6 +61,8 @@ class DeliveryOut(
     columns_of(Delivery, "id event kind state tries status error created_at delivered_at body")  # type: ignore[misc]
 ):
     """A message; event is its id, the same at every attempt. next_at: the next attempt."""
+
+    model_config = shown("id kind state tries status error")
 
     next_at: datetime | None
 

@@ -1,6 +1,6 @@
 """Schemas of the preview and the explanation of queries that are not submitted yet."""
 
-from controlplane.api.common.schemas import fields_of
+from controlplane.api.common.schemas import fields_of, shown
 from controlplane.drafts.explanation import (
     DraftExplanation,
     DraftPlace,
@@ -17,6 +17,8 @@ class ReadStreamOut(fields_of(ReadStream)):  # type: ignore[misc]
 
 class PreviewWindowOut(fields_of(PreviewWindow)):  # type: ignore[misc]
     """A window of one key; errors has for an aggregate without a value the reason."""
+
+    model_config = shown("start key values")
 
 
 class QueryPreviewOut(fields_of(Preview, without="streams windows")):  # type: ignore[misc]

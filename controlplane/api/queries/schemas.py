@@ -20,6 +20,7 @@ from controlplane.api.common.schemas import (
     columns_of,
     fields_of,
     response_of,
+    shown,
 )
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.catalog.queries import QueryRow
@@ -43,6 +44,8 @@ class DropOut(columns_of(Drop, "since_version set_by set_at reason dropped per_s
     records are dropped by chance. dropped counts records since the drop was set, per_s follows how
     many a second they are.
     """
+
+    model_config = shown("query share dropped set_by reason")
 
     stream: str
     query: str | None
@@ -223,6 +226,8 @@ class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields()))
     it; late_at: the last of them.
     """
 
+    model_config = shown("name state node streams window_s tasks processor_percent")
+
     id: int
     state: str
     detail: str
@@ -301,6 +306,8 @@ class WindowOut(Schema):
     the kept records; estimates has for counts and sums of a window with kept below 1 an estimate
     over all records.
     """
+
+    model_config = shown("window_start state key values")
 
     window_start: datetime
     key: dict[str, Any]

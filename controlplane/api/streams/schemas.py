@@ -12,7 +12,14 @@ from pydantic import (
     create_model,
 )
 
-from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of, response_of
+from controlplane.api.common.schemas import (
+    ListOut,
+    RequestBody,
+    columns_of,
+    fields_of,
+    response_of,
+    shown,
+)
 from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.streams import StreamRow
@@ -118,6 +125,8 @@ class DeadLetterOut(BaseModel):
     request, position names the request, and index is its place in the body.
     """
 
+    model_config = shown("stream reason index message")
+
     id: str
     stream: str
     position: str
@@ -218,6 +227,8 @@ class StreamOut(
     dead letters, by reason; null while that is not known. late_records: all records that came later
     than the watermark delay allows; late_at: the last of them.
     """
+
+    model_config = shown("name title declared_rate rate split queries")
 
     columns: list[ColumnBody]
     event_time: str

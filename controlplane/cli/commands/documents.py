@@ -4,8 +4,8 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from controlplane.cli.backends import api_of
-from controlplane.cli.backends.interface import cluster_path
+from controlplane.cli.client.connection import api_of
+from controlplane.cli.client.paths import cluster_path
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_json, print_sentence
 from controlplane.cluster_spec.document import ClusterDescription, json_schema

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from controlplane.cli.backends import Api, api_of, is_remote
-from controlplane.cli.backends.interface import path_of
+from controlplane.cli.client.api import Api
+from controlplane.cli.client.connection import api_of
+from controlplane.cli.client.paths import path_of
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.proposal_output import print_proposal, proposal_values
 from controlplane.cli.waiting import Wait, follow
@@ -24,7 +25,7 @@ def plan(given: Namespace) -> int:
     if (given.input is None) == (given.cluster is None):
         message = "name a cluster that Weir runs, or give --input FILE"
         raise Refused(Code.WRONG, message, advice="weir plan --help")
-    if is_remote(given) and (given.here or given.input is not None):
+    if given.url and (given.here or given.input is not None):
         message = "--here and --input compute in this process: omit --url and unset WEIR_URL"
         raise Refused(Code.WRONG, message, advice="weir plan --help")
     if given.input is not None:

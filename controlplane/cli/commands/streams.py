@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import yaml
 
-from controlplane.cli.backends import Api, api_of
-from controlplane.cli.backends.interface import Call, cluster_path, stream_path
+from controlplane.cli.client.api import Api
+from controlplane.cli.client.connection import api_of
+from controlplane.cli.client.paths import cluster_path, stream_path
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import (
     print_answer,
     print_facts,
     print_json,
-    print_list,
     print_sentence,
     print_table,
 )
@@ -86,51 +86,9 @@ def print_changes(preview: Mapping[str, Any]) -> bool:
     return bool(preview["allowed"])
 
 
-_COLUMNS: Final = {
-    "stream": ("name", "name"), "title": ("title", "text"),
-    "declared": ("declared_rate", "number"), "rate": ("rate", "number"),
-    "split": ("split", "number"), "queries": ("queries", "number"),
-}  # fmt: skip
-
-
-_LISTED: Final = ("name", "title", "declared_rate", "rate", "split", "queries")
-
-
-def list_streams(given: Namespace) -> None:
-    """Print one page of a cluster's streams."""
-    order = f"-{given.order}" if given.reverse else given.order
-    body = api_of(given).get(
-        f"{cluster_path(given)}/streams", page=given.page, per_page=given.per_page,
-        q=given.search, order=order, filter=given.filter,
-    )  # fmt: skip
-    rows = [{name: row[name] for name in _LISTED} for row in body["streams"]]
-    print_list(given, body, "streams", rows, _COLUMNS)
-
-
-def show_stream(given: Namespace) -> None:
-    """Print a stream and its schema."""
-    api, path = api_of(given), stream_path(given)
-    stream, schema = api.get(path), _schema_of(api, path)
-    facts = {
-        "stream": stream["name"], "id": stream["id"], "title": stream["title"] or None,
-        "declared rate": stream["declared_rate"], "rate": stream["rate"],
-        "split": stream["split"], "queries": stream["queries"],
-        "dead letters": sum((stream["dead_letters"] or {}).values()),
-        "late records": stream["late_records"],
-    }  # fmt: skip
-    if given.json:
-        print_json(facts | {"schema": schema.to_json() if schema else None})
-        return
-    print_facts(facts)
-    if schema is None:
-        print_sentence("it has no schema yet: weir streams change --schema")
-        return
-    print_schema(schema)
-
-
 def _schema_of(api: Api, path: str) -> StreamSchema | None:
     """Return the schema of a stream at a path, None if it has none yet. Raises `Refused`."""
-    if api.send(Call("GET", f"{path}/schema")).status != HTTPStatus.NOT_FOUND:
+    if api.send("GET", f"{path}/schema").status != HTTPStatus.NOT_FOUND:
         return schema_from(api.get(f"{path}/schema"))
     # A stream that does not exist is refused here.
     api.get(path)

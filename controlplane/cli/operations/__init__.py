@@ -1,1 +1,1 @@
-"""Commands that are one operation of the API each: a declaration is all of such a command."""
+"""Commands that are one operation of the API each, derived from its OpenAPI document."""

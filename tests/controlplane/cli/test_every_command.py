@@ -22,11 +22,10 @@ from controlplane.background import ingestion
 from controlplane.cli.codes import Code
 from controlplane.cli.command_parser import COMMON, LOCAL
 from controlplane.cli.main import main
-from controlplane.cli.parser import parser
 from controlplane.models import Cluster
 from tests.controlplane.api.callers import user_of
 from tests.controlplane.cli.conftest import Weir
-from tests.controlplane.cli.test_operations import commands
+from tests.controlplane.cli.test_operations import COMMANDS
 from tests.support.api_world import PK, add_rows
 from tests.support.cluster import telemetry
 
@@ -43,7 +42,7 @@ FILES: Final = {
 }  # fmt: skip
 # Valid values by the name of an argument or option, in all commands or in one of them.
 VALUES: Final[dict[str, list[str]]] = {name: words.split(" | ") for name, words in {
-    "cluster": "sf", "stream": "s0", "query": "q0", "name": "q0", "names": "q1 | q2", "node": "1",
+    "cluster": "sf", "stream": "s0", "query": "q0", "name": "q0", "node": "1",
     "id": f"{PK}", "delivery": f"{PK}", "incident": f"{PK}", "proposal": f"{PK}",
     "choice": "restart", "planner": "placement", "experiment": "fig4a", "user": "a-user",
     "role": "viewer", "seal": "0" * 64, "split": "0", "filter": "name:q", "timeout": "0",
@@ -59,19 +58,19 @@ VALUES: Final[dict[str, list[str]]] = {name: words.split(" | ") for name, words 
     "key-grouping-parameter": "choices=2", "limit": "9", "on": "stream | stream", "right": "s1",
     "limit-mb": "64", "max-batch-mb": "64", "max-records": "5000", "every": "0.1", "nodes": "4",
     "cursor": "", "ids": "", "lateness": "5", "retention-windows": "500", "windows": "500",
-    "order": "name",
+    "order": "name", "NAME=VALUE": "", "names": "q1 | q2", "index": "1", "version": "1",
 }.items()}  # fmt: skip
 OF_COMMAND: Final[dict[str, dict[str, str]]] = {
-    "clusters create": {"settings": "splits=2", "slug": "made"},
-    "clusters change": {"settings": "trigger_ms=500"},
+    "clusters create": {"NAME=VALUE": "splits=2", "slug": "made"},
+    "clusters change": {"NAME=VALUE": "trigger_ms=500"},
     "clusters demo": {"name": "tour"},
-    "policy set": {"settings": "node_moves=2"},
-    "proposals estimate": {"settings": "nu=0.5"},
-    "lab start": {"settings": "queries=100"},
+    "policy set": {"NAME=VALUE": "node_moves=2"},
+    "proposals estimate": {"NAME=VALUE": "nu=0.5"},
+    "lab start": {"NAME=VALUE": "queries=100"},
     "lab run": {"param": "queries=50", "out": "run.json"},
-    "lab estimate": {"settings": "queries=100"},
-    "streams characteristics": {"values": "average=60"},
-    "streams what-if": {"values": "average=5"},
+    "lab estimate": {"NAME=VALUE": "queries=100"},
+    "streams characteristics": {"NAME=VALUE": "average=60"},
+    "streams what-if": {"NAME=VALUE": "average=5"},
     "streams append": {"data": "records.csv", "format": "csv"},
     "compare request": {"data": "comparison.json"},
     "streams declare": {"stream": "trips", "event-time": "", "format": "csv"},
@@ -104,14 +103,18 @@ LIMITS: Final = ("timeout", "seconds")
 def words_of(command: str, action: Action) -> list[str]:
     """Return the words that give an argument or option a valid value, [] to leave it out."""
     option = list(action.option_strings[-1:])
-    name = option[0].lstrip("-") if option else action.dest
+    name = (
+        option[0].removeprefix("--no-").lstrip("-")
+        if option
+        else str(action.metavar or action.dest)
+    )
     if action.nargs == 0:
         return option
     own = OF_COMMAND.get(command, {})
     if name in own:
         values = [own[name]] if own[name] else []
     elif action.choices:
-        values = [str([choice for choice in action.choices if choice][-1])]
+        values = [str(list(action.choices)[-1])]
     elif action.metavar == "TIME":
         values = [(NOW + timedelta(hours=TIMES.get(name, 0))).isoformat()]
     else:
@@ -166,7 +169,7 @@ def test_no_call_ends_as_a_fault_of_weir(
     """Each option is tried alone where all together are refused; what is refused says why."""
     monkeypatch.setenv("WEIR_USER", admin.name)
     refused = set()
-    for command, sub in commands(parser()):
+    for command, sub in COMMANDS:
         plain, whole, *single = calls(command, sub)
         code = ended(capsys, *whole)
         if code == Code.DONE:
@@ -176,7 +179,7 @@ def test_no_call_ends_as_a_fault_of_weir(
         if Code.DONE not in codes:
             refused.add(command)
     # What needs another state than that of the world is refused: a ready proposal, an armed ladder.
-    assert 2 * len(refused) < len(list(commands(parser()))), sorted(refused)
+    assert 2 * len(refused) < len(COMMANDS), sorted(refused)
 
 
 def ended(capsys: pytest.CaptureFixture[str], *words: str) -> int:
@@ -200,7 +203,7 @@ def test_no_call_over_http_ends_as_a_fault_of_weir(
     """One call of each command, with all of its options; a change stays for the next."""
     monkeypatch.setenv("WEIR_URL", live_server.url)
     monkeypatch.setenv("WEIR_TOKEN", tokens.create(user_of(admin), "terminal"))
-    for command, sub in commands(parser()):
+    for command, sub in COMMANDS:
         if sub.get_default("run") in LOCAL:
             continue
         _, whole, *_ = calls(command, sub)

@@ -22,18 +22,9 @@ def test_all_groupings_are_printed_with_their_effect(weir: Weir, viewer: Actor) 
     rows = weir("queries", "groupings", "--json", user=viewer.name).json
     assert [row["name"] for row in rows] == list(GROUPINGS)
     assert rows[0]["by_key"]
-
-
-def test_the_parameters_of_a_grouping_are_printed(weir: Weir, viewer: Actor) -> None:
-    by = {"user": viewer.name}
-    shown = weir("queries", "groupings", "random_choices", **by)
-    assert "eps" in shown.out
-    assert "0.01" in shown.out
-    assert "Slack of the load: " in shown.out
-    (row,) = weir("queries", "groupings", "random_choices", "--json", **by).json
-    eps = next(item for item in row["parameters"] if item["name"] == "eps")
+    parameters = next(row for row in rows if row["name"] == "random_choices")["parameters"]
+    eps = next(item for item in parameters if item["name"] == "eps")
     assert (eps["type"], eps["default"], eps["minimum"]) == ("float", 0.01, 0.0)
-    assert weir("queries", "groupings", "best", **by).code == 2
 
 
 def test_a_query_is_submitted_with_parameters(weir: Weir, operator: Actor, sf: Cluster) -> None:
@@ -45,8 +36,7 @@ def test_a_query_is_submitted_with_parameters(weir: Weir, operator: Actor, sf: C
     assert query.key_grouping_parameters == {"eps": 0.05, "weighted": False}
     row = weir("queries", "show", "sf", "x", "--json", user=operator.name).json
     assert row["key_grouping_parameters"] == {"eps": 0.05, "weighted": False}
-    shown = weir("queries", "show", "sf", "x", user=operator.name).out
-    assert "eps = 0.05, weighted = no" in shown
+    assert '"eps": 0.05' in weir("queries", "show", "sf", "x", user=operator.name).out
 
 
 @pytest.mark.parametrize(
@@ -79,12 +69,12 @@ def test_the_grouping_of_a_running_query_changes(
     query = placed_split(operator, sf, key_grouping="key")
     change = ("queries", "key-grouping", "sf", "q", "random_choices")
     done = weir(*change, "--param", "eps=0.05", "--reason", "a hot car", user=operator.name)
-    assert (done.code, "slack of the load = 0.05" in done.out) == (0, True)
+    assert done.code == 0, done.err
     query.refresh_from_db()
     assert (query.key_grouping, query.key_grouping_parameters) == ("random_choices", {"eps": 0.05})
     assert AuditEntry.objects.get(action="query.key_grouping").reason == "a hot car"
-    values = weir(*change, "--json", user=operator.name).json
-    assert values == {"name": "q", "key_grouping": "random_choices", "key_grouping_parameters": {}}
+    row = weir(*change, "--json", user=operator.name).json
+    assert (row["key_grouping"], row["key_grouping_parameters"]) == ("random_choices", {})
     assert weir(*change, "--param", "eps", user=operator.name).code == 2
     assert weir(*change, "--param", "odd=1", user=operator.name).code == 2
     assert weir(*change, user=viewer.name).code == 4

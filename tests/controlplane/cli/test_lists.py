@@ -17,10 +17,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_clusters(weir: Weir, viewer: Actor, cluster: Cluster) -> None:
     assert "sf" in weir("clusters", "list", user=viewer.name).out
     (row,) = weir("clusters", "list", "--json", user=viewer.name).json
-    assert (row["cluster"], row["running"], row["nodes"], row["active_nodes"]) == ("sf", 12, 4, 4)
-    shown = weir("clusters", "show", "sf", "--json", user=viewer.name).json
-    assert [node["queries"] for node in shown["nodes"]] == [3, 3, 3, 3]
-    assert "node 3" in weir("clusters", "show", "sf", user=viewer.name).out
+    assert (row["slug"], row["running"], row["nodes"], row["active_nodes"]) == ("sf", 12, 4, 4)
+    nodes = weir("nodes", "list", "sf", "--json", user=viewer.name).json
+    assert [node["queries"] for node in nodes] == [3, 3, 3, 3]
+    assert "node 3" in weir("nodes", "list", "sf", user=viewer.name).out
+    assert weir("clusters", "show", "sf", "--json", user=viewer.name).json["slots"] == 4
 
 
 def test_starting_and_stopping_takes_an_operator(
@@ -59,7 +60,7 @@ def test_queries_are_submitted_listed_and_ended(
     given = ("--stream", "s0", "--aggregate", "n=count(*)", "--aggregate", "high = max(x)",
              "--key", "stream", "--where", "x = 3", "--window", 2.5)  # fmt: skip
     assert weir("queries", "submit", "sf", "x0", *given, **by).code == 0
-    assert json.loads(weir("queries", "show", "sf", "x0", "--json", **by).json["text"]) == {
+    assert weir("queries", "show", "sf", "x0", "--json", **by).json["text"] == {
         "aggregates": {"n": "count(*)", "high": "max(x)"},
         "window_s": 2.5,
         "where": "x = 3",
@@ -121,7 +122,7 @@ def test_names_of_any_length_fit_the_terminal(
     [
         (("clusters", "show", "nix"), 3, "weir clusters list"),
         (("queries", "show", "sf", "nix"), 3, "There is no query nix"),
-        (("queries", "list", "sf", "--state", "odd"), 2, "state: Must be one of"),
+        (("queries", "list", "sf", "--state", "odd"), 2, "invalid choice"),
         (("queries", "submit", "sf"), 2, "name one query"),
         (("queries", "submit", "sf", "x", "--stream", "s0"), 2, "text.aggregates"),
         (("queries", "submit", "sf", "x", "--aggregate", "count(*)"), 2, "NAME=EXPRESSION"),
@@ -170,7 +171,7 @@ def test_who_may_see_one_cluster_sees_one(weir: Weir, operator: Actor, cluster: 
         user_id=guest.user.pk, cluster=other, role="viewer", granted_at=other.created_at
     )
     rows = weir("clusters", "list", "--json", user="guest").json
-    assert [row["cluster"] for row in rows] == ["other"]
+    assert [row["slug"] for row in rows] == ["other"]
     assert weir("queries", "list", "sf", user="guest").code == 3
 
 

@@ -1,74 +1,45 @@
-"""Each operation of the API has a command, and each command has an operation that exists."""
+"""Each operation of the API has a command, or a reason for having none."""
 
-from argparse import ArgumentParser, _SubParsersAction
-from collections.abc import Iterator
-from typing import Any, Final
+import json
+from typing import Final
 
 from controlplane.api.application import api
-from controlplane.cli.operations.catalog import OPERATIONS
-from controlplane.cli.parser import parser
+from controlplane.cli.operations.derived import operations_of
+from controlplane.cli.operations.names import DEFAULTS, NAMES, OPTIONS, UNNAMED
+from controlplane.cli.parser import commands_of, parser
+from controlplane.cli.waiting import WAITS
 
-# Operations without a command.
-REASONS: Final = {
-    "POST /attached/events": "a listener inside of the attached job sends the events",
-    "POST /clusters/{}/streams/infer": "`streams infer` reads the file in its own process",
-    "POST /clusters/{}/queries": "`queries submit` uses the bulk operation",
-    "DELETE /clusters/{}/queries/{}": "`queries end` ends several at once",
-}
-
-
-def plain(method: str, path: str) -> str:
-    """Return an operation as METHOD path, without the names of parameters."""
-    parts = path.removeprefix("/api/v1").split("/")
-    return f"{method.upper()} {'/'.join('{}' if '{' in part else part for part in parts)}"
+DOCUMENT: Final = json.loads(
+    json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), default=str)
+)
+OPERATIONS: Final = list(operations_of(DOCUMENT))
+COMMANDS: Final = commands_of(parser(DOCUMENT))
 
 
-def operations() -> set[str]:
-    paths = api.get_openapi_schema()["paths"]
-    return {plain(method, path) for path, methods in paths.items() for method in methods}
+def test_each_operation_has_a_command_of_its_own_or_a_reason() -> None:
+    ids = [entry["operationId"].removeprefix("controlplane_api_")
+           for methods in DOCUMENT["paths"].values() for entry in methods.values()]  # fmt: skip
+    assert {*NAMES, *UNNAMED} <= set(ids)
+    names = [operation.command for operation in OPERATIONS]
+    assert len(names) == len(set(names)) == len(ids) - len(UNNAMED)
+    own = {name for name, _ in commands_of(parser(None))}
+    assert not own & set(names)
+    assert own | set(names) == {name for name, _ in COMMANDS}
+    assert {*DEFAULTS, *WAITS} <= set(names)
 
 
-def test_declared_commands_call_operations_that_exist() -> None:
-    """Operations of the other commands are recorded in `test_elsewhere`."""
-    declared = {plain(item.method, item.path) for item in OPERATIONS}
-    assert (declared | set(REASONS)) - operations() == set()
-    assert len({item.command for item in OPERATIONS}) == len(OPERATIONS)
+def test_each_renamed_value_exists() -> None:
+    fields = {f"{item.command} {field.name}": field for item in OPERATIONS for field in item.fields}
+    known = {*fields, *(field.name for field in fields.values())}
+    assert set(OPTIONS) <= known
+
+
+def test_no_two_values_of_a_command_have_a_name() -> None:
+    for operation in OPERATIONS:
+        options = [field.option for field in operation.fields]
+        assert len(options) == len(set(options)), operation.command
 
 
 def test_every_command_explains_itself() -> None:
-    for name, command in commands(parser()):
+    for name, command in COMMANDS:
         assert f"weir {name}" in command.format_help()
-
-
-def commands(top: ArgumentParser, name: str = "") -> Iterator[tuple[str, ArgumentParser]]:
-    """Yield each command by its name, and its parser."""
-    groups = [action for action in top._actions if isinstance(action, _SubParsersAction)]
-    for choices in (action.choices for action in groups):
-        for word, sub in choices.items():
-            yield from commands(sub, f"{name} {word}".strip())
-    if not groups:
-        yield name, top
-
-
-def test_options_have_the_names_of_the_documented_fields() -> None:
-    """An option whose name the operation does not know would be refused at each use."""
-    document = api.get_openapi_schema()
-    by_name = {
-        plain(method, path): entry
-        for path, methods in document["paths"].items()
-        for method, entry in methods.items()
-    }
-    for item in OPERATIONS:
-        entry = by_name[plain(item.method, item.path)]
-        known = {parameter["name"] for parameter in entry.get("parameters", ())}
-        assert {option.target for option in item.query} <= known, item.command
-        if item.body:
-            assert {option.target for option in item.body} <= fields(document, entry), item.command
-
-
-def fields(document: dict[str, Any], entry: dict[str, Any]) -> set[str]:
-    body = entry["requestBody"]["content"]["application/json"]["schema"]
-    choices = body.get("anyOf", [body])
-    names = [choice["$ref"].rpartition("/")[2] for choice in choices if "$ref" in choice]
-    schemas = document["components"]["schemas"]
-    return {name for schema in names for name in schemas[schema]["properties"]}

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from pytest_django.live_server_helper import LiveServer
@@ -19,6 +19,7 @@ from controlplane.access.roles import Actor
 from controlplane.cli.command_parser import COMMON
 from controlplane.cli.parser import parsed, parser
 from tests.controlplane.api.callers import user_of
+from tests.controlplane.cli.test_operations import DOCUMENT
 from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,7 +111,7 @@ def test_a_wrong_value_is_refused_with_what_to_do(
 
 
 def test_every_variable_of_the_help_is_tried_here() -> None:
-    named = set(re.findall(r"WEIR_[A-Z_]+", parser().format_help()))
+    named = set(re.findall(r"WEIR_[A-Z_]+", parser(None).format_help()))
     assert named == {"WEIR_USER", "WEIR_URL", "WEIR_TOKEN", "WEIR_TOKEN_FILE", "WEIR_CA_FILE"}
     tried = Path(__file__).read_text(encoding="utf-8")
     assert all(f'"{name}"' in tried or f"{name}=" in tried for name in named)
@@ -118,12 +119,15 @@ def test_every_variable_of_the_help_is_tried_here() -> None:
 
 @pytest.mark.parametrize("option", ["--as", "--url", "--token-file", "--ca-file"])
 def test_an_option_has_one_effect_before_and_after_a_command(option: str) -> None:
-    before, after = (vars(parsed(words)) for words in (
-        [option, "x", "clusters", "list"], ["clusters", "list", option, "x"]))  # fmt: skip
+    def given(*words: str) -> dict[str, Any]:
+        return vars(parsed(words, lambda common: DOCUMENT)) | {"operation": None}
+
+    before = given(option, "x", "clusters", "list")
+    after = given("clusters", "list", option, "x")
     assert before == after
     assert "x" in {before[name] for name in COMMON}
     # The last one counts.
-    assert vars(parsed([option, "y", "clusters", "list", option, "x"])) == after
+    assert given(option, "y", "clusters", "list", option, "x") == after
 
 
 def test_a_command_that_calls_no_weir_takes_none(weir: Weir) -> None:

@@ -58,12 +58,10 @@ def test_a_sample_becomes_a_schema_in_a_file_and_a_stream(
     assert "decimal(8, 2)" in told.out
     assert weir("streams", "declare", "sf", "trips", "--schema", file, "--apply", **by).code == 0
     found = weir("streams", "show", "sf", "trips", "--json", **by).json
-    assert found["schema"]["event_time"] == "sailed_at"
-    types = {column["name"]: column["type"] for column in found["schema"]["columns"]}
+    assert found["event_time"] == "sailed_at"
+    types = {column["name"]: column["type"] for column in found["columns"]}
     assert types["fare"] == "decimal(8, 2)"
-    shown = weir("streams", "show", "sf", "trips", **by).out
-    assert "sailed_at" in shown
-    assert "dead letters" in shown
+    assert "sailed_at" in weir("streams", "show", "sf", "trips", **by).out
 
 
 def test_a_file_of_another_format_and_a_bad_name(
@@ -119,6 +117,7 @@ def test_dead_letters_are_listed_exported_and_appended_again(
     body = json.dumps(rows).encode()
     append_body(operator, trips, body, Format.JSON, on_bad=OnBad.DEAD_LETTER)
     listed = weir("dead-letters", "list", "sf", "--stream", "trips", "--json", **by).json
+    listed = listed["dead_letters"]
     assert [row["index"] for row in listed] == [1, 0]
     assert "trips" in weir("dead-letters", "list", "sf", **by).out
     exported = weir("dead-letters", "export", "sf", "--json", **by).out.splitlines()
@@ -128,8 +127,9 @@ def test_dead_letters_are_listed_exported_and_appended_again(
     done = weir("dead-letters", "replay", "sf", "--all", **by)
     assert (done.code != 0, "0 appended again, 2 left" in done.out) == (True, True)
     gone = weir("dead-letters", "delete", "sf", listed[0]["id"], "--reason", "a test", **by)
-    assert "1 given up" in gone.out
-    assert len(weir("dead-letters", "list", "sf", "--why", "body", "--json", **by).json) == 1
+    assert gone.code == 0, gone.err
+    left = weir("dead-letters", "list", "sf", "--why", "body", "--json", **by).json
+    assert len(left["dead_letters"]) == 1
 
 
 def test_who_may_look_declares_nothing(

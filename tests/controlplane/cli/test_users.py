@@ -39,7 +39,7 @@ def test_a_command_acts_on_the_named_user_by_the_acting_one(
     assert run("grants", "set-everywhere", "alice", "--role", "operator")[0] == 0
     assert Grant.objects.get().user == alice
     ended = run("users", "end-sessions", "alice", "--reason", "left")
-    assert ended == (0, "0 sessions of alice have ended\n")
+    assert (ended[0], ended[1].split()) == (0, ["ended", "0"])
     removed = run("users", "remove-second-factor", "alice", "--reason", "lost phone")
     # What gives access is confirmed: a token cannot, who may use the machine need not.
     made_admin = run("grants", "set-everywhere", "alice", "--role", "admin")
@@ -47,7 +47,7 @@ def test_a_command_acts_on_the_named_user_by_the_acting_one(
         assert (removed[0], made_admin[0]) == (Code.FORBIDDEN, Code.FORBIDDEN)
         assert SecondFactor.objects.exists()
     else:
-        assert (removed, made_admin[0]) == ((0, "alice has no second factor\n"), 0)
+        assert (removed[0], made_admin[0]) == (0, 0)
         assert not SecondFactor.objects.exists()
         assert run("users", "remove-second-factor", "alice")[0] != 0
     entries = AuditEntry.objects.filter(object="user alice", action__regex="^s[a-z_]*[.]")

@@ -4,12 +4,14 @@ import json
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 
 from controlplane.access.roles import Actor
-from controlplane.cli.backends.local import LocalApi
+from controlplane.cli.client.api import Api
+from controlplane.cli.client.this_process import ThisProcess
 from controlplane.cli.commands.watch import events_since, observe
 from controlplane.models import Cluster, MetricSample
 from controlplane.telemetry.samples import PreviousBatch, sample_of
@@ -100,7 +102,8 @@ def test_charts_have_the_declared_labels_and_units() -> None:
 
 @pytest.mark.django_db
 def test_the_command_line_prints_labels_and_units(sf: Cluster) -> None:
-    api, path = LocalApi(Actor(User.objects.create_superuser("operator"))), "/clusters/sf"
+    here = ThisProcess(Actor(User.objects.create_superuser("operator")))
+    api, path = Api(httpx.Client(base_url="http://localhost", transport=here)), "/clusters/sf"
     before = observe(api, path, None)
     values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, **{"in": 65.0})
     MetricSample.objects.create(cluster=sf, resolution=1, t=before.time, values=values)

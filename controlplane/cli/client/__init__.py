@@ -1,0 +1,1 @@
+"""The client of the API: the connection, requests, and errors as exit codes."""
