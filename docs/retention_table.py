@@ -1,11 +1,11 @@
-"""Write the table of growth in docs/operations.md: `python -m docs.retention_table`."""
+"""Write the table of growth in docs/operations/limits.md: `python -m docs.retention_table`."""
 
 import os
 from pathlib import Path
 
 import django
 
-PAGE = Path(__file__).with_name("operations.md")
+PAGE = Path(__file__).parent / "operations" / "limits.md"
 BEGIN = "<!-- what grows: written by python -m docs.retention_table -->\n"
 END = "<!-- end of what grows -->\n"
 

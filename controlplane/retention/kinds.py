@@ -1,6 +1,6 @@
 """The declaration of everything that grows with time, with what limits it.
 
-Housekeeping, the page System, API, command line and docs/operations.md are derived from it.
+Housekeeping, the page System, API, command line and docs/operations/limits.md are derived from it.
 """
 
 from collections.abc import Callable

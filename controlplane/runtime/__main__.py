@@ -22,7 +22,7 @@ def main() -> int:
     argparse.ArgumentParser(
         prog="python -m controlplane.runtime",
         description="Run Weir on this machine until Ctrl-C, as `make run` does.",
-        epilog="Settings are environment variables: docs/operations.md lists them.",
+        epilog="Settings are environment variables: docs/operations/settings.md lists them.",
     ).parse_args()
     keep_files_private()
     requests = EndRequests()

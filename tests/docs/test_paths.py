@@ -1,4 +1,4 @@
-"""Files that the documentation names exist; decisions may name what was there then."""
+"""Files and sections that the documentation names exist; decisions may name former ones."""
 
 import re
 from functools import cache
@@ -8,10 +8,6 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = (
-    "README.md",
-    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
-)
 FOLDERS: Final = (
     "algorithms",
     "benchmarks",
@@ -21,7 +17,17 @@ FOLDERS: Final = (
     "tests",
     "workers",
 )
+PAGES: Final = (
+    "README.md",
+    *(
+        path.relative_to(ROOT).as_posix()
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.md"))
+        if "decisions" not in path.parts
+    ),
+)
 MODULE: Final = re.compile(r"`([\w./-]+\.py)`")
+LINK: Final = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 @cache
@@ -34,9 +40,27 @@ def modules() -> list[str]:
     ]
 
 
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub forms them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_modules_that_a_page_names_exist(page: str) -> None:
     """A page names a module by its path or by the end of it."""
     named = MODULE.findall((ROOT / page).read_text())
     unknown = {name for name in named if not any(path.endswith(f"/{name}") for path in modules())}
     assert not unknown - {"manage.py"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_of_a_page_lead_to_files_and_sections(page: str) -> None:
+    source = ROOT / page
+    dead = []
+    for name, anchor in LINK.findall(source.read_text()):
+        target = (source.parent / name).resolve() if name else source
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            dead.append(f"{name}#{anchor}")
+    assert not dead

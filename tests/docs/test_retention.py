@@ -1,4 +1,4 @@
-"""The page of operations lists everything that grows, with its bound."""
+"""The page of limits lists everything that grows, with its bound."""
 
 from docs.retention_table import PAGE, written
 

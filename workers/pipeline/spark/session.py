@@ -120,7 +120,7 @@ def ship_code(spark: SparkSession) -> None:
     """Send the pipeline's modules from this driver to every executor on another machine.
 
     So both always run the same version. The packages that the modules import (numpy, pyarrow,
-    redis, …) must be installed there: see docs/operations.md.
+    redis, …) must be installed there: see docs/operations/own-cluster.md.
     """
     # The driver serves the file as long as it runs; Spark removes this directory at its end.
     folder = Path(SparkFiles.getRootDirectory()) / "weir"
