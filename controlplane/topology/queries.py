@@ -46,30 +46,51 @@ def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> l
     require_operator(actor, cluster)
     if not 1 <= len(specs) <= MAX_BULK:
         raise Invalid({"queries": [f"Give 1 to {MAX_BULK} queries, not {len(specs)}"]})
+    # Before the transaction, as the check of thousands takes seconds, and other writers wait.
+    facts = check(cluster, specs)
     try:
         with transaction.atomic():
-            return _save(actor, cluster, specs)
+            if _facts(cluster, specs) != facts:
+                facts = check(cluster, specs)
+            return _save(actor, cluster, specs, facts.ids)
     except IntegrityError:
         # Another request took a name between the check and the insert: now the check names it.
         check(cluster, specs)
         raise
 
 
-def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
-    """Return the stream ids by name; raises `Invalid` with the faults of each row."""
-    known, _, rows = _checked_rows(cluster, specs)
+@dataclass(frozen=True)
+class Facts:
+    """What a check has read: ids and schemas of the streams, and the live queries, by name."""
+
+    ids: dict[str, int]
+    schemas: dict[str, Any]
+    live: dict[str, int]
+
+
+def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
+    """Return what was read for the check; raises `Invalid` with the faults of each row."""
+    facts = _facts(cluster, specs)
+    _, rows = _checked_rows(cluster, specs, facts)
     if rows:
         raise Invalid({}, rows)
-    return known
+    return facts
+
+
+def _facts(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
+    return Facts(
+        _stream_column(cluster, specs, "id"),
+        _stream_column(cluster, specs, "schema"),
+        _live(cluster, [spec.name for spec in specs]),
+    )
 
 
 def _checked_rows(
-    cluster: Cluster, specs: Sequence[QuerySpec]
-) -> tuple[dict[str, int], Columns, dict[int, Fields]]:
-    """Return the stream ids by name, their columns, and the faults of each row that has some."""
-    known = _stream_column(cluster, specs, "id")
-    columns = Columns(cluster, _stream_column(cluster, specs, "schema"))
-    taken = _live(cluster, [spec.name for spec in specs])
+    cluster: Cluster, specs: Sequence[QuerySpec], facts: Facts
+) -> tuple[Columns, dict[int, Fields]]:
+    """Return the columns of the streams, and the faults of each row that has some."""
+    known, taken = facts.ids, facts.live
+    columns = Columns(cluster, facts.schemas)
     now = timezone.now()
     rows: dict[int, Fields] = {}
     seen: set[str] = set()
@@ -87,7 +108,7 @@ def _checked_rows(
         seen.add(spec.name)
         if faults:
             rows[index] = faults
-    return known, columns, rows
+    return columns, rows
 
 
 @dataclass(frozen=True)
@@ -104,7 +125,9 @@ class Checked:
 
 def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
     """Check a query without saving it; name and streams that are not given yet are left out."""
-    known, columns, rows = _checked_rows(cluster, [spec])
+    facts = _facts(cluster, [spec])
+    columns, rows = _checked_rows(cluster, [spec], facts)
+    known = facts.ids
     absent = {"name": not spec.name, "streams": not spec.streams}
     fields = {
         field: messages for field, messages in rows.get(0, {}).items() if not absent.get(field)
@@ -207,8 +230,9 @@ def begin_end(cluster_id: int, ids: Sequence[int]) -> int:
     return changed
 
 
-def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Query]:
-    known = check(cluster, specs)
+def _save(
+    actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec], known: dict[str, int]
+) -> list[Query]:
     rates = rates_of_streams(cluster, sorted(known.values()))
     now = timezone.now()
     queries = Query.objects.bulk_create(
