@@ -90,11 +90,11 @@ def batch(
     assert step.version is not None
     number = Step.objects.count() + (cluster.last_batch or 0)
     moves = [{"query": 1, "task": 0, "from": 0, "bytes": size, "waited": 2}] * step.tasks
-    came = [{"query": 1, "task": 0, "to": 1, "gap_ms": gap_ms}] * step.tasks
+    arrived = [{"query": 1, "task": 0, "to": 1, "gap_ms": gap_ms}] * step.tasks
     latency = {"n": 1, "p50": 100.0, "p95": p95, "p99": p95}
     row = telemetry(
         number, _BEGIN_MS + 1000 * number, step.version.version,
-        moves=moves, came=came, latency=latency,
+        moves=moves, arrived_tasks=arrived, latency=latency,
     )  # fmt: skip
     ingestion.record(cluster, [row])
     cluster.refresh_from_db()

@@ -132,10 +132,15 @@ _ROWS: Final = {"get": "list", "post": "create"}
 
 def name_of(operation_id: str, method: str, path: str) -> str:
     """Return the name of an operation's command with its arguments in brackets, "" without one."""
-    own = operation_id.removeprefix("controlplane_api_")
-    if own in UNNAMED:
+    short = short_id(operation_id)
+    if short in UNNAMED:
         return ""
-    return NAMES.get(own) or _derived(method, path.strip("/").split("/"))
+    return NAMES.get(short) or _derived(method, path.strip("/").split("/"))
+
+
+def short_id(operation_id: str) -> str:
+    """Return the id of an operation without the names of the packages of all APIs."""
+    return operation_id.removeprefix("controlplane_").replace("api_", "", 1)
 
 
 def option_of(command: str, name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Final
 
 from controlplane.api.application import api
 from controlplane.cli.operations.derived import operations_of
-from controlplane.cli.operations.names import DEFAULTS, NAMES, OPTIONS, UNNAMED
+from controlplane.cli.operations.names import DEFAULTS, NAMES, OPTIONS, UNNAMED, short_id
 from controlplane.cli.parser import commands_of, parser
 from controlplane.cli.waiting import WAITS
 
@@ -17,7 +17,7 @@ COMMANDS: Final = commands_of(parser(DOCUMENT))
 
 
 def test_each_operation_has_a_command_of_its_own_or_a_reason() -> None:
-    ids = [entry["operationId"].removeprefix("controlplane_api_")
+    ids = [short_id(entry["operationId"])
            for methods in DOCUMENT["paths"].values() for entry in methods.values()]  # fmt: skip
     assert {*NAMES, *UNNAMED} <= set(ids)
     names = [operation.command for operation in OPERATIONS]

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import get_resolver
 
 from controlplane.api import api
+from controlplane.cli.operations.names import short_id
 
 # Django's admin and the API's own description have tests of their own.
 APART = ("admin/", "api/v1/", "static/")
@@ -44,7 +45,7 @@ def _operations() -> Iterator[Address]:
             example: Any = None
             if content is not None:
                 example = next(iter(content["examples"].values()))["value"]
-            name = operation["operationId"].rpartition("_api_")[2]
+            name = short_id(operation["operationId"])
             body = None if example is None else json.dumps(example)
             yield Address(name, method, path + _required_query(operation), body)
 
