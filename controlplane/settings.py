@@ -332,6 +332,8 @@ LOGGING = {
             "filters": ["request_id"],
         }
     },
+    # Its line for each request would stand between those of commands.
+    "loggers": {"httpx": {"level": "WARNING"}},
     "root": {"handlers": ["console"], "level": env.text("WEIR_LOG_LEVEL", "INFO").upper()},
 }
 

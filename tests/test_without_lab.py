@@ -50,7 +50,7 @@ json.dump({
     "operations": sorted(api.get_openapi_schema()["paths"]),
     "navigation": [page.name for page in SITE_PAGES],
     "keys": [key.url for key in KEYS],
-    "help": parser().format_help(),
+    "help": parser(None).format_help(),
     "words": [term.word for term in WORDS],
     "processes": [kind.name for kind in PROCESSES],
     "tasks": sorted(celery.app.tasks),

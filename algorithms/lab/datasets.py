@@ -15,7 +15,7 @@ DATA_FOLDER: Final = "WEIR_DATASETS"
 
 def data_folder() -> Path:
     """Return the folder with the data files."""
-    beside = Path(__file__).parents[2] / "shared" / "data"
+    beside = Path(__file__).parents[3] / "shared" / "data"
     return Path(os.environ.get(DATA_FOLDER) or beside)
 
 

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from algorithms.partitioning.catalog import GROUPINGS
-from algorithms.partitioning.planner import PARTITIONING
+from algorithms.partitioning.catalog import GROUPINGS, fields_of
+from algorithms.vocabulary import title_of_name
 from controlplane.numbers import lowered, result
 from controlplane.partitioning.key_report import GroupingReplay, KeyReport
-from dashboard.plan_names import titled_parameters
 from dashboard.queries.key_rows import Columns, TaskColumn, imbalance_grade
 
 # The heights of charts end at round shares of capacity: these times a power of ten.
@@ -100,9 +99,13 @@ def grouping_charts(report: KeyReport, columns: Columns, limit: float) -> Groupi
 
 def parameters_text(replay: GroupingReplay) -> str:
     """Return the parameters that differ from their defaults."""
+    titles = {field.name: field.title for field in fields_of(replay.name)}
+    named = (
+        (lowered(titles.get(name) or title_of_name(name)), value)
+        for name, value in replay.parameters.items()
+    )
     return ", ".join(
-        lowered(title) if value is True else f"{lowered(title)} {_value(value)}"
-        for title, value in titled_parameters(PARTITIONING, replay.name, replay.parameters)
+        title if value is True else f"{title} {_value(value)}" for title, value in named
     )
 
 

@@ -75,13 +75,14 @@ def postgres_with_outages(data: Path) -> Iterator[tuple[str, Callable[[], Any]]]
     """Yield the URL of a server with a copy of `data`, and what stops it for a block."""
     with _home() as place, ExitStack() as server:
         _copy_data(data, place)
-        server.enter_context(_serving(place, signal.SIGQUIT))
+        # Stopped as an administrator does, or commits of the last moments would be lost.
+        server.enter_context(_serving(place, signal.SIGINT))
 
         @contextmanager
         def outage() -> Iterator[None]:
             server.close()
             yield
-            server.enter_context(_serving(place, signal.SIGQUIT))
+            server.enter_context(_serving(place, signal.SIGINT))
 
         yield place.url, outage
 

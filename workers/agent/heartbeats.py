@@ -170,7 +170,7 @@ def heartbeat_of(row: Mapping[bytes, bytes]) -> Heartbeat | None:
         row.get(name, b"").decode("utf-8", "replace").replace("\0", "?")[:500]
         for name in (b"state", b"error", b"phase", b"note")
     )
-    beat_ms, jvm_ms = whole(row[b"beat_ms"]), whole(row[b"jvm_ms"])
+    beat_ms, jvm_ms = whole(row[b"beat_ms"]), _number(row.get(b"jvm_ms"))
     return Heartbeat(whole(row[b"pid"]), state, error, beat_ms, jvm_ms, phase, note)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from algorithms.lab.registry import PLANNERS
 from tests.docs.test_algorithms import TEXT, commands, recorded_calls
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 # Refuses every installed distribution but these, as where they alone are installed.
 ALONE: Final = """
 import io, json, sys, traceback

@@ -239,7 +239,7 @@ def test_the_list_is_json_on_request(capsys: pytest.CaptureFixture[str]) -> None
 
 def started(*arguments: str, **more: Any) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [*HEARING, sys.executable, "-m", "algorithms", *arguments],
+        [*HEARING, sys.executable, "-m", "algorithms.lab", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -281,7 +281,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     process = subprocess.run(
-        [sys.executable, "-m", "algorithms", "list"],
+        [sys.executable, "-m", "algorithms.lab", "list"],
         stdout=writing,
         stderr=subprocess.PIPE,
         check=False,

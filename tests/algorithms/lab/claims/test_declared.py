@@ -12,7 +12,7 @@ from algorithms.lab.claims.checks import Each
 from algorithms.lab.experiment import Experiment, with_claims
 from algorithms.lab.experiments import EXPERIMENTS
 
-PAPERS = Path(__file__).resolve().parents[3] / "docs" / "papers.md"
+PAPERS = Path(__file__).resolve().parents[4] / "docs" / "papers.md"
 DECLARED = [
     (item, claim) for known in EXPERIMENTS.values() for item in known for claim in item.claims
 ]

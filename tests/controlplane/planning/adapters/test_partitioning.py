@@ -97,7 +97,7 @@ def test_keys_are_read_from_the_recent_samples(
 def test_snapshots_have_the_input_only_for_this_planner(sf: Cluster, query: Query) -> None:
     snapshot = snapshot_of(sf)
     assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
-    assert "partitioning" not in take_snapshot(sf.pk, 0.1).to_json()
+    assert take_snapshot(sf.pk, 0.1).to_json()["partitioning"] is None
     assert take_snapshot(sf.pk, 0.1).partitioning is None
 
 

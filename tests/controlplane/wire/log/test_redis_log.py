@@ -73,17 +73,6 @@ def test_the_newest_blocks_of_a_stream_stay_after_their_commit(log: RedisLog) ->
     assert log.read_streams([1, 2], end, log.append({1: ONE})).keys() == {1}
 
 
-def test_a_log_from_before_bytes_were_counted_goes_on(
-    redis_client: "redis.Redis", log: RedisLog
-) -> None:
-    """Its entries have no total of bytes, and its last commit neither."""
-    redis_client.xadd(keys.index_key("c"), {"n": 4, "total": 9}, id="5-0")
-    redis_client.hset(keys.committed_key("c"), mapping={"position": "4-0", "total": 5})
-    assert log.waiting().records == 4
-    log.append({1: Block(1, b"abc", 0)}, limits=Limits(bytes=3))
-    assert (log.waiting().records, log.waiting().bytes) == (5, 3)
-
-
 def test_a_producer_is_remembered_within_bounds(redis_client: "redis.Redis", log: RedisLog) -> None:
     """Its last sequences and no more, for a day; behind a leap all before it is too old."""
     key = keys.producer_key("c", "p")

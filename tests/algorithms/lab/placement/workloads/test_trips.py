@@ -17,7 +17,7 @@ from algorithms.lab.placement.workloads.trips import (
     tile_rates,
 )
 
-DATA = Path(__file__).parents[5] / "shared" / "data"
+DATA = Path(__file__).parents[6] / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
