@@ -23,7 +23,11 @@ START_S = 90
 def web(tmp_path: Path, redis_server: str) -> Iterator[tuple[Supervisor, int]]:
     """Two web processes under a supervisor, and their port."""
     port = free_port()
-    environment = {**os.environ, "WEIR_DATA": str(tmp_path), "REDIS_URL": redis_server}
+    environment = {
+        **os.environ, "WEIR_DATA": str(tmp_path), "REDIS_URL": redis_server,
+        # Whatever the level of these tests, the start is in the log.
+        "WEIR_LOG_LEVEL": "INFO",
+    }  # fmt: skip
     supervisor = Supervisor(tmp_path, environment, lambda _: None)
     with open_listener("127.0.0.1", port) as listener:
         for spec in web_children(listener.fileno())[:2]:
