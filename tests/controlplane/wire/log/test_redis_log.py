@@ -15,7 +15,7 @@ from controlplane.wire.errors import (
 from controlplane.wire.log import open_log
 from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.log.redis_scripts import KEPT_BLOCKS, KEPT_RECORDS
-from controlplane.wire.log.values import START, WINDOW, Block, IdempotencyToken, Limits, LogPosition
+from controlplane.wire.log.values import START, WINDOW, Block, IdempotencyToken, LogPosition
 from tests.support.redis_server import free_port
 
 ONE = Block(1, b"a", 0)
