@@ -15,7 +15,8 @@ from tests.support.examples import NIGHTLY
 from tests.support.mutated import SCHEMA, mutated_bodies, whole_bodies
 
 pytestmark = pytest.mark.django_db(transaction=True)
-BODIES = 5_000 if NIGHTLY else 150
+# 5,000 at night.
+SEEDS, BODIES = (10, 500) if NIGHTLY else (1, 150)
 MOST_MB = 512
 ROOT = "/api/v1/clusters/sf/streams"
 
@@ -41,8 +42,9 @@ def peak_mb(pid: int | str) -> int:
     return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), 0)
 
 
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_damaged_bodies_end_and_swell_no_process(
-    client: Client, record_property: Callable[[str, object], None]
+    client: Client, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     """Append and infer; the answer is 201 or a refusal, and this process serves on."""
     for kind, body in whole_bodies():
@@ -50,7 +52,7 @@ def test_damaged_bodies_end_and_swell_no_process(
         assert answered(client, "infer", body, kind) == 200
     Path("/proc/self/clear_refs").write_text("5")
     before, child_peak, codes = peak_mb("self"), 0, dict[int, int]()
-    for number, kind, body in mutated_bodies(BODIES):
+    for number, kind, body in mutated_bodies(BODIES, seed):
         for path in ("damaged/records", "infer"):
             status = answered(client, path, body, kind)
             codes[status] = codes.get(status, 0) + 1
