@@ -209,4 +209,6 @@ def test_no_call_over_http_ends_as_a_fault_of_weir(
         _, whole, *_ = calls(command, sub)
         code = main(whole)
         err = capsys.readouterr().err
-        assert code in set(Code) - {Code.BROKEN, Code.AWAY}, (whole, err)
+        # Nobody computes a valid preview, as no worker runs.
+        never = {Code.BROKEN} if command == "queries preview" else {Code.BROKEN, Code.AWAY}
+        assert code in set(Code) - never, (whole, err)
