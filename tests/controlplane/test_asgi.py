@@ -1,7 +1,6 @@
 """The composed application serves pages, API, static files, and the one file of plotly."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,6 +15,8 @@ from django.test import Client
 from controlplane.assets.plotly_bundle import served_bundle
 from controlplane.assets.serving import PLOTLY
 from controlplane.models import Cluster
+from controlplane.runtime.request_bounds import Lane
+from controlplane.serving.fair_threads import FairThreads
 
 # The first request imports pages and API, which takes long on a busy machine.
 PATIENCE_S = 60
@@ -29,10 +30,12 @@ def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """
     from controlplane.asgi import django_application  # noqa: PLC0415 - reads the settings
 
-    with ThreadPoolExecutor(1) as threads:
-        monkeypatch.setattr(django_application._main, "_threads", threads)
-        yield
-        threads.submit(connections.close_all).result()
+    # Requests that other tests have abandoned with their event loop hold threads for good.
+    lane = FairThreads(Lane("main", 1))
+    monkeypatch.setattr(django_application, "_main", lane)
+    yield
+    lane._threads.submit(connections.close_all).result()
+    lane._threads.shutdown()
 
 
 async def get(path: str, encodings: bytes = b"") -> tuple[int, dict[str, str], int]:
