@@ -14,6 +14,9 @@ ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("algorithms", "controlplane", "dashboard", "workers")
 SCRIPT: Final = """
 import json, sys
+
+# An editable installation finds the packages of the repository, too.
+sys.meta_path = [finder for finder in sys.meta_path if "weir" not in repr(finder)]
 import django
 
 django.setup()
