@@ -30,7 +30,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 # Bytes of a file that a thread generates before they are sent.
 _PART: Final = 64 * 1024
 # What a request of Django keeps of its body.
-_READ_BODIES: Final = {"_body", "_post", "_files"}
+_BODY_ATTRIBUTES: Final = {"_body", "_post", "_files"}
 
 
 class PooledHandler(ASGIHandler):
@@ -119,10 +119,10 @@ class PooledHandler(ASGIHandler):
             # Its content stays; request_finished is sent.
             response.close()
         if request is not None:
-            # A request and its user refer to each other: until the garbage is collected, many
-            # bodies would stay.
-            for read in _READ_BODIES & vars(request).keys():
-                delattr(request, read)
+            # A request and its user refer to each other, so the body would stay in memory until the
+            # garbage collector runs.
+            for name in _BODY_ATTRIBUTES & vars(request).keys():
+                delattr(request, name)
         return response  # type: ignore[no-any-return]
 
 
