@@ -7,9 +7,11 @@ own; the lines take turns.
 
 import asyncio
 import contextvars
+import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -45,6 +47,8 @@ class FairThreads:
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self._threads = ThreadPoolExecutor(lane.threads, thread_name_prefix=f"web-{lane.name}")
+        # Threads are given back by themselves, so that none is lost with an event loop that ends.
+        self._lock = threading.RLock()
         self._free = lane.threads
         self._held: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
@@ -60,9 +64,12 @@ class FairThreads:
         """
         await self._take_turn(owner)
         job = Job(self.lane)
-        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-        future = loop.run_in_executor(self._threads, context.run, job.run, work, *arguments)
-        future.add_done_callback(lambda ended: self._leave(owner, ended))
+        context = contextvars.copy_context()
+        submitted = self._threads.submit(context.run, job.run, work, *arguments)
+        submitted.add_done_callback(lambda _: self._leave(owner))
+        future = asyncio.wrap_future(submitted)
+        # Or asyncio logs the error of a cancelled request, which has no reader.
+        future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         while not (await asyncio.wait({future}, timeout=LOOK_S))[0]:
             if job.is_over():
                 task = asyncio.create_task(_end(job, future))
@@ -73,30 +80,36 @@ class FairThreads:
 
     async def _take_turn(self, owner: Owner) -> None:
         """Wait until a thread is free for the owner, and take it. Raises `Refusal`."""
-        if owner not in self._lines and self._may_start(owner):
-            self._hold(owner)
+        place = self._enter(owner)
+        if place is None:
             return
-        if len(self._lines.get(owner, ())) >= self.lane.waiting:
-            text = f"{self.lane.waiting} of your requests wait already: send fewer at once"
-            raise Refusal(429, "too_many_requests", text)
-        if self._waiting[owner.share] >= self.lane.waiting_of_share:
-            raise Refusal(503, "busy", "Too many requests wait")
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(owner, deque()).append(place)
-        self._waiting[owner.share] += 1
         try:
             async with asyncio.timeout(self.lane.wait_s):
                 await place
         except BaseException as error:
-            if place.done() and not place.cancelled():
+            if not self._remove(owner, place):
                 # Its turn came in the same moment.
                 self._leave(owner)
-            else:
-                self._remove(owner, place)
             if isinstance(error, TimeoutError):
                 text = f"The request waited for {self.lane.wait_s:g} s behind others"
                 raise Refusal(503, "busy", text) from None
             raise
+
+    def _enter(self, owner: Owner) -> asyncio.Future[None] | None:
+        """Take a thread and return None, or return a place in the owner's line."""
+        with self._lock:
+            if owner not in self._lines and self._may_start(owner):
+                self._hold(owner)
+                return None
+            if len(self._lines.get(owner, ())) >= self.lane.waiting:
+                text = f"{self.lane.waiting} of your requests wait already: send fewer at once"
+                raise Refusal(429, "too_many_requests", text)
+            if self._waiting[owner.share] >= self.lane.waiting_of_share:
+                raise Refusal(503, "busy", "Too many requests wait")
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._lines.setdefault(owner, deque()).append(place)
+            self._waiting[owner.share] += 1
+            return place
 
     def _may_start(self, owner: Owner) -> bool:
         return self._free > self._held[owner.share]
@@ -105,27 +118,37 @@ class FairThreads:
         self._free -= count
         self._held[owner.share] += count
 
-    def _leave(self, owner: Owner, ended: asyncio.Future[Any] | None = None) -> None:
+    def _leave(self, owner: Owner) -> None:
         """Give a thread back, and start who waits."""
-        if ended is not None and not ended.cancelled():
-            # Or asyncio logs the error of a cancelled request, which has no reader.
-            ended.exception()
-        self._hold(owner, -1)
-        while (following := next(filter(self._may_start, self._lines), None)) is not None:
-            place = self._lines[following][0]
-            self._remove(following, place)
-            if following in self._lines:
-                # Behind all others.
-                self._lines[following] = self._lines.pop(following)
-            self._hold(following)
-            place.set_result(None)
+        with self._lock:
+            self._hold(owner, -1)
+            while (following := next(filter(self._may_start, self._lines), None)) is not None:
+                place = self._lines[following][0]
+                self._remove(following, place)
+                if following in self._lines:
+                    # Behind all others.
+                    self._lines[following] = self._lines.pop(following)
+                # A closed event loop has nobody who waits.
+                with suppress(RuntimeError):
+                    place.get_loop().call_soon_threadsafe(_give, place)
+                    self._hold(following)
 
-    def _remove(self, owner: Owner, place: asyncio.Future[None]) -> None:
-        line = self._lines[owner]
-        line.remove(place)
-        if not line:
-            del self._lines[owner]
-        self._waiting[owner.share] -= 1
+    def _remove(self, owner: Owner, place: asyncio.Future[None]) -> bool:
+        """Take a place out of a line; return False if its turn has come."""
+        with self._lock:
+            line = self._lines.get(owner, deque())
+            if place not in line:
+                return False
+            line.remove(place)
+            if not line:
+                del self._lines[owner]
+            self._waiting[owner.share] -= 1
+            return True
+
+
+def _give(place: asyncio.Future[None]) -> None:
+    if not place.done():
+        place.set_result(None)
 
 
 async def _end(job: Job, future: asyncio.Future[Any]) -> None:

@@ -30,7 +30,6 @@ def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """
     from controlplane.asgi import django_application  # noqa: PLC0415 - reads the settings
 
-    # Requests that other tests have abandoned with their event loop hold threads for good.
     lane = FairThreads(Lane("main", 1))
     monkeypatch.setattr(django_application, "_main", lane)
     yield

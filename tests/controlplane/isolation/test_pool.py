@@ -21,7 +21,7 @@ from controlplane.isolation import (
     pool,
 )
 from controlplane.runtime.processes import is_alive
-from tests.controlplane.runtime.waiting import wait_for
+from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.calls import (
     child_id,
     confinement,
@@ -100,7 +100,7 @@ def test_a_call_whose_fork_server_is_killed_may_be_repeated(
     with pytest.raises(NoChild):
         children.call(kill_server)
     # A killed process takes a moment to end.
-    wait_for(lambda: psutil.Process(server).status() == psutil.STATUS_ZOMBIE)
+    wait_for(lambda: is_gone(server))
     assert psutil.Process(int(children.call(child_id))).ppid() != server
 
 

@@ -141,6 +141,21 @@ def _name_and_count() -> tuple[str, int]:
         return threading.current_thread().name, cursor.fetchone()[0]
 
 
+def test_threads_are_given_back_after_their_event_loop_has_ended() -> None:
+    threads, gate = FairThreads(Lane("test", 2)), Gate()
+
+    async def abandoned() -> None:
+        tasks = started(threads, gate, ADA, 1) + started(threads, gate, BOB, 3)
+        await until(lambda: len(gate.inside) == 2)
+        assert not any(task.done() for task in tasks)
+
+    asyncio.run(abandoned())
+    gate.open.set()
+    assert asyncio.run(threads.run(EVE, lambda: 1)) == 1
+    assert not threads._lines
+    assert threads._free == 2
+
+
 async def test_errors_of_the_work_are_raised() -> None:
     threads = FairThreads(Lane("test", 1))
 

@@ -25,6 +25,7 @@ from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.support.whole_results import read_windows
+from workers.pipeline.engine.evaluation import drop_rules
 from workers.pipeline.split_nodes import source
 
 METER = StreamSchema(
@@ -98,7 +99,20 @@ def counted(
     with Producer(redis_server, pipeline.cluster) as producer:
         result = Counted(pipeline, producer)
         monkeypatch.setattr(source, "clock_ms", lambda: result.now_ms)
+        _number_positions(monkeypatch)
         yield result
+
+
+def _number_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the same records be dropped in every run: positions hold the time of the append."""
+    numbers: dict[tuple[int, str], str] = {}
+    hashes = drop_rules.sample_hashes
+
+    def numbered(stream: int, position: str, records: int) -> drop_rules.SampleHashes:
+        number = numbers.setdefault((stream, position), f"{len(numbers)}-0")
+        return hashes(stream, number, records)
+
+    monkeypatch.setattr(drop_rules, "sample_hashes", numbered)
 
 
 def near(fraction: float, records: int) -> Any:
