@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,16 +95,13 @@ async def test_lines_have_bounds() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("kind", ["loop", "query", "swallowed", "wait"])
+@pytest.mark.parametrize("kind", ["loop", "swallowed", "wait"])
 async def test_work_is_cancelled_at_its_limit(kind: str) -> None:
     """Also where it takes the exception for one of its own; the thread then answers others."""
     release = threading.Event()
 
     def work() -> None:
-        if kind == "query":
-            with connection.cursor() as cursor:
-                cursor.execute(ENDLESS_SQL)
-        elif kind == "wait":
+        if kind == "wait":
             release.wait(PATIENCE_S)
         elif kind == "swallowed":
             while True:
@@ -127,6 +124,23 @@ async def test_work_is_cancelled_at_its_limit(kind: str) -> None:
         *(threads.run(owner, _name_and_count) for owner in (ADA, BOB, EVE))
     )
     assert {count for _, count in thread_ids} == {0}
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+async def test_a_query_is_interrupted_in_its_database() -> None:
+    """Long before it would end; its thread then asks the database again."""
+    threads = FairThreads(Lane("test", 1, wall_s=0.3))
+
+    def ask() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(ENDLESS_SQL)
+
+    with pytest.raises(Refusal) as refused:
+        await threads.run(ADA, ask)
+    assert refused.value.code == "time_limit"
+    assert (await threads.run(BOB, _name_and_count))[1] == 0
+    await threads.run(BOB, connections.close_all)
 
 
 def spin() -> None:
@@ -153,7 +167,7 @@ def test_threads_are_given_back_after_their_event_loop_has_ended() -> None:
     gate.open.set()
     assert asyncio.run(threads.run(EVE, lambda: 1)) == 1
     assert not threads._lines
-    assert threads._free == 2
+    asyncio.run(until(lambda: threads._free == 2))
 
 
 async def test_errors_of_the_work_are_raised() -> None:
