@@ -120,7 +120,7 @@ def translate_errors(api: NinjaAPI) -> None:
         Forbidden: _forbidden,
         # 401 as in RFC 9470: the session is valid, but does not suffice.
         ConfirmationNeeded: lambda request, needed: problem(
-            request, 401, "Is it you?", str(needed), code="confirmation_needed"
+            request, 401, "Confirmation needed", str(needed), code="confirmation_needed"
         ),
         NotFound: _not_found,
         Http404: lambda request, _: problem(request, 404, "Not found", _DETAILS[404]),
