@@ -25,11 +25,11 @@ def add_operations(
 
     `words`: those of the call. Only what they name is complete, [] is everything: that takes time.
     """
-    abouts = {tag["name"]: tag["description"].rstrip(".") for tag in document["tags"]}
-    for operation in operations_of(document):
+    operations = list(operations_of(document))
+    for operation in operations:
         group, _, name = operation.command.rpartition(" ")
         if group and group not in groups:
-            groups[group] = add_group(commands, group, abouts[operation.entry["tags"][0]])
+            groups[group] = add_group(commands, group, _about(group, operations))
         if group and words and group != words[0]:
             continue
         parent, summary = groups[group] if group else commands, operation.entry["summary"]
@@ -37,6 +37,13 @@ def add_operations(
         sub.set_defaults(operation=operation)
         if not words or name in words[:2]:
             _add_fields(sub, operation)
+
+
+def _about(group: str, operations: Sequence[Operation]) -> str:
+    """Return the names of the commands of a group."""
+    names = [each.command.removeprefix(f"{group} ") for each in operations
+             if each.command.startswith(f"{group} ")]  # fmt: skip
+    return ", ".join(names)
 
 
 def _add_fields(sub: Any, operation: Operation) -> None:
