@@ -1,13 +1,13 @@
 """What is tried by day, and what by night alone: examples of laws, the second database."""
 
-import os
 from typing import Any, Final
 from weakref import WeakSet
 
 import hypothesis
 import pytest
 
-NIGHTLY: Final = bool({"WEIR_SCHEDULES", "WEIR_SCHEMATHESIS_EXAMPLES"} & set(os.environ))
+from tests.support.nightly import NIGHTLY
+
 # A law that declares no more than these has reasons for its number.
 FEWEST: Final = 10
 # Where `@settings` keeps what it is given, and hypothesis's own plugin for pytest changes it.

@@ -1,7 +1,6 @@
 """A cluster of Spark processes: nodes on several executors, one of which is killed with -9."""
 
 import json
-import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -35,7 +34,7 @@ Reports = Iterator[dict[int, pa.RecordBatch]]
 
 
 @pytest.mark.spark
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="kills Spark's parts: make nightly")
+@pytest.mark.nightly("spark")
 def test_a_killed_executor_loses_and_doubles_nothing(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path
 ) -> None:
