@@ -84,7 +84,7 @@ def one(address: Address, path: str, names: Sequence[str], chance: random.Random
 
 
 @pytest.mark.nightly("requests", by_day=True)
-@pytest.mark.both_databases(daily="sqlite")
+@pytest.mark.both_databases
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_page_breaks(operator: Actor, part: int) -> None:
     page_world(operator)

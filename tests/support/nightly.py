@@ -14,6 +14,7 @@ import pytest
 PARTS: Final = {
     "schedules": "random schedules of plans and kills, and random lives of the data plane",
     "spark": "what takes further starts of Spark: kills of its parts, other logs, attached jobs",
+    "operator": "the whole day of an operator on one Weir, from the log-in to the next start",
     "losses": "whole Weirs of their own that lose disks, Redis and processes, and begin again",
     "overload": "whole Weirs of their own: overloads, their causes, data sets, a first cluster",
     "browser": "every page in a browser: rare dialogs, widths and themes, accessibility",

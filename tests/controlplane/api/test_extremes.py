@@ -62,7 +62,7 @@ def sent(client: Client, request: Request) -> Any:
 
 
 @pytest.mark.nightly("requests", by_day=True)
-@pytest.mark.both_databases(daily="sqlite")
+@pytest.mark.both_databases
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_generated_request_breaks(world: Cluster, clients: dict[str, Client], part: int) -> None:
     """The answer is documented, and a refusal says what is wrong."""

@@ -27,6 +27,8 @@ from tests.workers.pipeline.test_exactly_once import (
     _measured_spread,
 )
 
+pytestmark = pytest.mark.nightly("spark")
+
 SLOTS = 4
 QUERIES = 24
 MINUTES = 5
@@ -34,7 +36,6 @@ Reports = Iterator[dict[int, pa.RecordBatch]]
 
 
 @pytest.mark.spark
-@pytest.mark.nightly("spark")
 def test_a_killed_executor_loses_and_doubles_nothing(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path
 ) -> None:

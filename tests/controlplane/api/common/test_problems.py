@@ -122,7 +122,7 @@ def test_pages_keep_their_own_errors() -> None:
 
 
 @pytest.mark.nightly("databases", by_day=True)
-@pytest.mark.both_databases(daily="sqlite")
+@pytest.mark.both_databases
 def test_thousands_of_queries_are_submitted_together_or_not_at_all(
     operator: Actor, sf: Cluster
 ) -> None:
