@@ -33,34 +33,19 @@ help: ## list the commands
 run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
 	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.runtime
 
-test: $(INSTALLED) ## install what is missing and run all tests
+test: $(INSTALLED) ## install what is missing and run the tests that every change must pass
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
 	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadscope --no-loadscope-reorder $(T)
 
-nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else takes many starts of Spark, all examples of laws
-	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
-	POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
-	--dist loadfile tests/workers/pipeline/schedules tests/workers/lab/live_migration \
-	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
-	tests/workers/pipeline/test_poison_query.py tests/workers/pipeline/test_standalone.py \
-	tests/workers/pipeline/test_kafka_log.py tests/workers/pipeline/test_fallbacks.py \
-	tests/workers/pipeline/test_ladder_kill.py tests/workers/attach/test_real_job.py \
-	tests/workers/pipeline/laws \
-	tests/workers/pipeline/engine/differential/test_through_spark.py \
-	tests/workers/pipeline/engine/differential/test_every_expression.py \
-	tests/controlplane/wire/language/test_keywords.py \
-	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \
-	tests/end_to_end/test_losses.py tests/end_to_end/test_causes.py tests/end_to_end/test_overload.py \
-	tests/end_to_end/test_first_cluster.py tests/controlplane/executions/test_overtaken.py \
-	tests/dashboard/test_idle_sockets.py tests/controlplane/test_migrations.py \
-	tests/controlplane/executions/test_survival.py tests/controlplane/executions/test_mixed_plans.py \
-	tests/controlplane/api/common/test_problems.py tests/controlplane/cluster_spec/test_apply.py \
-	tests/controlplane/records/test_mutated_bodies.py tests/controlplane/results/test_coverage.py
-	@env WEIR_SCHEMATHESIS_EXAMPLES=25 WEIR_GENERATED_REQUESTS=20000 WEIR_MATRIX=all $(PY) -m pytest -n $(N) tests/controlplane/api/test_schemathesis.py tests/controlplane/api/test_extremes.py tests/dashboard/test_extremes.py tests/controlplane/api/authorisation
-	@postgres="$$(.ci/postgres)" && exec env WEIR_SCHEDULES=20 POSTGRES="$$postgres" $(PY) -m pytest -n $(N) -m "hypothesis and not spark"
+nightly: $(INSTALLED) ## what takes longer, in parts of up to 40 minutes; P=PART: this one (tests/support/nightly.py)
+	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
+	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	export CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" && failed= && \
+	for part in $(or $(P),$$($(PY) -m tests.support.nightly)); do echo "== $$part"; \
+	WEIR_NIGHTLY=$$part $(PY) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T) || \
+	failed="$$failed $$part"; done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 mutants: $(INSTALLED) ## test 200 small faults of the code: how many the tests detect (takes an hour)
 	@exec $(PY) -m benchmarks.mutation.sample --output mutants.json --seed $(SEED)

@@ -16,6 +16,7 @@ from controlplane.wire.network.destinations import LIST
 from tests.support import waits
 from tests.support.destinations import LOGS
 from tests.support.examples import databases_tried, load_profile, try_fewer_examples
+from tests.support.nightly import leave_out
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
 from tests.support.sharing import Sharing, shares_by_file, starts_weir
@@ -84,8 +85,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start the longest files first: a file that one process must run alone bounds the run."""
+    leave_out(config, items)
     items.sort(key=_rank)
     for item in items:
         _let_it_use_the_archive(item)

@@ -25,6 +25,8 @@ from tests.controlplane.api.callers import get, scripted
 from tests.support.cluster import replayed_table
 from tests.support.postgres import as_default
 
+pytestmark = pytest.mark.nightly("databases")
+
 DATA: Final = Path(__file__).parent / "data" / "0001_initial.sql"
 
 

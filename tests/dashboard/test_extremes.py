@@ -1,10 +1,9 @@
 """Pages and their actions with extreme parameters and fields have no answer of 500 or above.
 
-`WEIR_GENERATED_REQUESTS` sets the number of requests of the API; as many go to the pages.
+500 requests by day, 20,000 by night.
 """
 
 import inspect
-import os
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -24,11 +23,12 @@ from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
 from tests.support import extremes
 from tests.support.api_world import address_of
+from tests.support.nightly import NIGHTLY
 from tests.support.pages import page_world
 
 # Requests of one test.
 PART: Final = 500
-PARTS: Final = int(os.environ.get("WEIR_GENERATED_REQUESTS", "500")) // PART
+PARTS: Final = 40 if NIGHTLY else 1
 # Names in quotation marks by which a view may read what was sent, and those of lists and ranges.
 NAMED: Final = re.compile(r'"([a-z_]{1,20})"')
 COMMON: Final = ("page", "per_page", "filter", "q", "order", "from", "to", "range", "limit",
@@ -83,7 +83,8 @@ def one(address: Address, path: str, names: Sequence[str], chance: random.Random
     return Sent(address.name, "post", path, fields)
 
 
-@pytest.mark.both_databases(daily="sqlite")
+@pytest.mark.nightly("requests", by_day=True)
+@pytest.mark.both_databases
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_page_breaks(operator: Actor, part: int) -> None:
     page_world(operator)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +20,12 @@ from controlplane.wire.redis_clients import CHANNEL_BLOCK_S, channel_host
 from tests.dashboard.conftest import browser_of, sample
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made
+from tests.support.nightly import NIGHTLY
 from tests.support.redis_server import running_redis
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # Longer than redis-py's default time-out of reads, which ended quiet sockets.
-IDLE_S: Final = 30.0 if "WEIR_SCHEDULES" in os.environ else 5.3
+IDLE_S: Final = 30.0 if NIGHTLY else 5.3
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ async def sockets(number: int) -> list[Socket]:
     return opened
 
 
+@pytest.mark.nightly("requests", by_day=True)
 async def test_idle_sockets_stay_open(redis_url: str, cluster: Cluster) -> None:
     """Each of them receives the sample that ends the silence; all were silent at once."""
     opened = await sockets(3)

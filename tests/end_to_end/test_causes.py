@@ -3,7 +3,6 @@
 Each scenario really happens in the pipeline of the Weir that the files of this folder share.
 """
 
-import os
 import time
 from collections.abc import Iterator
 
@@ -17,7 +16,7 @@ from tests.support.running_weir import RunningWeir
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="minutes: make nightly"),
+    pytest.mark.nightly("overload"),
 ]
 
 PATIENCE_S = 180

@@ -24,7 +24,7 @@ from tests.support.running_weir import RunningWeir
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Weir: make nightly"),
+    pytest.mark.nightly("overload"),
 ]
 
 CLUSTER: Final = "web"

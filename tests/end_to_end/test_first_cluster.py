@@ -4,7 +4,6 @@ The records are requests to two language models, which resemble no demonstration
 a script that posts CSV; everything else is done on the pages.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from tests.support.running_weir import RunningWeir
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark: make nightly"),
+    pytest.mark.nightly("overload"),
 ]
 
 ROOT = Path(__file__).parents[2]

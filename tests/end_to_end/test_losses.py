@@ -20,7 +20,7 @@ from tests.support.running_weir import RunningWeir
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark: make nightly"),
+    pytest.mark.nightly("losses"),
     pytest.mark.skipif(os.geteuid() != 0, reason="mounts file systems"),
 ]
 

@@ -32,7 +32,11 @@ from tests.support.running_weir import RunningWeir
 
 logger = logging.getLogger(__name__)
 
-pytestmark = [pytest.mark.browser, pytest.mark.spark]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.spark,
+    pytest.mark.nightly("operator", by_day=True),
+]
 
 # Rows that reach the chart within a minute, also if two tests share two cores.
 DELAYS = 5
@@ -127,6 +131,7 @@ def test_charts_move_by_themselves(page: Page) -> None:
         assert points, f"the {name} chart is empty"
 
 
+@pytest.mark.nightly("operator")
 def test_submitted_query_is_placed_and_shows_results(page: Page) -> None:
     """A query over the two busiest tiles has windows within seconds."""
     open_query_form(page, "first-morning")
@@ -157,6 +162,7 @@ def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     assert int(reports.inner_text().replace(",", "")) > 0
 
 
+@pytest.mark.nightly("operator")
 def test_join_pairs_what_its_sides_have(page: Page) -> None:
     """Submitted by the API: the counts of equal cars multiply, in every window of both sides."""
     page.goto("/")
@@ -186,6 +192,7 @@ def test_dropped_records_are_counted_until_the_drop_is_lifted(page: Page) -> Non
     expect(page.locator("#drop-rows")).to_contain_text("Nothing is dropped")
 
 
+@pytest.mark.nightly("operator")
 def test_wrong_query_is_told_while_one_types(page: Page) -> None:
     """An unknown stream is named beside its field, before anything is sent."""
     page.goto("/clusters/sf/queries/new/")
@@ -219,6 +226,7 @@ def test_proposal_is_approved_carried_out_and_seen_on_the_chart(
     wait_until(page, ROUTING_VERSION, lambda version: version >= shown["applied_version"])
 
 
+@pytest.mark.nightly("operator")
 def test_a_planner_that_is_installed_has_its_place_everywhere(
     weir: RunningWeir, page: Page
 ) -> None:
@@ -249,6 +257,7 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
     expect(page.get_by_text("Key grouping").first).to_be_visible()
 
 
+@pytest.mark.nightly("operator")
 def test_a_mixed_plan_is_stopped_and_rolled_back(weir: RunningWeir, page: Page) -> None:
     """On the real pipeline; after the rollback every object is as before."""
     page.goto("/")
@@ -297,6 +306,7 @@ def test_a_mixed_plan_survives_the_death_of_each_process(weir: RunningWeir, page
     change_policy(weir, **{name: usual[name] for name in (*TOLERANCES, "tolerated_rates")})
 
 
+@pytest.mark.nightly("operator")
 def test_chart_follows_a_telemetry_row_within_a_second(page: Page) -> None:
     """From the row's leaving Spark to the drawn chart; the 95th percentile is logged."""
     open_cluster(page)
@@ -306,6 +316,7 @@ def test_chart_follows_a_telemetry_row_within_a_second(page: Page) -> None:
     assert median(delays) < 5000
 
 
+@pytest.mark.nightly("operator")
 def test_dropped_socket_comes_back_and_fills_the_gap(page: Page) -> None:
     """Samples that were missed are drawn from the stored ones."""
     cable = Cable(page)
@@ -331,6 +342,7 @@ def test_dropped_socket_comes_back_and_fills_the_gap(page: Page) -> None:
     assert gap < OUTAGE_MS - 2000, "a hole as long as the outage would mean that nothing was filled"
 
 
+@pytest.mark.nightly("operator")
 def test_watch_loops_decide_on_what_the_pipeline_reports(page: Page) -> None:
     """What it saw, and the number that decided: here the p95 latency of real records."""
     page.goto("/clusters/sf/decisions/")
@@ -342,6 +354,7 @@ def test_watch_loops_decide_on_what_the_pipeline_reports(page: Page) -> None:
     expect(page.locator("#last-decisions")).to_contain_text("latency")
 
 
+@pytest.mark.nightly("operator")
 def test_ledger_has_what_was_promised_and_what_was_measured(page: Page) -> None:
     """An entry for each plan that was executed above; the thirty batches passed meanwhile."""
     page.goto("/clusters/sf/ledger/")
@@ -370,6 +383,7 @@ def assert_entry(page: Page, proposal: Any, entry: Any) -> None:
 
 
 # The last one: Weir takes long to start, so it is ended and started where it runs already.
+@pytest.mark.nightly("operator")
 def test_interrupt_leaves_no_process_and_the_next_start_goes_on(weir: RunningWeir) -> None:
     """Ctrl-C ends web, workers, agent, Spark's JVM and its Python workers; the data stays."""
     first_login = weir.login()

@@ -4,7 +4,6 @@ The records are those of the demonstration, three times as many in its rush hour
 limited to half more than their present load, so that the rush hour is twice what they can process.
 """
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from tests.support.running_weir import RunningWeir
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="minutes: make nightly"),
+    pytest.mark.nightly("overload"),
 ]
 
 PATIENCE_S = 180

@@ -4,7 +4,6 @@ On the default tolerances of the policy, while mixed plans are executed, and wit
 checked: `make nightly`. `test_operator_day.py` kills all of them in every run.
 """
 
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.end_to_end.weir_processes import COMMANDS
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="an hour: make nightly"),
+    pytest.mark.nightly("losses"),
 ]
 # Each group is killed at once: the recovery of Spark, which the last one needs, takes most of the
 # time.

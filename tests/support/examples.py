@@ -1,13 +1,13 @@
 """What is tried by day, and what by night alone: examples of laws, the second database."""
 
-import os
 from typing import Any, Final
 from weakref import WeakSet
 
 import hypothesis
 import pytest
 
-NIGHTLY: Final = bool({"WEIR_SCHEDULES", "WEIR_SCHEMATHESIS_EXAMPLES"} & set(os.environ))
+from tests.support.nightly import NIGHTLY
+
 # A law that declares no more than these has reasons for its number.
 FEWEST: Final = 10
 # Where `@settings` keeps what it is given, and hypothesis's own plugin for pytest changes it.
@@ -32,19 +32,14 @@ def load_profile() -> None:
     hypothesis.settings.load_profile("weir")
 
 
-def databases_tried(daily: str | None = None) -> tuple[str, ...]:
-    """Return the databases of a test that is marked `both_databases`.
-
-    `daily`: the only one by day, of tests that take seconds; None: both by day, too.
-    """
-    if daily is None or NIGHTLY:
-        return DATABASES
-    return (daily,)
+def databases_tried(daily: str = "sqlite") -> tuple[str, ...]:
+    """Return the databases of a test that is marked `both_databases`: by day `daily` alone."""
+    return DATABASES if NIGHTLY else (daily,)
 
 
 def fewer(declared: int) -> int:
     """Return how many examples are tried by day of a law that declares so many."""
-    return max(min(declared, FEWEST), declared // 3)
+    return max(min(declared, FEWEST), declared // 5)
 
 
 def try_fewer_examples(item: pytest.Item) -> None:

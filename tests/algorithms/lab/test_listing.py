@@ -1,7 +1,11 @@
 import json
 
+import pytest
+
 from algorithms.lab.__main__ import as_json, as_text
 from algorithms.lab.registry import PLANNERS
+
+pytestmark = pytest.mark.nightly("lab", by_day=True)
 
 
 def test_everything_a_caller_needs_is_said_of_each_parameter() -> None:

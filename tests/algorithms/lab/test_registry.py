@@ -7,6 +7,8 @@ from algorithms.placement.online import LeastCost
 from algorithms.planner import Planner
 from tests.algorithms.placement.instances import chain
 
+pytestmark = pytest.mark.nightly("lab", by_day=True)
+
 
 def test_algorithms_are_found_by_planner_and_name() -> None:
     assert algorithm(PLACEMENT, "mms").parameters is Mms

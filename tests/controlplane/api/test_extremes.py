@@ -1,9 +1,8 @@
 """Generated requests with extreme values have no answer of 500 or above, and say what is wrong.
 
-`WEIR_GENERATED_REQUESTS` sets their number: 500 by day, 20,000 in the nightly run.
+500 of them by day, 20,000 by night.
 """
 
-import os
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -19,10 +18,11 @@ from tests.controlplane.api.callers import scripted
 from tests.controlplane.api.generated_requests import Request, requests
 from tests.support.api_world import rich_cluster
 from tests.support.cluster import actor
+from tests.support.nightly import NIGHTLY
 
 # Requests of one test.
 PART: Final = 500
-PARTS: Final = int(os.environ.get("WEIR_GENERATED_REQUESTS", "500")) // PART
+PARTS: Final = 40 if NIGHTLY else 1
 # No worker runs here, which would compute a valid preview.
 NO_WORKER: Final = b'"code": "preview_away"'
 
@@ -61,7 +61,8 @@ def sent(client: Client, request: Request) -> Any:
     return answer
 
 
-@pytest.mark.both_databases(daily="sqlite")
+@pytest.mark.nightly("requests", by_day=True)
+@pytest.mark.both_databases
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_generated_request_breaks(world: Cluster, clients: dict[str, Client], part: int) -> None:
     """The answer is documented, and a refusal says what is wrong."""

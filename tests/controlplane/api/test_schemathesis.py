@@ -1,10 +1,8 @@
 """schemathesis: generated requests to every operation, with all its checks, by every role.
 
-`WEIR_SCHEMATHESIS_EXAMPLES` sets the number of requests per operation and kind of data, which every
-role sends: one by day, more in the nightly run.
+Every role sends each of them: by day one per operation and kind of data, by night 25.
 """
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,8 +26,9 @@ from controlplane.models import Cluster
 from tests.controlplane.api.callers import user_of
 from tests.support.api_world import address_of, rich_cluster
 from tests.support.cluster import actor
+from tests.support.nightly import NIGHTLY
 
-EXAMPLES: Final = int(os.environ.get("WEIR_SCHEMATHESIS_EXAMPLES", "1"))
+EXAMPLES: Final = 25 if NIGHTLY else 1
 # Of processor time, per operation and example: a generator that rejects its data would not end.
 LIMIT_S: Final = 10.0
 # A value may be of its type and still not be valid here: an unknown stream, a time in the past.
@@ -98,6 +97,7 @@ def operations(headers: dict[str, str]) -> Iterator[APIOperation[Any, Any, Any, 
         yield result.ok()
 
 
+@pytest.mark.nightly("requests", by_day=True)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_generated_requests_are_answered_as_documented(
     mode: GenerationMode, world: Cluster, headers: dict[str, dict[str, str]]
@@ -130,7 +130,7 @@ def _faults(
     count = 0
 
     @hypothesis.settings(
-        max_examples=EXAMPLES, database=None, derandomize=True, deadline=None,
+        max_examples=EXAMPLES, database=None, derandomize=not NIGHTLY, deadline=None,
         phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(strategy)

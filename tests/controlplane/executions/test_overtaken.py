@@ -3,7 +3,6 @@
 It is away between any two of its statements that no transaction holds together.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -23,12 +22,12 @@ from controlplane.topology import rows, streams
 from controlplane.topology.streams import StreamSpec
 from tests.support.cluster import replayed_table
 from tests.support.execution import batch, carried_out, ready, scattered, under_way
+from tests.support.nightly import NIGHTLY
 from tests.support.policies import set_policy
 from tests.support.schemas import REPORTS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
-NIGHTLY = "WEIR_SCHEDULES" in os.environ
 Act = Callable[[Actor, Proposal], Any]
 OTHERS: dict[str, Act] = {
     "another worker": lambda by, proposal: progression.advance(proposal.pk),

@@ -34,7 +34,7 @@ from tests.support.policies import set_policy
 from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases(daily="sqlite")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
 _numbers = count()
 STATES_WITH_MOVES = ("executing", "paused", "rolling back", "stopped", "done", "rolled back")

@@ -11,7 +11,7 @@ from controlplane.lab.drawing import thumbnail_svg
 from controlplane.models import LabRun
 from tests.support.lab import NAME, PLANNER, know, small_experiment
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("lab")]
 STORED = [
     item
     for known in EXPERIMENTS.values()

@@ -24,7 +24,10 @@ from tests.support.execution import (
 )
 from tests.support.policies import set_policy
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.both_databases(daily="postgresql"),
+]
 
 Work = Callable[[], Any]
 # A race that is lost in one of so many is found.

@@ -11,10 +11,13 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.isolation.limits import DECODING_MB
 from controlplane.models import Cluster, Stream
-from tests.support.examples import NIGHTLY
 from tests.support.mutated import SCHEMA, mutated_bodies, whole_bodies
+from tests.support.nightly import NIGHTLY
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.nightly("requests", by_day=True),
+]
 # 5,000 at night.
 SEEDS, BODIES = (10, 500) if NIGHTLY else (1, 150)
 MOST_MB = 512

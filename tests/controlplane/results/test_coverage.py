@@ -23,14 +23,18 @@ from controlplane.topology import drop_rules, placement, queries
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
-from tests.support.examples import NIGHTLY
+from tests.support.nightly import NIGHTLY
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import REPORTS
 from workers.pipeline.engine.evaluation import drop_rules as record_rules
 from workers.pipeline.engine.evaluation.drop_rules import sample_hashes
 
 # By night it takes half an hour.
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(7_200)]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.timeout(7_200),
+    pytest.mark.nightly("estimates", by_day=True),
+]
 START: Final = datetime(2026, 5, 1, tzinfo=UTC)
 # Seconds of event time of one history, read in so many batches; the next one begins later.
 LASTS, BATCHES, APART = 600, 12, 1_800

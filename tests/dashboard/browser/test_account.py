@@ -32,6 +32,7 @@ def fill_in(page: Page, **fields: str) -> None:
         page.get_by_label(label.replace("_", " "), exact=True).fill(value)
 
 
+@pytest.mark.nightly("browser")
 def test_open_pages_follow_their_session(page: Page, web: str) -> None:
     """A change of the password keeps this browser; a log-out ends its other pages as well."""
     apart(_account)
@@ -109,6 +110,7 @@ def test_a_token_is_made_after_a_confirmation(page: Page, web: str) -> None:
     expect(page.get_by_role("status").first).to_contain_text("2 tokens are revoked")
 
 
+@pytest.mark.nightly("browser")
 def test_a_second_factor_is_set_up_and_asked_for(page: Page, web: str) -> None:
     """Also by keyboard and for screen readers; a wrong code has its message at the field."""
     apart(_account)
@@ -148,6 +150,7 @@ def test_a_second_factor_is_set_up_and_asked_for(page: Page, web: str) -> None:
     expect(page.get_by_role("button", name="Log out", exact=True)).to_be_visible()
 
 
+@pytest.mark.nightly("browser")
 def test_a_required_factor_is_set_up_at_the_log_in(
     page: Page, web: str, settings: Settings
 ) -> None:

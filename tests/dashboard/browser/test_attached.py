@@ -64,6 +64,7 @@ def test_a_job_appears_by_itself_and_its_query_is_drawn(operating: Page, by: Act
     expect(operating.get_by_text("50 rows in batch 24")).to_be_visible(timeout=15_000)
 
 
+@pytest.mark.nightly("browser")
 def test_a_job_is_removed_after_being_asked_twice(operating: Page, by: Actor) -> None:
     apart(lambda: told(by, 0, 2))
     operating.get_by_role("button", name="Remove…").click(timeout=15_000)

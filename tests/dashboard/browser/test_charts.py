@@ -15,7 +15,7 @@ from tests.dashboard.conftest import sample
 from tests.support import cluster as made
 from tests.support.pages import PageAddress, page_world
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 
 CHARTS: Final = "main .chart[data-figure]"
 # Charts in folded parts are drawn with the others; those of other pages' drawings have a table

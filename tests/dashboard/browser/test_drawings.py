@@ -74,6 +74,7 @@ def test_keys_step_through_the_samples_of_an_explanation(page: Page, web: str) -
     expect(plot).to_have_count(1)
 
 
+@pytest.mark.nightly("browser")
 def test_a_refresh_keeps_point_table_and_focus(page: Page, web: str) -> None:
     """A live explanation is replaced every ten seconds."""
     plot = _explained(page, web)
@@ -97,6 +98,7 @@ def _executing() -> Proposal:
     return proposal
 
 
+@pytest.mark.nightly("browser")
 def test_keys_step_through_the_transfers_of_an_execution(page: Page, web: str) -> None:
     proposal = apart(_executing, patience_s=180)
     log_in(page, web, "a-approver")
@@ -130,6 +132,7 @@ def _mapped() -> int:
     return stream.pk
 
 
+@pytest.mark.nightly("browser")
 def test_keys_step_through_the_tiles_of_a_map(page: Page, web: str) -> None:
     """Left and right in a row, up and down to the nearest tile of the next row."""
     stream = apart(_mapped)
@@ -148,6 +151,7 @@ def test_keys_step_through_the_tiles_of_a_map(page: Page, web: str) -> None:
     assert _read_out(page, tiles, "ArrowUp") == north_west
 
 
+@pytest.mark.nightly("browser")
 def test_a_stored_result_of_the_lab_is_a_chart(page: Page, web: str) -> None:
     """With axes, the finding in its label, keys, a table, and the files of its figures."""
     apart(lambda: made.actor("viewer"))

@@ -10,7 +10,7 @@ from controlplane.models import Cluster, Drop, Query
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 
 
 @pytest.fixture

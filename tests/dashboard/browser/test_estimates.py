@@ -13,7 +13,7 @@ from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.windows import write_windows
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 
 
 @pytest.fixture

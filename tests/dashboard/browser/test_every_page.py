@@ -10,6 +10,7 @@ from controlplane.middleware import POLICY
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.axe import COLOURS, axe_source, violations
+from tests.support.nightly import NIGHTLY
 from tests.support.pages import PageAddress, page_world
 
 pytestmark = pytest.mark.browser
@@ -50,12 +51,14 @@ def opened(chromium: Browser, web: str, pages: list[PageAddress]) -> Iterator[Pa
     context.close()
 
 
+@pytest.mark.nightly("browser", by_day=True)
 def test_pages_are_accessible_and_keep_the_content_policy(
     opened: Page, pages: list[PageAddress]
 ) -> None:
     """WCAG 2.2 AA by axe-core: nothing serious or critical; no inline style or script.
 
-    On a narrow screen, where lines wrap, nothing moves while the page is loading.
+    On a narrow screen, where lines wrap, nothing moves while the page is loading. Every page by
+    night, every eighth by day.
     """
     faults: list[str] = []
     opened.on("pageerror", lambda error: faults.append(f"{opened.url}: {error}"))
@@ -67,7 +70,7 @@ def test_pages_are_accessible_and_keep_the_content_policy(
             else None
         ),
     )
-    for address in pages:
+    for address in pages[:: 1 if NIGHTLY else 8]:
         opened.set_viewport_size(NARROW)
         answer = opened.goto(address.path)
         assert answer is not None

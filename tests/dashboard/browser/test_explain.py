@@ -85,7 +85,14 @@ def _host_of_first_key(query: Query) -> int:
     return next(node for node, first, stop in ranges if first <= task < stop)
 
 
-@pytest.mark.parametrize("scenario", [slow_node, rush_hour, hot_key])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        slow_node,
+        pytest.param(rush_hour, marks=pytest.mark.nightly("browser")),
+        pytest.param(hot_key, marks=pytest.mark.nightly("browser")),
+    ],
+)
 def test_the_cause_is_two_clicks_from_the_fleet(
     page: Page, web: str, scenario: Callable[[], str]
 ) -> None:
@@ -107,6 +114,7 @@ def test_the_cause_is_two_clicks_from_the_fleet(
     expect(panel.locator(".chip").first).to_have_text("above limit")
 
 
+@pytest.mark.nightly("browser")
 def test_the_panel_steps_by_arrows_and_closes_by_escape(page: Page, web: str) -> None:
     apart(rush_hour)
     log_in(page, web, "a-operator")

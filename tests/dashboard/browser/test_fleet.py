@@ -60,6 +60,7 @@ def test_an_alert_appears_and_is_silenced_without_a_reload(page: Page, web: str)
     assert page.evaluate("window.same")
 
 
+@pytest.mark.nightly("browser")
 def test_alerts_cover_the_page_for_a_while_only(page: Page, web: str) -> None:
     """The newest is shown, the others are counted; the bell keeps all of them."""
     clusters = apart(lambda: [fleet_cluster(name) for name in ("sf", "web")])
@@ -106,6 +107,7 @@ def test_an_admin_creates_the_first_cluster(page: Page, web: str) -> None:
     assert (cluster.desired, cluster.slots) == ("running", 3)
 
 
+@pytest.mark.nightly("browser")
 def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, web: str) -> None:
     def prepared() -> None:
         made.actor("admin")

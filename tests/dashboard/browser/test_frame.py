@@ -55,6 +55,7 @@ def test_the_palette_opens_what_is_typed_by_keyboard_alone(operating: Page) -> N
     expect(palette).to_be_hidden()
 
 
+@pytest.mark.nightly("browser")
 def test_measures_show_their_definition_and_keys_their_effect(operating: Page) -> None:
     """By pointer and by focus; Escape hides it. Every declared key has an effect."""
     page = operating

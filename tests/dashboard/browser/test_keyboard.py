@@ -11,7 +11,7 @@ from controlplane.models import AuditEntry, Proposal, Step
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.dashboard.browser.test_proposals import acknowledge, state_of
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 
 # More than any page has controls before the one that is looked for.
 MOST_TABS = 60

@@ -82,6 +82,7 @@ def test_the_keys_are_shown_and_a_plan_is_requested(page: Page, web: str, split:
     assert faults == []
 
 
+@pytest.mark.nightly("browser")
 def test_a_sample_changes_the_page(page: Page, web: str, split: Query) -> None:
     """The tick of the page asks for the newest report; scale and focus stay."""
     log_in(page, web, "a-operator")

@@ -41,6 +41,7 @@ def test_a_run_is_asked_for_watched_and_looked_at(operating: Page, celery_worker
     assert download.value.suggested_filename.endswith(".csv")
 
 
+@pytest.mark.nightly("browser")
 def test_a_run_is_cancelled_and_deleted(operating: Page, cluster: Cluster) -> None:
     """There is no worker here: the run waits."""
     asked_for(operating, queries="2000", values="2")
@@ -56,6 +57,7 @@ def test_a_run_is_cancelled_and_deleted(operating: Page, cluster: Cluster) -> No
     expect(page.get_by_text("There are no runs yet")).to_be_visible()
 
 
+@pytest.mark.nightly("browser")
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("path", ["/lab/", "/lab/placement/fig5a/", "/lab/runs/{run}/"])
 def test_no_page_of_the_lab_scrolls_sideways(

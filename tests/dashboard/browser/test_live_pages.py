@@ -100,6 +100,7 @@ def test_a_sample_is_on_the_charts_and_in_the_numbers(operating: Page, cluster: 
     assert 0 <= page.evaluate("window.weirChartDelays.at(-1)") < 5000
 
 
+@pytest.mark.nightly("browser")
 def test_new_points_extend_the_drawn_lines(operating: Page, cluster: Cluster) -> None:
     """Plotly lays a chart out again only when its scale or the places of names must change."""
     page = live(operating)
@@ -116,6 +117,7 @@ def test_new_points_extend_the_drawn_lines(operating: Page, cluster: Cluster) ->
     assert page.evaluate("window.counts") == 0
 
 
+@pytest.mark.nightly("browser")
 def test_a_plan_that_takes_effect_is_marked(operating: Page, cluster: Cluster) -> None:
     """Versions of single placements are not: the strip shows them as a density."""
     page = live(operating)
@@ -126,6 +128,7 @@ def test_a_plan_that_takes_effect_is_marked(operating: Page, cluster: Cluster) -
     eventually(page, f"{marks}.includes('◆ 7')")
 
 
+@pytest.mark.nightly("browser")
 def test_a_paused_page_draws_nothing_and_catches_up(operating: Page, cluster: Cluster) -> None:
     """By its key: a click would scroll to the button, and charts out of view are not drawn."""
     page = live(operating)
@@ -142,6 +145,7 @@ def test_a_paused_page_draws_nothing_and_catches_up(operating: Page, cluster: Cl
     eventually(page, f"{POINTS} === {before + 2}")
 
 
+@pytest.mark.nightly("browser")
 def test_a_part_out_of_view_waits_until_it_is_seen(operating: Page) -> None:
     """Flow and nodes are below the first screen: they are not requested meanwhile."""
     asked: list[str] = []
@@ -160,6 +164,7 @@ def test_a_part_out_of_view_waits_until_it_is_seen(operating: Page) -> None:
     assert any(path.startswith("flow/") for path in asked)
 
 
+@pytest.mark.nightly("browser")
 def test_the_badge_reports_silence_when_it_is_long_enough(
     operating: Page, cluster: Cluster
 ) -> None:
@@ -180,6 +185,7 @@ def test_the_badge_reports_silence_when_it_is_long_enough(
     assert page.evaluate("window.silence") >= 5000
 
 
+@pytest.mark.nightly("browser")
 def test_the_keys_lead_to_the_pages(operating: Page) -> None:
     page = live(operating)
     page.keyboard.press("g")
@@ -193,6 +199,7 @@ def test_the_keys_lead_to_the_pages(operating: Page) -> None:
     expect(page.get_by_role("heading", name="a", exact=True)).to_be_visible()
 
 
+@pytest.mark.nightly("browser")
 def test_the_theme_is_kept(operating: Page) -> None:
     answering(operating).keyboard.press("t")
     chosen = operating.evaluate("document.documentElement.dataset.theme")
@@ -200,6 +207,7 @@ def test_the_theme_is_kept(operating: Page) -> None:
     assert operating.evaluate("document.documentElement.dataset.theme") == chosen == "dark"
 
 
+@pytest.mark.nightly("browser")
 def test_the_form_says_what_is_wrong_while_one_types(operating: Page) -> None:
     operating.goto("/clusters/sf/queries/new/")
     operating.get_by_label("Name", exact=True).fill("a")
@@ -238,6 +246,7 @@ def test_limits_are_corrected_in_their_dialog(operating: Page, cluster: Cluster)
     expect(dialog).to_be_hidden()
 
 
+@pytest.mark.nightly("browser")
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("path", ["/", "/clusters/sf/", "/clusters/sf/queries/", "/help/"])
 def test_no_page_scrolls_sideways(operating: Page, width: int, path: str) -> None:
@@ -299,6 +308,7 @@ def played(page: Page, gap_ms: int = 0) -> Page:
     return page
 
 
+@pytest.mark.nightly("browser")
 @pytest.mark.parametrize("gap_ms", [0, 20_000])
 def test_a_moved_axis_is_what_plotly_would_draw(
     operating: Page, cluster: Cluster, gap_ms: int
@@ -320,6 +330,7 @@ def test_a_moved_axis_is_what_plotly_would_draw(
     assert moved[1]["words"][1] == [" 7 %", "◆ 7"]
 
 
+@pytest.mark.nightly("browser")
 def test_plotly_draws_a_chart_under_the_pointer(operating: Page, cluster: Cluster) -> None:
     """What it shows at the pointer are the points that it has drawn."""
     page = played(live(operating))
@@ -330,6 +341,7 @@ def test_plotly_draws_a_chart_under_the_pointer(operating: Page, cluster: Cluste
     assert page.evaluate(shown) == 0
 
 
+@pytest.mark.nightly("browser")
 def test_the_names_of_nodes_stand_beside_their_cells(operating: Page, cluster: Cluster) -> None:
     """Of sixty-four nodes, whose rows are lower than text usually is."""
     page = live(operating)

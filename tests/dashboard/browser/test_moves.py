@@ -52,6 +52,7 @@ def test_selected_queries_become_a_plan(page: Page, web: str) -> None:
     assert (len(planned["queries"]), planned["node"]) == (2, target)
 
 
+@pytest.mark.nightly("browser")
 def test_the_lag_of_a_stream_has_a_table(page: Page, web: str) -> None:
     pk = apart(_cluster)
     log_in(page, web, "a-operator")

@@ -92,6 +92,7 @@ def test_it_is_approved_watched_paused_and_rolled_back(page_of: Page, proposal: 
     expect(page.get_by_role("button", name="Recompute")).to_be_visible()
 
 
+@pytest.mark.nightly("browser")
 def test_a_cell_of_the_matrix_filters_the_actions_in_the_address(page_of: Page) -> None:
     cell = page_of.locator("#matrix a[data-filter]").first
     count, text = cell.inner_text(), cell.get_attribute("data-filter")
@@ -105,6 +106,7 @@ def test_a_cell_of_the_matrix_filters_the_actions_in_the_address(page_of: Page) 
     expect(page_of.locator("#actions [data-place]")).not_to_have_count(int(count))
 
 
+@pytest.mark.nightly("browser")
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_page_does_not_scroll_sideways(page_of: Page, proposal: Proposal, width: int) -> None:
     page_of.set_viewport_size({"width": width, "height": 900})
@@ -115,6 +117,7 @@ def test_the_page_does_not_scroll_sideways(page_of: Page, proposal: Proposal, wi
     assert page_of.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.nightly("browser")
 def test_the_form_follows_the_planner(page_of: Page) -> None:
     page_of.goto("/clusters/sf/proposals/")
     page_of.get_by_label("Own choice").check()
@@ -127,6 +130,7 @@ def test_the_form_follows_the_planner(page_of: Page) -> None:
     expect(page_of.get_by_label("Planner", exact=True).first).to_have_value("migration")
 
 
+@pytest.mark.nightly("browser")
 def test_a_choice_made_the_moment_the_form_is_there_counts(page_of: Page) -> None:
     """A field is bound as soon as it is seen: nobody's quick choice is lost."""
     page_of.goto("/clusters/sf/proposals/")

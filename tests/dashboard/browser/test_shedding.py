@@ -67,6 +67,7 @@ def test_a_ladder_is_armed_and_drilled(page: Page, busy: None) -> None:
     expect(page.locator('[data-figure="drill"] .scatterlayer')).to_have_count(1)
 
 
+@pytest.mark.nightly("browser")
 def test_a_ladder_is_disarmed_for_an_hour(page: Page, busy: None) -> None:
     apart(_arm)
     page.goto("/clusters/sf/shedding/")
@@ -80,6 +81,7 @@ def test_a_ladder_is_disarmed_for_an_hour(page: Page, busy: None) -> None:
     expect(page.locator("#shedding-finding")).to_contain_text("a-operator disarmed the ladder")
 
 
+@pytest.mark.nightly("browser")
 def test_the_history_shows_what_each_query_kept(page: Page, busy: None) -> None:
     apart(_interval)
     page.set_viewport_size({"width": 400, "height": 900})
@@ -92,6 +94,7 @@ def test_the_history_shows_what_each_query_kept(page: Page, busy: None) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
+@pytest.mark.nightly("browser")
 def test_a_narrow_window_does_not_scroll_sideways(page: Page, busy: None) -> None:
     page.set_viewport_size({"width": 400, "height": 900})
     page.goto("/clusters/sf/shedding/")

@@ -59,6 +59,7 @@ def test_the_picker_changes_every_part_in_place(opened: Page) -> None:
     expect(opened.locator("#range-label")).to_have_text("Last 15 min")
 
 
+@pytest.mark.nightly("browser")
 def test_the_zoom_of_one_chart_is_that_of_all_and_survives_samples(
     opened: Page, cluster: Cluster
 ) -> None:
@@ -80,6 +81,7 @@ def test_the_zoom_of_one_chart_is_that_of_all_and_survives_samples(
     assert opened.evaluate(AXIS.format("latency")) == zoomed
 
 
+@pytest.mark.nightly("browser")
 def test_keys_move_the_brush_step_and_pause(opened: Page) -> None:
     opened.locator(".brush").focus()
     opened.keyboard.press("Shift+ArrowLeft")
@@ -93,6 +95,7 @@ def test_keys_move_the_brush_step_and_pause(opened: Page) -> None:
     expect(opened.locator("#connection")).to_have_text("paused")
 
 
+@pytest.mark.nightly("browser")
 def test_a_cell_of_the_heat_map_is_explained(opened: Page, cluster: Cluster) -> None:
     """The link on the selected cell is moved by the arrow keys, and is an ordinary link."""
     cell = opened.locator("#heat-cell")

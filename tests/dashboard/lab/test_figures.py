@@ -12,6 +12,8 @@ from controlplane.lab.files import panels_of
 from dashboard.lab.figures import apply_theme, drawing, lab_figures
 from tests.support.lab import Small, small_experiment
 
+pytestmark = pytest.mark.nightly("lab")
+
 
 @pytest.fixture
 def small() -> Experiment:

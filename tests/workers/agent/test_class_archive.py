@@ -48,6 +48,7 @@ def test_options_of_the_site_stay_as_they_are(tmp_path: Path) -> None:
     assert (first, rest) == (f"-XX:SharedArchiveFile={archive}", own)
 
 
+@pytest.mark.nightly("spark")
 @pytest.mark.spark
 def test_spark_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     """The one of this environment; the options of a site come after it."""

@@ -241,6 +241,7 @@ def test_no_driver_inherits_a_secret_of_the_site(
     assert "of-the-site" not in str(environment)
 
 
+@pytest.mark.nightly("spark")
 @pytest.mark.spark
 def test_the_processes_of_a_real_driver_log_in_as_its_user(site_url: str, tmp_path: Path) -> None:
     """Started by a real agent: the driver, and its Python workers."""

@@ -94,7 +94,7 @@ def assert_shown(user: User) -> None:
 
 
 # By day `test_reporter.py` does without Spark, and the test above attaches to a real job.
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark: make nightly")
+@pytest.mark.nightly("spark")
 def test_a_job_whose_weir_is_down_runs_on_unharmed() -> None:
     """It is told once, in its log, and ends in its own time."""
     found, log = ran(f"http://127.0.0.1:{free_port()}", "weir_any")

@@ -7,7 +7,6 @@ batch had.
 """
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -146,7 +145,7 @@ def _of_summary(values: Mapping[str, Any]) -> Numbers:
 
 
 # By day the random schedules kill the driver at every phase, with all kinds of plans.
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark thrice: make nightly")
+@pytest.mark.nightly("spark")
 @pytest.mark.spark
 def test_two_kills_lose_and_double_nothing(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path

@@ -31,7 +31,7 @@ def java_homes_of(process: psutil.Process) -> set[Path]:
 
 
 # By day the operator's day runs on that Java.
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark: make nightly")
+@pytest.mark.nightly("spark")
 def test_a_pipeline_runs_on_java_and_redis_of_the_wheels(tmp_path: Path) -> None:
     """Also where both are installed: JAVA_HOME and PATH are hidden from the search for Java.
 

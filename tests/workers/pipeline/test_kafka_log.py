@@ -1,6 +1,5 @@
 """A pipeline whose log is in Kafka counts right, also when it is killed with -9 on the way."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -65,7 +64,7 @@ def kafka() -> Iterator[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="kills Spark's parts: make nightly")
+@pytest.mark.nightly("spark")
 def test_a_killed_driver_counts_every_record_of_kafka_once(
     kafka: str, redis_client: "redis.Redis", redis_server: str, tmp_path: Path
 ) -> None:

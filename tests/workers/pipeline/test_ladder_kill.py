@@ -6,7 +6,6 @@ records that were kept are known, to the record.
 """
 
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -40,7 +39,7 @@ from workers.pipeline.shedding.drops import LadderDrops
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.usefixtures("class_archive"),
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark: make nightly"),
+    pytest.mark.nightly("spark"),
 ]
 # The second one is of a driver that was started from a checkpoint with a ladder position.
 DEATHS = 2

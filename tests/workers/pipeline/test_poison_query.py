@@ -31,7 +31,7 @@ from tests.support.whole_results import read_windows
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark: make nightly"),
+    pytest.mark.nightly("spark"),
 ]
 ROOT = Path(__file__).parents[3]
 PUMPS = StreamSchema(

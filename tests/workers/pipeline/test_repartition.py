@@ -127,7 +127,7 @@ class Site:
 
 
 @pytest.mark.spark
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="many starts of Spark: make nightly")
+@pytest.mark.nightly("spark")
 def test_partitions_and_nodes_change_and_nothing_is_lost_or_doubled(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path
 ) -> None:

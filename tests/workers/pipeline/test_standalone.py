@@ -1,7 +1,6 @@
 """A cluster of Spark processes: nodes on several executors, one of which is killed with -9."""
 
 import json
-import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -28,6 +27,8 @@ from tests.workers.pipeline.test_exactly_once import (
     _measured_spread,
 )
 
+pytestmark = pytest.mark.nightly("spark")
+
 SLOTS = 4
 QUERIES = 24
 MINUTES = 5
@@ -35,7 +36,6 @@ Reports = Iterator[dict[int, pa.RecordBatch]]
 
 
 @pytest.mark.spark
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="kills Spark's parts: make nightly")
 def test_a_killed_executor_loses_and_doubles_nothing(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path
 ) -> None:

@@ -1,10 +1,9 @@
 """Every caller at every address: let in exactly where the rules say so.
 
-Of the roles, the least that is let in and the greatest that is refused try an address by day;
-`WEIR_MATRIX=all` lets every role try it, as the nightly run does.
+Of the roles, the least that is let in and the greatest that is refused try an address by day,
+every role by night.
 """
 
-import os
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -25,8 +24,9 @@ from tests.controlplane.api.authorisation.addresses import (
 from tests.controlplane.api.callers import JSON, granted, scripted, user_of
 from tests.support.api_world import address_of, rich_cluster
 from tests.support.cluster import actor, confirmed
+from tests.support.nightly import NIGHTLY
 
-EVERY_ROLE: Final = os.environ.get("WEIR_MATRIX") == "all"
+pytestmark = pytest.mark.nightly("requests", by_day=True)
 DENIED: Final = (401, 403)
 OUTSIDE: Final = ("anonymous", "nobody", "foreign")
 # They end the caller's own session: tests/controlplane/logins has their tests.
@@ -64,7 +64,7 @@ def may(caller: str, audience: str) -> bool:
 
 def deciding_callers(audience: str) -> list[str]:
     """Return who tries an address by day: roles between the deciding ones are compared by rank."""
-    if EVERY_ROLE:
+    if NIGHTLY:
         return [*OUTSIDE, *ROLES]
     let_in = [role for role in ROLES if may(role, audience)]
     refused = [role for role in ROLES if role not in let_in]

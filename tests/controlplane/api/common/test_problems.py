@@ -11,7 +11,7 @@ from controlplane.access.roles import Actor
 from controlplane.api.common.problems import CONTENT_TYPE, _database_away, api_problems
 from controlplane.models import Cluster, Query
 from tests.controlplane.api.callers import get, post, scripted
-from tests.support.examples import NIGHTLY
+from tests.support.nightly import NIGHTLY
 from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -121,7 +121,8 @@ def test_pages_keep_their_own_errors() -> None:
     assert fine(RequestFactory().get("/api/v1/x")).content == b"ok"
 
 
-@pytest.mark.both_databases(daily="sqlite")
+@pytest.mark.nightly("databases", by_day=True)
+@pytest.mark.both_databases
 def test_thousands_of_queries_are_submitted_together_or_not_at_all(
     operator: Actor, sf: Cluster
 ) -> None:

@@ -13,7 +13,7 @@ from controlplane.wire.language.parse import parsed
 from controlplane.wire.language.tree import Column, Kind, columns_in
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
-from tests.support.examples import NIGHTLY
+from tests.support.nightly import NIGHTLY
 
 _OF_DUCKDB: Final = duckdb.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()
 # Words that were misread; by day these and every seventh of the others.
@@ -24,6 +24,7 @@ ALL: Final = sorted(
     | {word.lower() for word in DuckDB.Tokenizer.KEYWORDS if word.isidentifier()}
     | {"items", "keys", "user", "date", "timestamp", "stream", "count", "year", "abs"}
 )
+pytestmark = pytest.mark.nightly("solvers", by_day=True)
 WORDS: Final = ALL if NIGHTLY else sorted({*KNOWN, *ALL[::7]})
 # Texts with a column in every place, which read it once.
 PLACES: Final = (

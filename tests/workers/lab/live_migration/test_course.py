@@ -1,6 +1,5 @@
 """Figure 15 in small, on a real pipeline: nobody waits live, everybody waits for a restart."""
 
-import os
 from typing import Any
 
 import pytest
@@ -63,7 +62,7 @@ def rows_of_figure(series: tuple[str, ...], shares: list[float]) -> list[dict[st
 
 # By day the random schedule moves state on a real pipeline, and the operator's day a plan.
 @pytest.mark.spark
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="minutes of Spark: make nightly")
+@pytest.mark.nightly("lab")
 def test_live_migration_goes_on_answering() -> None:
     """Every minute has results, tasks have moved with their bytes, and progress was told."""
     shares: list[float] = []
@@ -75,7 +74,7 @@ def test_live_migration_goes_on_answering() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark thrice: make nightly")
+@pytest.mark.nightly("lab")
 def test_live_migration_answers_while_a_restart_does_not() -> None:
     """The shape of figure 15: live stays within a second or two, the restart takes many."""
     rows = rows_of_figure(("live", "restart"), [])

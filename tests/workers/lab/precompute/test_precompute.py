@@ -34,6 +34,7 @@ def run(folder: Path, *more: str, problem: Any = None) -> int:
     return main([*fixed, *more])
 
 
+@pytest.mark.nightly("lab")
 def test_values_are_learned_on_spark_kept_and_used(tmp_path: Path, capsys: Any) -> None:
     assert run(tmp_path) == 0
     out, err = capsys.readouterr()
@@ -54,6 +55,7 @@ def test_values_are_learned_on_spark_kept_and_used(tmp_path: Path, capsys: Any) 
     assert json.loads(capsys.readouterr().out)["feasible"]
 
 
+@pytest.mark.nightly("lab")
 def test_ctrl_c_keeps_nothing(tmp_path: Path) -> None:
     """The session is stopped in the middle of its rounds, and no file is left behind."""
     path = tmp_path / "problem.json"

@@ -1,11 +1,10 @@
 """Laws of the data plane, over random lives of a cluster on data that no demonstration has.
 
 A window that is final never changes, and has all records that it accepts. What Redis and the
-archive have is one set of windows at any moment: none twice, none missing. WEIR_LAWS says how many
-lives are lived.
+archive have is one set of windows at any moment: none twice, none missing. Six lives by day,
+a hundred by night.
 """
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -13,9 +12,10 @@ import redis
 
 from controlplane.results import archiving
 from tests.support import cluster as made
+from tests.support.nightly import NIGHTLY
 from tests.workers.pipeline.laws.life import Life
 
-LIVES = int(os.environ.get("WEIR_LAWS", "6"))
+LIVES = 100 if NIGHTLY else 6
 STEPS = 40
 
 
@@ -27,6 +27,7 @@ def forgetful() -> Iterator[None]:
     archiving._STATES.clear()
 
 
+@pytest.mark.nightly("schedules", by_day=True)
 @pytest.mark.parametrize("seed", range(LIVES))
 def test_windows_are_what_the_records_say_at_any_moment(
     db: None,

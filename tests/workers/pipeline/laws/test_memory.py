@@ -6,7 +6,6 @@ recording, so what is kept is the same if nothing is left behind. At night the d
 batches; by day it has 24, and the queries with sliding windows, which cost most, are left out.
 """
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
@@ -29,6 +28,7 @@ from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, task_ranges_of
 from tests.support import cluster as made
+from tests.support.nightly import NIGHTLY
 from tests.support.pipeline import Pipeline
 from workers.demo.program import RETENTION_S, Wanted
 from workers.demo.web.program import long_lived, requests_between
@@ -38,7 +38,6 @@ from workers.pipeline.split_nodes import key_sampling
 
 LOOPS: Final = 3
 NODES: Final = 2
-NIGHTLY: Final = "WEIR_SCHEDULES" in os.environ
 # Of one loop.
 BATCHES: Final = 240 if NIGHTLY else 8
 # Passes of the archiver and of retention, in batches.
@@ -129,6 +128,7 @@ def archive() -> int:
     return moved
 
 
+@pytest.mark.nightly("schedules", by_day=True)
 def test_a_day_leaves_nothing_behind(
     db: None, redis_url: str, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,10 +5,9 @@ real driver, while real taxi reports flow. The driver is killed
 with -9 at random moments and at each phase of a migration, Redis is killed and started again. Then
 every window of every query is compared with one pass over the input.
 
-`make test` runs one schedule; WEIR_SCHEDULES says how many (20 in the nightly run).
+`make nightly P=schedules` runs them.
 """
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,11 +35,9 @@ from tests.workers.pipeline.schedules.chance import Chance
 from tests.workers.pipeline.schedules.managed import ManagedWorld
 from tests.workers.pipeline.schedules.queries import asked, expected
 
-SCHEDULES = int(os.environ.get("WEIR_SCHEDULES", "1"))
+SCHEDULES = 20
 STREAMS, SLOTS, SPLITS = 8, 4, 3
-# A start of Spark takes most of the time: by night every schedule has every death, else one.
-NIGHTLY = SCHEDULES > 3
-STEPS = 10 if NIGHTLY else 2
+STEPS = 10
 # While a batch is waited for: a minute of reports so often.
 _FEED_EVERY_S = 1.0
 
@@ -61,10 +58,7 @@ class Schedule:
         self.minutes = _minutes(self.rng)
         self.deaths = 0
         kinds = ["any moment", "state on its way", "state has come", "redis"]
-        if NIGHTLY:
-            self.deaths_at = {2 * (at + 1): kind for at, kind in enumerate(kinds)}
-        else:
-            self.deaths_at = {1: kinds[(seed - 1) % 3]}
+        self.deaths_at = {2 * (at + 1): kind for at, kind in enumerate(kinds)}
 
     def end(self) -> None:
         self.driver.kill()
@@ -195,11 +189,12 @@ def _minutes(rng: np.random.Generator) -> Iterator[dict[int, pa.RecordBatch]]:
             yield due[1]
 
 
+@pytest.mark.nightly("schedules")
 @pytest.mark.spark
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("class_archive", "redis_url")
 @pytest.mark.parametrize("seed", range(1, SCHEDULES + 1))
-# A nightly schedule has four starts of Spark, beside the starts of other tests.
+# A schedule has four starts of Spark, beside the starts of other tests.
 @pytest.mark.timeout(1_800)
 def test_every_window_is_what_the_input_says(seed: int, tmp_path: Path, settings: Settings) -> None:
     schedule = Schedule(tmp_path, seed)

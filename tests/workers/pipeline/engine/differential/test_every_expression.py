@@ -1,10 +1,9 @@
 """Every function, flag, kind and cast of the language on extreme values, against DuckDB.
 
 DuckDB reads and computes the text itself: an expression has its values, or is rejected with a
-place. WEIR_EXPRESSIONS is the number of expressions.
+place. 200 by day, 5,000 by night.
 """
 
-import os
 import random
 from collections import Counter
 from typing import Any, Final
@@ -16,7 +15,7 @@ from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
 from controlplane.wire.language.parse import parsed
 from controlplane.wire.language.tree import Expression, Kind
-from tests.support.examples import NIGHTLY
+from tests.support.nightly import NIGHTLY
 from tests.workers.pipeline.engine.differential import declared
 from tests.workers.pipeline.engine.differential.declared import COLUMNS, Draw
 from tests.workers.pipeline.engine.differential.duck import put_table, same
@@ -28,7 +27,7 @@ from tests.workers.pipeline.engine.differential.test_expressions import (
     functions_of,
 )
 
-EXPRESSIONS: Final = int(os.environ.get("WEIR_EXPRESSIONS", "5000" if NIGHTLY else "200"))
+EXPRESSIONS: Final = 5_000 if NIGHTLY else 200
 EACH: Final = 50
 
 
@@ -51,6 +50,7 @@ def difference(found: list[Any], wanted: list[Any]) -> Any:
     return None
 
 
+@pytest.mark.nightly("solvers", by_day=True)
 @pytest.mark.parametrize("seed", range(EXPRESSIONS // EACH))
 def test_every_expression_is_what_duckdb_says_or_rejected(
     seed: int, client: duckdb.DuckDBPyConnection

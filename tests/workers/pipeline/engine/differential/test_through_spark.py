@@ -118,7 +118,7 @@ class Application:
         self.producer.close()
 
 
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="starts Spark twice: make nightly")
+@pytest.mark.nightly("spark")
 @pytest.mark.spark
 def test_cases_through_spark_are_what_duckdb_says(
     redis_client: "redis.Redis", redis_server: str, tmp_path: Path,
