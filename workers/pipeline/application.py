@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from workers.pipeline.checkpoints.bootstrap import Bootstrap, read_bootstrap
 from workers.pipeline.exchange.output import OUTPUT_DDL
@@ -53,20 +54,24 @@ def prepare(
     processor = NodeProcessor(
         application.cluster, application.redis_url, application.partitions, bootstrap
     )
-    log = _read_log(spark, application, bootstrap)
-    evaluated = log.groupBy("nk").transformWithStateInPandas(
-        statefulProcessor=processor,
-        outputStructType=OUTPUT_DDL,
-        outputMode="Append",
-        timeMode="None",
-    )
     return (
-        evaluated.writeStream.format("weir_sink")
+        evaluated(_read_log(spark, application, bootstrap), processor)
+        .writeStream.format("weir_sink")
         .queryName(f"weir_{application.cluster}".replace("-", "_"))
         .options(cluster=application.cluster, redis_url=application.redis_url)
         .option("checkpointLocation", application.checkpoint)
         .outputMode("append")
         .trigger(**trigger)
+    )
+
+
+def evaluated(log: DataFrame, processor: StatefulProcessor) -> DataFrame:
+    """Return what the nodes' processor makes of a stream of envelopes."""
+    return log.groupBy("nk").transformWithStateInPandas(
+        statefulProcessor=processor,
+        outputStructType=OUTPUT_DDL,
+        outputMode="Append",
+        timeMode="None",
     )
 
 
