@@ -17,6 +17,7 @@ import psutil
 import redis
 
 from controlplane.wire import keys
+from workers.agent.spare import Spare
 
 # Spark's start on two busy cores, with room; that of `running_weir.py`.
 START_SECONDS = 400.0
@@ -157,6 +158,40 @@ class Driver(Application):
 
     def environment(self) -> Mapping[str, str]:
         return self._environment
+
+
+class SparedDriver(Driver):
+    """A driver that starts from a spare, if there is one, as with an agent."""
+
+    spare: Spare | None = None
+
+    def prepare(self) -> Spare:
+        """Start a spare, without Redis, and return it once it waits for its cluster."""
+        variables = {**os.environ, **self.environment(), "REDIS_URL": "", "WEIR_LOG_URL": ""}
+        log = self.log.with_name("spare.log")
+        self.spare = Spare(variables, f"{log}", log)
+        deadline = time.monotonic() + START_SECONDS
+        while not self.spare.is_ready():
+            if self.spare.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"no spare:\n{log.read_text()[-4000:]}")
+            time.sleep(0.1)
+        return self.spare
+
+    def start(self) -> None:
+        """Let the spare become the driver, or start one."""
+        spare, self.spare = self.spare, None
+        if spare is None:
+            super().start()
+            return
+        self.process = spare.process
+        spare.become(self.command()[3:], self.environment(), self.log)
+
+    def end(self) -> None:
+        """End the driver and the spare with -9."""
+        self.kill()
+        if self.spare is not None:
+            self.process, self.spare = self.spare.process, None
+            self.kill()
 
 
 class KeptDriver(Application):
