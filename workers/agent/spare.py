@@ -11,7 +11,7 @@ from typing import Final
 
 from controlplane.runtime import processes
 
-_COMMAND: Final = (sys.executable, "-m", "workers.pipeline.spare")
+COMMAND: Final = (sys.executable, "-m", "workers.pipeline.spare")
 
 
 class Spare:
@@ -20,16 +20,23 @@ class Spare:
     `mark`: the value by which its processes are found; also those of the driver that it becomes.
     """
 
-    def __init__(self, environment: Mapping[str, str], mark: str, log: Path) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        mark: str,
+        log: Path,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
         """Start it with a log of its own. Raises `OSError` if it cannot start."""
         self.mark = mark
         self._log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
         log.unlink(missing_ok=True)
         self._orders, theirs = socket.socketpair()
         with theirs:
-            command = [*_COMMAND, str(theirs.fileno())]
+            descriptor = theirs.fileno()
             self.process: subprocess.Popen[bytes] = processes.spawn(
-                command, environment, log, [theirs.fileno()]
+                [*command, str(descriptor)], environment, log, [descriptor]
             )
 
     def is_ready(self) -> bool:

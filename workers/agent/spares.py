@@ -1,7 +1,7 @@
 """When the agent has a spare for the next driver that dies."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ import psutil
 from controlplane.runtime import processes
 from workers.agent.driver import DriverSpec, Site, environment, strays
 from workers.agent.progress import Report
-from workers.agent.spare import Spare
+from workers.agent.spare import COMMAND, Spare
 
 logger = logging.getLogger("weir.agent")
 
@@ -29,13 +29,14 @@ _LEAST_BYTES: Final = 1 << 30
 class Spares:
     """The spare of an agent, which is the next driver; there is at most one.
 
-    `kept`: whether there is any.
+    `kept`: whether there is any; `command`: its command line.
     """
 
-    def __init__(self, site: Site, *, kept: bool = True) -> None:
+    def __init__(self, site: Site, *, kept: bool = True, command: Sequence[str] = COMMAND) -> None:
         """End the processes of an earlier agent's spares, also those that became drivers."""
         self._site = site
         self._kept = kept
+        self._command = command
         self._numbers = count()
         self._spare: Spare | None = None
         self._calm_since: float | None = None
@@ -84,7 +85,7 @@ class Spares:
         variables = environment(self._site, mark, is_local=True)
         variables |= {_OWNER: str(self._site.data), "WEIR_SPARK_CONF": self._site.spark_conf}
         try:
-            self._spare = Spare(variables, mark, self._log)
+            self._spare = Spare(variables, mark, self._log, self._command)
         except OSError as error:
             logger.warning("the spare driver cannot be started: %s", error)
             self._due_at = now + _RETRY_S
