@@ -7,6 +7,7 @@ driver; Java and the fork server are the same, the session is another one.
 """
 
 import json
+import logging
 import os
 import socket
 import sys
@@ -17,6 +18,8 @@ from workers.pipeline.__main__ import main as run_driver
 from workers.pipeline.spark.session import SparkSettings, session
 from workers.pipeline.surroundings import spark_settings
 
+logger = logging.getLogger("weir.pipeline")
+
 READY: Final = b"ready\n"
 
 
@@ -25,6 +28,7 @@ def main() -> int:
     write_log_to_stderr()
     with socket.socket(fileno=int(sys.argv[1])) as agent, agent.makefile("rb") as orders:
         _prepare()
+        logger.info("ready: this process waits for a cluster")
         agent.sendall(READY)
         order = orders.readline()
     # Of an agent that was killed there may be a part.
