@@ -1,7 +1,7 @@
 """The one streaming query of a cluster: log -> envelopes -> nodes -> sink."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from workers.pipeline.checkpoints.bootstrap import Bootstrap, read_bootstrap
+from workers.pipeline.checkpoints.bootstrap import Bootstrap, kept_start, read_bootstrap
 from workers.pipeline.exchange.output import OUTPUT_DDL
 from workers.pipeline.nodes.processor import NodeProcessor
 from workers.pipeline.sink import WeirSink
@@ -83,6 +83,8 @@ def _read_log(
         application.cluster, application.redis_url, application.partitions, application.nodes,
         application.splits, application.max_records, application.max_bytes,
         batch_budget(memory_of(spark)), application.log_url,
-        json.dumps(bootstrap.offset) if bootstrap else "",
     )  # fmt: skip
+    checkpoint = Path(application.checkpoint)
+    own = json.dumps(bootstrap.offset) if bootstrap else ""
+    reader = replace(reader, seed=own or kept_start(checkpoint, reader.initialOffset))
     return spark.readStream.format("weir_log").option("reader", json.dumps(asdict(reader))).load()
