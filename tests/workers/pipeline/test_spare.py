@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pytest
 import redis
@@ -39,9 +38,8 @@ class Pumps:
         self.client = redis.Redis.from_url(url)
         query = AddQuery(5, 0, 1, (1,), json.dumps(COUNTS.to_json()))
         publish(self.client, "pumps", RoutingDelta(1, (*assigned([1], 1, PUMPS), query)))
-        # As an agent marks all processes of a driver.
-        self.mark = str(folder)
-        self.driver = SparedDriver(url, folder, "pumps", {MARK: self.mark}, nodes=2, splits=1)
+        self.folder = folder
+        self.driver = SparedDriver(url, folder, "pumps", nodes=2, splits=1)
         self._producer = Producer(url, "pumps")
         self.appended = 0
 
@@ -59,9 +57,6 @@ class Pumps:
         self.driver.wait_for(lambda _: self.counted() >= self.appended, "all records")
         assert self.counted() == self.appended, "a record is counted twice"
 
-    def processes(self) -> list[psutil.Process]:
-        return processes.with_environment(MARK, self.mark)
-
 
 @pytest.fixture
 def pumps(tmp_path: Path) -> Iterator[Pumps]:
@@ -70,7 +65,7 @@ def pumps(tmp_path: Path) -> Iterator[Pumps]:
     with running_redis(tmp_path / "redis") as url:
         pumps = Pumps(url, tmp_path)
         yield pumps
-        assert processes.kill_all(pumps.processes)
+        pumps.driver.end()
         pumps.client.close()
 
 
@@ -81,14 +76,12 @@ def test_a_spare_continues_a_killed_driver_exactly(pumps: Pumps) -> None:
     driver.start()
     pumps.append()
     pumps.are_counted()
-    first = driver.process
     spare = driver.prepare()
-    # A batch is under way, and records wait, when the driver is killed.
-    for _ in range(3):
-        pumps.append()
-    assert first is not None
-    first.kill()
-    first.wait()
+    driver.kill()
+    # As if it had been killed when its first batch was written, before Spark marked it as whole.
+    commits = pumps.folder / "checkpoint" / "commits"
+    for file in commits.iterdir():
+        file.unlink()
     pumps.append()
     driver.start()
     assert driver.process is spare.process
@@ -100,4 +93,4 @@ def test_a_spare_continues_a_killed_driver_exactly(pumps: Pumps) -> None:
     # SIGTERM is a stop, as of any driver, after which nothing is left.
     driver.process.terminate()
     assert driver.process.wait(timeout=60) == 0
-    wait_for(lambda: not pumps.processes(), 60.0)
+    wait_for(lambda: not processes.with_environment(MARK, spare.mark), 60.0)
