@@ -4,10 +4,11 @@
 
 One cluster with a query that counts, and queries whose functions end or hang their process for one
 value. Records are appended five times a second. Redis is killed, or stopped by a signal, for ten
-seconds. Prints for each way to die: the longest time between two finished batches from then on, or
-after Redis is there again, the number of drivers that it took, the load of the machine, and the
-faults that the cluster reports. At the end the windows of the query that counts must have each
-record once; otherwise the benchmark fails.
+seconds. A killed `driver` has a spare, as with an agent, `driver-cold` has none. Prints for each
+way to die: the longest time between two finished batches from then on, or after Redis is there
+again, the number of drivers that it took, the load of the machine, and the faults that the cluster
+reports. At the end the windows of the query that counts must have each record once; otherwise the
+benchmark fails.
 """
 
 import argparse

@@ -3,6 +3,7 @@
 The JVM and the Python workers of a driver inherit the environment variable
 `WEIR_DRIVER=<checkpoint directory>`, which identifies them. Unlike a process group it includes
 Spark's Python daemon, and unlike a process id it survives restarts of the agent and is not reused.
+That of a driver which was a spare (`spare.py`) has the mark of the spare.
 """
 
 import logging
