@@ -4,10 +4,11 @@
 
 One cluster with a query that counts, and queries whose functions end or hang their process for one
 value. Records are appended five times a second. Redis is killed, or stopped by a signal, for ten
-seconds. Prints for each way to die: the longest time between two finished batches from then on, or
-after Redis is there again, the number of drivers that it took, the load of the machine, and the
-faults that the cluster reports. At the end the windows of the query that counts must have each
-record once; otherwise the benchmark fails.
+seconds. A killed `driver` has a spare, as with an agent, `driver-cold` has none. Prints for each
+way to die: the longest time between two finished batches from then on, or after Redis is there
+again, the number of drivers that it took, the load of the machine, and the faults that the cluster
+reports. At the end the windows of the query that counts must have each record once; otherwise the
+benchmark fails.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import psutil
 import pyarrow as pa
 import redis
 
+from controlplane.runtime.java import find_java
 from controlplane.wire.language.registered import function
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
@@ -34,10 +36,20 @@ from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.support.driver import COMMITTER, PLANNER, SERVER, WORKER, Driver, kill_all, name_of
+from tests.support.driver import (
+    COMMITTER,
+    PLANNER,
+    SERVER,
+    WORKER,
+    Driver,
+    SparedDriver,
+    kill_all,
+    name_of,
+)
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import FAR_S, assigned
 from tests.support.whole_results import read_windows
+from workers.agent.class_archive import java_environment
 
 _CLUSTER: Final = "deaths"
 _STREAM: Final = 1
@@ -93,9 +105,11 @@ class Deaths:
         environment = {
             "WEIR_FUNCTIONS": __spec__.name if __spec__ else __name__,
             "PYTHONPATH": str(Path(__file__).parents[2]),
+            # As an agent starts drivers.
+            **java_environment(find_java(os.environ, folder / "java", print).home),
             **({"WEIR_SPARK_CONF": f"spark.master={master}"} if master else {}),
         }
-        self.driver = Driver(url, folder, _CLUSTER, environment, nodes=2, splits=1)
+        self.driver = SparedDriver(url, folder, _CLUSTER, environment, nodes=2, splits=1)
         self._producer = Producer(url, _CLUSTER)
         self.appended = 0
 
@@ -163,6 +177,7 @@ def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "redis", lambda: _restart_redis(deaths.server)
     yield "redis-hang", lambda: _stop_redis(deaths.server)
     yield "server", lambda: kill_all(driver.python_processes(SERVER)[:1])
+    yield "driver-cold", driver.kill
     yield "driver", driver.kill
     yield "exit", lambda: deaths.append(_EXITS)
     yield "crash", lambda: deaths.append(_CRASHES)
@@ -194,6 +209,8 @@ def main() -> None:
                 for way, act in acts(deaths):
                     if options.only and way not in options.only:
                         continue
+                    if way == "driver":
+                        deaths.driver.prepare()
                     pause, starts = deaths.longest_pause(act)
                     faults = {fault["query"]: fault["why"] for row in deaths.driver.telemetry()
                             for fault in row["faults"]}  # fmt: skip
@@ -205,7 +222,7 @@ def main() -> None:
                 assert deaths.counted() == deaths.appended, "a record is counted twice"
                 print(f"done: {deaths.appended:,} records, each counted once")
             finally:
-                deaths.driver.kill()
+                deaths.driver.end()
                 if options.log:
                     Path(options.log).write_text(deaths.driver.log.read_text())
 

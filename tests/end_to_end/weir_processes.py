@@ -20,7 +20,7 @@ COMMANDS: Final = {
     "beat": ("celery", " beat"),
     "relay": ("workers.relay",),
     "agent": ("workers.agent",),
-    "driver": ("-m workers.pipeline --cluster",),
+    "driver": ("-m workers.pipeline",),
     "redis": ("redis-server",),
 }
 # Without a demonstration there is no replayer; the death of the supervisor is that of Weir.
@@ -94,11 +94,19 @@ class WeirProcesses:
             line = " ".join(process.cmdline())
             if not all(word in line for word in words):
                 return False
+            # It may have been a spare, which is no driver before it has a checkpoint.
+            if words == COMMANDS["driver"] and str(process.pid) not in self._owners():
+                return False
             # Redis writes its title over its environment.
             redis = words == COMMANDS["redis"] and process.ppid() == self._runner
             return redis or process.environ().get("WEIR_RUN") == str(self._weir.data)
         except psutil.Error:
             return False
+
+    def _owners(self) -> list[str]:
+        """Return the process ids of those who have had the checkpoints last."""
+        locks = (self._weir.data / "checkpoints").glob("*.lock")
+        return [lock.read_text() for lock in locks]
 
     @property
     def _runner(self) -> int:

@@ -16,7 +16,10 @@ from typing import Any
 import psutil
 import redis
 
+from controlplane.runtime import processes
 from controlplane.wire import keys
+from workers.agent.driver import MARK
+from workers.agent.spare import Spare
 
 # Spark's start on two busy cores, with room; that of `running_weir.py`.
 START_SECONDS = 400.0
@@ -157,6 +160,52 @@ class Driver(Application):
 
     def environment(self) -> Mapping[str, str]:
         return self._environment
+
+
+class SparedDriver(Driver):
+    """A driver that starts from a spare, if there is one, as with an agent."""
+
+    spare: Spare | None = None
+    _mark = ""
+
+    def prepare(self) -> Spare:
+        """Start a spare, without Redis, and return it once it waits for its cluster."""
+        log = self.log.with_name("spare.log")
+        mark = f"{log}-{time.monotonic_ns()}"
+        secrets = {"REDIS_URL": "", "WEIR_LOG_URL": ""}
+        self.spare = Spare({**os.environ, **self.environment(), **secrets, MARK: mark}, mark, log)
+        deadline = time.monotonic() + START_SECONDS
+        while not self.spare.is_ready():
+            if self.spare.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"no spare:\n{log.read_text()[-4000:]}")
+            time.sleep(0.1)
+        return self.spare
+
+    def environment(self) -> Mapping[str, str]:
+        return {**super().environment(), MARK: str(self.log)}
+
+    def start(self) -> None:
+        """Let the spare become the driver, or start one."""
+        spare, self.spare = self.spare, None
+        self._mark = spare.mark if spare else str(self.log)
+        if spare is None:
+            super().start()
+            return
+        self.process = spare.process
+        spare.become(self.command()[3:], self.environment(), self.log)
+
+    def kill(self) -> None:
+        """End all processes of the driver with -9, as an agent does before it starts another."""
+        assert self.process is not None
+        assert processes.kill_all(lambda: processes.with_environment(MARK, self._mark))
+        self.process.wait(timeout=60)
+
+    def end(self) -> None:
+        """End the driver and the spare with -9."""
+        self.kill()
+        if self.spare is not None:
+            self._mark, self.process, self.spare = self.spare.mark, self.spare.process, None
+            self.kill()
 
 
 class KeptDriver(Application):

@@ -27,6 +27,7 @@ from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress, Report, Timeouts
 from workers.agent.redis_users import DriverUsers
 from workers.agent.removal import Removal
+from workers.agent.spares import Spares
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 
 logger = logging.getLogger("weir.agent")
@@ -55,7 +56,8 @@ def main() -> int:
         site = site_of(env.data_dir())
         # In the file agent.lock.
         with exclusive_lock(site.data / "agent"):
-            _run(_agent(site), stop, signals)
+            spares = Spares(site, kept=env.flag("WEIR_SPARE_DRIVER", default=True))
+            _run(_agent(site, spares), spares, stop, signals)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -65,24 +67,25 @@ def main() -> int:
     return 0
 
 
-def _run(agent: Agent, stop: threading.Event, signals: socket.socket) -> None:
+def _run(agent: Agent, spares: Spares, stop: threading.Event, signals: socket.socket) -> None:
     has_ended = False
     while not stop.is_set():
         try:
-            agent.tick(time.monotonic())
+            spares.step(agent.tick(time.monotonic()), time.monotonic())
         except Exception:
             # Drivers continue; the next step retries.
             logger.exception("could not reconcile the clusters")
         has_ended = bool(select([signals], [], [], SOON_S if has_ended else TICK_S)[0])
         if has_ended:
             signals.recv(4096)
+    spares.end()
     try:
         agent.end(END_S)
     except Exception:
         logger.exception("could not store that the drivers ended")
 
 
-def _agent(site: Site) -> Agent:
+def _agent(site: Site, spares: Spares) -> Agent:
     # Models need the set-up of Django.
     from workers.agent import fleet  # noqa: PLC0415
     from workers.agent.gate import Gate  # noqa: PLC0415
@@ -106,6 +109,7 @@ def _agent(site: Site) -> Agent:
         return Keeper(
             cluster, site, pipeline_command, observer.look, timeouts=timeouts,
             history=fleet.recent_deaths(cluster), died=partial(deaths.add, cluster),
+            spare=spares.take,
         )  # fmt: skip
 
     def write(reports: Mapping[str, Report], progress: Mapping[str, Progress]) -> None:

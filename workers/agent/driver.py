@@ -3,6 +3,7 @@
 The JVM and the Python workers of a driver inherit the environment variable
 `WEIR_DRIVER=<checkpoint directory>`, which identifies them. Unlike a process group it includes
 Spark's Python daemon, and unlike a process id it survives restarts of the agent and is not reused.
+That of a driver which was a spare (`spare.py`) has the mark of the spare.
 """
 
 import logging
@@ -25,6 +26,7 @@ from controlplane.runtime.java import find_java
 from controlplane.runtime.logs import last_error, rotate
 from controlplane.wire.log.address import log_identity
 from workers.agent.class_archive import java_environment
+from workers.agent.spare import Spare
 
 logger = logging.getLogger("weir.agent")
 
@@ -115,8 +117,13 @@ CommandFactory = Callable[[DriverSpec, Site], Sequence[str]]
 
 def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
     """Return the command line of the Spark application, which any user can read."""
+    return [sys.executable, "-m", "workers.pipeline", *pipeline_arguments(spec, site)]
+
+
+def pipeline_arguments(spec: DriverSpec, site: Site) -> list[str]:
+    """Return the arguments of the Spark application."""
     return [
-        sys.executable, "-m", "workers.pipeline", "--cluster", spec.cluster,
+        "--cluster", spec.cluster,
         "--checkpoint", str(checkpoint_of(spec, site)),
         "--nodes", str(spec.nodes), "--splits", str(spec.splits),
         "--trigger-ms", str(spec.trigger_ms), "--master", spec.master,
@@ -150,19 +157,28 @@ def checkpoint_of(spec: DriverSpec, site: Site) -> Path:
 class Driver:
     """A started driver."""
 
-    def __init__(self, spec: DriverSpec, site: Site, command: CommandFactory) -> None:
-        """Start the driver. Raises `OSError` if it cannot start.
+    def __init__(
+        self, spec: DriverSpec, site: Site, command: CommandFactory, spare: Spare | None = None
+    ) -> None:
+        """Start the driver, or let a spare become it. Raises `OSError` if it cannot start.
 
         The caller has ended other drivers of this checkpoint with `end_strays`.
         """
         self.spec = spec
-        self._mark = str(site.checkpoint(spec.cluster))
         self._log = site.log(spec.cluster)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         site.checkpoint(spec.cluster).parent.mkdir(parents=True, exist_ok=True)
         rotate(self._log)
         self._log_start = self._log.stat().st_size if self._log.exists() else 0
-        self._process = processes.spawn(command(spec, site), self._environment(site), self._log)
+        if spare is None:
+            self._mark = str(site.checkpoint(spec.cluster))
+            variables = environment(site, self._mark, is_local=spec.master.startswith("local"))
+            variables |= secret_environment(spec, site)
+            self._process = processes.spawn(command(spec, site), variables, self._log)
+        else:
+            self._mark, self._process = spare.mark, spare.process
+            arguments = pipeline_arguments(spec, site)
+            spare.become(arguments, secret_environment(spec, site), self._log)
 
     @property
     def pid(self) -> int:
@@ -190,18 +206,19 @@ class Driver:
                 self._process.wait(timeout=5)
         return all_ended
 
-    def _environment(self, site: Site) -> dict[str, str]:
-        here = {"SPARK_LOCAL_IP": "127.0.0.1"} if self.spec.master.startswith("local") else {}
-        return {
-            # Without it Spark resolves the name of this machine, which may hang.
-            **here,
-            **{name: value for name, value in os.environ.items() if name not in _SITE_SECRETS},
-            **site.env,
-            **secret_environment(self.spec, site),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            MARK: self._mark,
-        }
+
+def environment(site: Site, mark: str, *, is_local: bool) -> dict[str, str]:
+    """Return the environment of a driver or a spare, without secrets; `mark`: of its processes."""
+    # Without it Spark resolves the name of this machine, which may hang.
+    here = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}
+    return {
+        **here,
+        **{name: value for name, value in os.environ.items() if name not in _SITE_SECRETS},
+        **site.env,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        MARK: mark,
+    }
 
 
 def strays(mark: str) -> list[psutil.Process]:

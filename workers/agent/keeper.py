@@ -12,6 +12,7 @@ from workers.agent.causes import KEPT, Death, Loop, loop_of
 from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, checkpoint_of, end_strays
 from workers.agent.heartbeats import Look, Observation, Unknown
 from workers.agent.progress import Problem, Progress, Report, Timeouts, behind
+from workers.agent.spare import Spare
 
 FIRST_S: Final = 1.0
 LONGEST_S: Final = 60.0
@@ -53,7 +54,7 @@ class Keeper:
     """The driver of a cluster; the agent calls `step` about once a second, with a monotonic time.
 
     `history`: the deaths of the last hour, ordered by time; `died`: called with each unexpected
-    death.
+    death; `spare`: returns a process that becomes the driver.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Keeper:
         backoff: BackOff | None = None,
         history: Sequence[Death] = (),
         died: Callable[[Death], None] = lambda _: None,
+        spare: Callable[[DriverSpec], Spare | None] = lambda _: None,
     ) -> None:
         self.cluster = cluster
         self._site = site
@@ -76,6 +78,7 @@ class Keeper:
         self._backoff = backoff or BackOff()
         self._deaths = list(history)[-KEPT:]
         self._died = died
+        self._spare = spare
         self._loop: Loop | None = loop_of(self._deaths, time.time())
         self._run: _DriverRun | None = None
         self._due_at = 0.0
@@ -143,7 +146,7 @@ class Keeper:
 
     def _start(self, wanted: DriverSpec, now: float) -> Report:
         try:
-            driver = Driver(wanted, self._site, self._command)
+            driver = Driver(wanted, self._site, self._command, self._spare(wanted))
         except OSError as error:
             cause = causes.cause_of(None, str(error))
             why = causes.NOT_STARTED if cause == causes.EXIT else cause

@@ -1,14 +1,15 @@
 """The one streaming query of a cluster: log -> envelopes -> nodes -> sink."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from workers.pipeline.checkpoints.bootstrap import Bootstrap, read_bootstrap
+from workers.pipeline.checkpoints.bootstrap import Bootstrap, kept_start, read_bootstrap
 from workers.pipeline.exchange.output import OUTPUT_DDL
 from workers.pipeline.nodes.processor import NodeProcessor
 from workers.pipeline.sink import WeirSink
@@ -53,20 +54,24 @@ def prepare(
     processor = NodeProcessor(
         application.cluster, application.redis_url, application.partitions, bootstrap
     )
-    log = _read_log(spark, application, bootstrap)
-    evaluated = log.groupBy("nk").transformWithStateInPandas(
-        statefulProcessor=processor,
-        outputStructType=OUTPUT_DDL,
-        outputMode="Append",
-        timeMode="None",
-    )
     return (
-        evaluated.writeStream.format("weir_sink")
+        evaluated(_read_log(spark, application, bootstrap), processor)
+        .writeStream.format("weir_sink")
         .queryName(f"weir_{application.cluster}".replace("-", "_"))
         .options(cluster=application.cluster, redis_url=application.redis_url)
         .option("checkpointLocation", application.checkpoint)
         .outputMode("append")
         .trigger(**trigger)
+    )
+
+
+def evaluated(log: DataFrame, processor: StatefulProcessor) -> DataFrame:
+    """Return what the nodes' processor makes of a stream of envelopes."""
+    return log.groupBy("nk").transformWithStateInPandas(
+        statefulProcessor=processor,
+        outputStructType=OUTPUT_DDL,
+        outputMode="Append",
+        timeMode="None",
     )
 
 
@@ -78,6 +83,8 @@ def _read_log(
         application.cluster, application.redis_url, application.partitions, application.nodes,
         application.splits, application.max_records, application.max_bytes,
         batch_budget(memory_of(spark)), application.log_url,
-        json.dumps(bootstrap.offset) if bootstrap else "",
     )  # fmt: skip
+    checkpoint = Path(application.checkpoint)
+    own = json.dumps(bootstrap.offset) if bootstrap else ""
+    reader = replace(reader, seed=own or kept_start(checkpoint, reader.initialOffset))
     return spark.readStream.format("weir_log").option("reader", json.dumps(asdict(reader))).load()

@@ -27,6 +27,12 @@ def surroundings(environment: Mapping[str, str] = os.environ) -> Surroundings:
     url = environment.get("REDIS_URL", "").strip()
     if not url:
         raise SettingMissing("REDIS_URL is not set: give the URL of Redis, as redis://host:6379/0")
+    log_url = environment.get("WEIR_LOG_URL", "").strip()
+    return Surroundings(url, log_url, spark_settings(environment))
+
+
+def spark_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Spark in the environment. Raises `SettingMissing`."""
     settings: dict[str, str] = {}
     for word in shlex.split(environment.get("WEIR_SPARK_CONF", "")):
         name, equals, value = word.partition("=")
@@ -34,4 +40,4 @@ def surroundings(environment: Mapping[str, str] = os.environ) -> Surroundings:
             # Not quoted: it may be a part of a secret.
             raise SettingMissing("WEIR_SPARK_CONF has a word that is not NAME=VALUE")
         settings[name.strip()] = value
-    return Surroundings(url, environment.get("WEIR_LOG_URL", "").strip(), settings)
+    return settings

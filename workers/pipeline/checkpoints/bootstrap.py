@@ -7,7 +7,7 @@ batch begins with an empty store and reads the same files. Once it is whole they
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +32,7 @@ from workers.pipeline.reports.telemetry_row import newest_telemetry
 
 # Batches that the lost checkpoint may have written beyond its last telemetry row.
 _MARGIN: Final = 1000
+_START: Final = "start.json"
 _FIELDS: Final[Mapping[str, pa.DataType]] = {"name": pa.string(), "value": pa.binary()}
 _VALUES: Final = pa.schema(_FIELDS)
 
@@ -128,6 +129,26 @@ class BootstrapWriter:
 
 def _file(folder: Path, node: int) -> Path:
     return folder / f"{node}.arrow"
+
+
+def kept_start(checkpoint: Path, find: Callable[[], Mapping[str, Any]]) -> str:
+    """Return the offset at which a checkpoint begins, as JSON; "" once its first batch is whole.
+
+    It is found once, before the first batch is planned: a driver that was killed in that batch runs
+    it again, when Redis may have its telemetry row, behind which another checkpoint would begin.
+    """
+    path = checkpoint / _START
+    if has_begun(checkpoint):
+        path.unlink(missing_ok=True)
+        return ""
+    if partitions_of(checkpoint) is None:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        written = path.with_suffix(".tmp")
+        written.write_text(json.dumps(find()))
+        fsync_path(written)
+        written.replace(path)
+        fsync_path(checkpoint)
+    return path.read_text() if path.exists() else ""
 
 
 def first_batch(client: "redis.Redis", cluster: str) -> int:

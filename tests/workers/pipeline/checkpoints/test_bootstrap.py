@@ -1,5 +1,6 @@
 """The state that a new checkpoint begins with."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from workers.pipeline.checkpoints.bootstrap import (
     BootstrapDamaged,
     BootstrapWriter,
     has_pending_bootstrap,
+    kept_start,
     read_bootstrap,
 )
 from workers.pipeline.checkpoints.files import WrongPartitions
@@ -35,6 +37,20 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def plan_batch(checkpoint: Path) -> None:
+    """Do what Spark does before a first batch."""
+    (checkpoint / "offsets").mkdir()
+    (checkpoint / "offsets" / "0").write_text(
+        'v1\n{"conf": {"spark.sql.shuffle.partitions": "5"}}\n{"batch": 42}'
+    )
+
+
+def finish_batch(checkpoint: Path) -> None:
+    """Do what Spark does after it."""
+    (checkpoint / "commits").mkdir()
+    (checkpoint / "commits" / "0").touch()
+
+
 def test_each_node_gets_its_own_state_in_the_first_batch(checkpoint: Path) -> None:
     """A node that is new has none."""
     seed = read_bootstrap(checkpoint, 5)
@@ -59,13 +75,9 @@ def test_later_batches_do_not_get_it_again(checkpoint: Path) -> None:
 def test_a_seed_is_dropped_once_a_batch_is_whole(checkpoint: Path) -> None:
     """The state is in Spark's store then."""
     assert has_pending_bootstrap(checkpoint)
-    for name in ("commits", "offsets"):
-        (checkpoint / name).mkdir()
-    (checkpoint / "offsets" / "0").write_text(
-        'v1\n{"conf": {"spark.sql.shuffle.partitions": "5"}}\n{"batch": 42}'
-    )
+    plan_batch(checkpoint)
     assert read_bootstrap(checkpoint, 5) is not None, "the batch has to be run again with it"
-    (checkpoint / "commits" / "0").touch()
+    finish_batch(checkpoint)
     assert not has_pending_bootstrap(checkpoint)
     assert read_bootstrap(checkpoint, 5) is None
     assert not (checkpoint / "seed").exists()
@@ -85,3 +97,14 @@ def test_a_file_that_is_not_whole_is_noticed(checkpoint: Path) -> None:
     (checkpoint / "other" / "seed" / "0.arrow").replace(checkpoint / "seed" / "0.arrow")
     with pytest.raises(BootstrapDamaged, match="1 of 2"):
         seed.import_state(Values(), 0, batch=42)
+
+
+def test_a_first_batch_that_runs_again_begins_where_it_did(tmp_path: Path) -> None:
+    """Redis may say that it is finished, when Spark does not know that yet."""
+    checkpoint = tmp_path / "checkpoint"
+    assert json.loads(kept_start(checkpoint, lambda: {"batch": 7})) == {"batch": 7}
+    assert json.loads(kept_start(checkpoint, lambda: {"batch": 8})) == {"batch": 8}
+    plan_batch(checkpoint)
+    assert json.loads(kept_start(checkpoint, lambda: {"batch": 1009})) == {"batch": 8}
+    finish_batch(checkpoint)
+    assert kept_start(checkpoint, lambda: {"batch": 1009}) == ""
