@@ -126,6 +126,7 @@ def test_a_body_that_ignores_fields_stops_the_start() -> None:
         require_strict_bodies(lax)
 
 
+@pytest.mark.nightly("requests")
 def test_a_client_is_generated_without_a_warning(tmp_path: Path) -> None:
     """By openapi-python-client: every operation and every schema is in it."""
     document, settings = tmp_path / "openapi.json", tmp_path / "settings.yaml"
