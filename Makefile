@@ -41,8 +41,8 @@ test: $(INSTALLED) ## install what is missing and run the tests that every chang
 
 nightly: $(INSTALLED) ## what takes longer, in parts of up to 40 minutes; P=PART: this one (tests/support/nightly.py)
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
-	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	export CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" && failed= && \
+	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" || exit 1; \
+	export CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java"; failed=; \
 	for part in $(or $(P),$$($(PY) -m tests.support.nightly)); do echo "== $$part"; \
 	WEIR_NIGHTLY=$$part $(PY) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T) || \
 	failed="$$failed $$part"; done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }

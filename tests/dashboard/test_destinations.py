@@ -11,7 +11,7 @@ from tests.support.cluster import actor
 from tests.support.destinations import list_destinations
 from tests.support.rebinding import open_and_closed_port
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 
 
 def test_admins_of_the_site_see_the_list(

@@ -17,7 +17,7 @@ from tests.dashboard.conftest import browser_of, sample
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("pages")]
 PATH = "/ws/fleet/"
 
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+import pytest
 from django.test import Client
 
 from controlplane.models import Cluster
@@ -13,6 +14,8 @@ from controlplane.watch import CODES
 from dashboard.proposals.list_rows import WORSENS_ANOTHER
 from dashboard.proposals.measure_rows import STATUSES
 from dashboard.proposals.words import obstacle_words
+
+pytestmark = pytest.mark.nightly("pages")
 
 ROOT: Final = Path(__file__).parents[2]
 # A label that was replaced, and what stands for it now.

@@ -24,6 +24,8 @@ from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
 from tests.support.pages import PageAddress, page_world
 
+pytestmark = pytest.mark.nightly("pages")
+
 # Methods of dictionaries, variables of templates, members of every object of a script.
 WORDS: Final = (
     "items", "keys", "values", "get", "count", "update", "pop", "copy", "clear", "forloop", "block",

@@ -6,6 +6,8 @@ from django.test import Client
 
 from controlplane.models import Cluster
 
+pytestmark = pytest.mark.nightly("pages")
+
 NAVIGATION = b'<nav aria-label="Main">'
 
 

@@ -202,6 +202,7 @@ def test_wrong_query_is_told_while_one_types(page: Page) -> None:
     expect(page.locator("#faults-streams")).to_contain_text("no-such-tile")
 
 
+@pytest.mark.nightly("operator")
 def test_proposal_is_approved_carried_out_and_seen_on_the_chart(
     weir: RunningWeir, page: Page
 ) -> None:

@@ -10,7 +10,7 @@ from controlplane.models import Cluster
 from tests.controlplane.cli.conftest import Weir
 from tests.support.admission import arrived
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 
 
 @pytest.fixture

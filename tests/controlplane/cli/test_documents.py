@@ -10,7 +10,7 @@ from controlplane.models import Cluster
 from tests.controlplane.cli.conftest import Weir
 from tests.support.descriptions import SMALL
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 
 
 def test_a_cluster_goes_out_and_comes_in(weir: Weir, admin: Actor, tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ from tests.controlplane.cli.test_operations import COMMANDS
 from tests.support.api_world import PK, add_rows
 from tests.support.cluster import telemetry
 
+pytestmark = pytest.mark.nightly("commands")
+
 NOW: Final = timezone.now()
 TIMES: Final = {"start": -1, "from": -1, "starts-at": 24, "ends-at": 48, "expires-at": 48}
 AGGREGATES: Final = {"aggregates": {"n": "count(*)"}}

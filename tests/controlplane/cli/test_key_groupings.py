@@ -9,7 +9,7 @@ from controlplane.topology import placement
 from tests.controlplane.cli.conftest import Weir
 from tests.support.cluster import placed_split
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 SUBMIT = ("queries", "submit", "sf", "x", "--stream", "s0", "--aggregate", "n=count(*)",
           "--key", "car", "--tasks", 4)  # fmt: skip
 

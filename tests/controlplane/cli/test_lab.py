@@ -7,6 +7,8 @@ from controlplane.access.roles import Actor
 from tests.controlplane.cli.conftest import Weir
 from tests.support.lab import NAME, PLANNER, know, small_experiment
 
+pytestmark = pytest.mark.nightly("commands")
+
 SHORT = ("--param", "queries=60", "--param", "servers=3", "--values", "1.5", "--series",
          "least_cost", "--seeds", "1")  # fmt: skip
 

@@ -3,11 +3,15 @@
 import json
 from typing import Final
 
+import pytest
+
 from controlplane.api.application import api
 from controlplane.cli.operations.derived import operations_of
 from controlplane.cli.operations.names import DEFAULTS, NAMES, OPTIONS, UNNAMED, short_id
 from controlplane.cli.parser import commands_of, parser
 from controlplane.cli.waiting import WAITS
+
+pytestmark = pytest.mark.nightly("commands")
 
 DOCUMENT: Final = json.loads(
     json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), default=str)

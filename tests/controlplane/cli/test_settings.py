@@ -22,7 +22,7 @@ from tests.controlplane.api.callers import user_of
 from tests.controlplane.cli.test_operations import DOCUMENT
 from tests.support.cluster import actor
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 ROOT: Final = Path(__file__).parents[3]
 # A port at which nothing listens, and a variable's value with which a call ends at once.
 NOWHERE: Final = "http://127.0.0.1:9"

@@ -10,7 +10,7 @@ from controlplane.models import ArmedLadder, Cluster, Query
 from tests.controlplane.cli.conftest import Weir
 from tests.support.shedding import busy_cluster
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import StreamSchema
 from tests.controlplane.cli.conftest import Weir
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 # Trips of ferries.
 SAMPLE = """\
 sailed_at,ferry,cars,fare

@@ -1,5 +1,6 @@
 """weir clusters skip-batch."""
 
+import pytest
 import redis
 
 from controlplane.access.roles import Actor
@@ -9,6 +10,8 @@ from controlplane.wire.log import open_log
 from controlplane.wire.log.values import START, Block
 from tests.controlplane.cli.conftest import Weir
 from tests.support.cluster import stream_id
+
+pytestmark = pytest.mark.nightly("commands")
 
 
 def test_it_tells_before_it_skips(

@@ -15,7 +15,7 @@ from tests.controlplane.api.callers import user_of
 from tests.controlplane.cli.conftest import Weir
 from tests.support.cluster import actor
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 
 
 @pytest.mark.parametrize("is_remote", [False, True])

@@ -23,7 +23,7 @@ from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import MERGED, RULES, ruled, soon
 from tests.support.records import append_at
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import LADDER, SMALL
 from tests.support.shedding import busy_cluster
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 
 
 @pytest.fixture

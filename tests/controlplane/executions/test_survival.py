@@ -30,6 +30,7 @@ from controlplane.topology.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table
 from tests.support.execution import moves_of
+from tests.support.nightly import NIGHTLY
 from tests.support.policies import set_policy
 from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY
@@ -307,7 +308,7 @@ def test_a_process_that_dies_at_any_statement_leaves_a_step_or_none(
 ) -> None:
     """Statements of beginning and publishing, one after the other."""
     driven.scattered(operator, sf)
-    for statement in range(0, 80, _thorough(3, 5)):
+    for statement in range(0, 80, _thorough(3, 5) if NIGHTLY else 10):
         proposal = driven.ready(approver, sf)
         if not moves_of(proposal):
             break

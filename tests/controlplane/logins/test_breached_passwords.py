@@ -17,6 +17,8 @@ from controlplane.env import EnvironmentValueError
 from controlplane.logins import breached_passwords
 from controlplane.logins.breached_passwords import BadListError, contains
 
+pytestmark = pytest.mark.nightly("access")
+
 ROOT = Path(__file__).parents[3]
 KNOWN = "correct horse battery staple"
 

@@ -16,7 +16,7 @@ from controlplane.errors import Busy
 from controlplane.models import AuditEntry, FailedAttempts
 from controlplane.retention.rows import prune_sessions
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("access")]
 RIGHT = "a long enough password"
 ATTACKER, HOME = "198.51.100.7", "192.0.2.1"
 

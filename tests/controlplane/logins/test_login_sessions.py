@@ -19,7 +19,7 @@ from controlplane.models import ApiToken, AuditEntry, Cluster, FailedAttempts, L
 from controlplane.runtime import request_bounds
 from tests.support import cluster as made
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("access")]
 JSON = "application/json"
 OLD, NEW = "a long enough password", "another long password"
 

@@ -18,6 +18,8 @@ from controlplane.retention import history
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made
 
+pytestmark = pytest.mark.nightly("access")
+
 JSON = "application/json"
 ADDRESS = "198.51.100.7"
 

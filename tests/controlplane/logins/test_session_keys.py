@@ -13,6 +13,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from controlplane import settings as installed
 from controlplane.logins.hashing import YieldingPBKDF2Hasher
 
+pytestmark = pytest.mark.nightly("access")
+
 PASSWORD = "a long enough password"
 
 

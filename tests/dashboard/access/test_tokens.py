@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
@@ -10,6 +11,8 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import ApiToken, Cluster
 from tests.support.cluster import confirmed
+
+pytestmark = pytest.mark.nightly("pages")
 
 GOOD = {"name": "nightly", "role": "operator", "cluster": "sf", "days": "30"}
 

@@ -29,6 +29,7 @@ from controlplane.logins import single_sign_on
 from controlplane.models import AuditEntry, ExternalIdentity, LoginSession
 
 pytestmark = [
+    pytest.mark.nightly("pages"),
     pytest.mark.django_db,
     # The provider's, not ours.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

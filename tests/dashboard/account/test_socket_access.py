@@ -25,7 +25,7 @@ from tests.dashboard.conftest import sample
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("pages")]
 PASSWORD = "a long enough password"
 # Within which a change ends a socket; generous to a busy machine, far below the periodic check.
 SOON_S = 5.0

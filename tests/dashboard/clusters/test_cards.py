@@ -9,7 +9,7 @@ from controlplane.models import Cluster, Comparison
 from tests.support import cluster as made
 from tests.support.execution import ready, scattered
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("pages")]
 
 
 def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:

@@ -8,6 +8,8 @@ from controlplane.models import Cluster
 from dashboard.clusters.charts import missing_text
 from dashboard.time_range import time_range_of
 
+pytestmark = pytest.mark.nightly("pages")
+
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PAST = {"from": "2026-11-20T10:00:00+00:00", "to": "2026-11-20T11:00"}
 

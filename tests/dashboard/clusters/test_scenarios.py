@@ -11,7 +11,7 @@ from controlplane.models import Cluster, Scenario
 from dashboard.clusters.strip import strip_of
 from dashboard.time_range import TimeRange
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 
 
 @pytest.fixture

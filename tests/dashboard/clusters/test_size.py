@@ -8,6 +8,8 @@ from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node
 
+pytestmark = pytest.mark.nightly("pages")
+
 NODES = "/clusters/sf/nodes/"
 LIMITS = "/clusters/sf/limits/"
 SMALL = {"max_records": "50,000", "max_batch_mb": "16"}

@@ -4,6 +4,8 @@ import pytest
 
 from dashboard.clusters.strip import Flag, join_flags
 
+pytestmark = pytest.mark.nightly("pages")
+
 
 def flag(x: float, label: str) -> Flag:
     return Flag(x, label, f"{label} at {x}", "/", "bad")

@@ -7,7 +7,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, TourProgress
 from tests.dashboard.conftest import browser_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 HTMX = {"HX-Request": "true"}
 
 

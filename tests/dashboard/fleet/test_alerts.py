@@ -13,7 +13,7 @@ from dashboard.fleet.alert_rows import explain_address
 from tests.support.alerting import firing, fleet_cluster
 from tests.support.cluster import actor
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 
 
 @pytest.fixture

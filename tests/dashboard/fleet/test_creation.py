@@ -10,7 +10,7 @@ from tests.support.alerting import fleet_cluster
 from tests.support.cluster import actor
 from tests.support.kafka import running_kafka
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 VALUES = {"name": "Web requests, Asia", "slug": "", "slots": "8", "node_capacity": "1,500"}
 DOCUMENT = """
 weir: 1

@@ -10,6 +10,8 @@ from controlplane.models import ApiToken, Webhook
 from dashboard.frame import headlines
 from dashboard.frame.headlines import BAD, GOOD, WARN
 
+pytestmark = pytest.mark.nightly("pages")
+
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 

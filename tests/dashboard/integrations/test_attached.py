@@ -18,6 +18,8 @@ from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
 from tests.support.attached import JOB, event, message, progress_event, run_number
 
+pytestmark = pytest.mark.nightly("pages")
+
 PAGES = ["/attached/", "/attached/queries/{query}/", "/attached/queries/{query}/charts.json"]
 
 

@@ -17,6 +17,8 @@ from controlplane.pagination.filter_text import terms_of
 from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
 
+pytestmark = pytest.mark.nightly("pages")
+
 LISTS = ("queries", "streams", "proposals", "decisions", "audit")
 
 

@@ -1,9 +1,12 @@
 """The palette offers objects, pages and commands that its user may open."""
 
+import pytest
 from django.test import Client
 
 from controlplane.models import Cluster
 from dashboard.palette.views import marked
+
+pytestmark = pytest.mark.nightly("pages")
 
 
 def options(client: Client, text: str, cluster: str = "sf") -> str:

@@ -7,6 +7,8 @@ import pytest
 from controlplane.models import Decision
 from dashboard.policies.decisions import DecisionRow, decision_row, decisions_headline
 
+pytestmark = pytest.mark.nightly("pages")
+
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
 

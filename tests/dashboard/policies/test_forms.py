@@ -6,6 +6,8 @@ from controlplane.errors import Invalid
 from controlplane.policies.settings import PolicySettings
 from dashboard.policies.forms import SETTINGS, form_sections, policy_changes
 
+pytestmark = pytest.mark.nightly("pages")
+
 
 def sent_by(policy: PolicySettings) -> dict[str, list[str]]:
     """Return what a browser sends of the form as it is shown."""

@@ -13,6 +13,8 @@ from dashboard.policies.history import change_rows
 from tests.dashboard.conftest import browser_of
 from tests.support.cluster import actor
 
+pytestmark = pytest.mark.nightly("pages")
+
 PAGE = "/clusters/sf/policy/"
 
 

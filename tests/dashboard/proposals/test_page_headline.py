@@ -10,6 +10,8 @@ from dashboard.frame.headline import Headline
 from dashboard.proposals.measure_rows import ProofRow
 from dashboard.proposals.page_headline import Known, page_headline
 
+pytestmark = pytest.mark.nightly("pages")
+
 PLAN = Headline("Imbalance 46 → 9 %", "Takes at least 3 s in 2 steps.", "good")
 COUNTS = "12 applied"
 

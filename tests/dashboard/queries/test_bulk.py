@@ -10,6 +10,8 @@ from controlplane.models import BulkAction, Cluster, Proposal, Query
 from controlplane.topology import placement, queries
 from tests.dashboard.conftest import browser_of
 
+pytestmark = pytest.mark.nightly("pages")
+
 
 @pytest.fixture
 def client(operator: Actor, sf: Cluster) -> Client:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -10,6 +11,8 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, RoutingVersion, Task
 from controlplane.proposals import requests
 from tests.support.cluster import placed
+
+pytestmark = pytest.mark.nightly("pages")
 
 
 def test_the_page_names_what_put_it_on_its_node(

@@ -13,7 +13,7 @@ from tests.support import cluster as made
 from tests.support.records import append_at
 from workers.preview import service
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 HTMX: Any = {"HTTP_HX_REQUEST": "true"}
 FORM = {
     "streams": "s0 s1", "key": "car", "aggregates": "n = count(*)\nfast = max(speed)",

@@ -4,6 +4,8 @@ import pytest
 
 from dashboard.queries.forms import form_faults, parsed
 
+pytestmark = pytest.mark.nightly("pages")
+
 
 def pairs(written: str) -> tuple[list[list[str]], dict[str, list[str]]]:
     spec, faults = parsed({"on": written, "tasks": "1", "window": "60",

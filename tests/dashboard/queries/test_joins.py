@@ -9,7 +9,7 @@ from django.test import Client
 from controlplane.models import Cluster, Query, Stream
 from tests.dashboard.queries.test_texts import CHECK, FORM, NEW, faults_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("pages")]
 JOIN = FORM | {
     "name": "crossing",
     "right": "s3, s2",

@@ -20,6 +20,8 @@ from dashboard.queries.key_grouping_forms import (
 )
 from tests.support.cluster import placed_split
 
+pytestmark = pytest.mark.nightly("pages")
+
 QUERY = {**DEFAULTS, "name": "hot", "streams": "s0", "key": "car", "aggregates": "n = count(*)",
          "tasks": "8"}  # fmt: skip
 NEW = "/clusters/sf/queries/new/"

@@ -17,6 +17,8 @@ from dashboard.queries.key_rows import (
 )
 from tests.support.key_reports import CAPACITIES, TOTAL, key_report, tasks_of
 
+pytestmark = pytest.mark.nightly("pages")
+
 LIMIT = 0.2
 REPORT = key_report()
 COLUMNS = columns_of(REPORT.tasks)

@@ -3,11 +3,15 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from controlplane.catalog.query_text import OutputColumn
 from controlplane.results.estimates import Estimate
 from controlplane.results.values import KeyedWindow
 from dashboard.figures.results import results_figure
 from dashboard.queries.results import drawn_values, lines_of, result_rows
+
+pytestmark = pytest.mark.nightly("pages")
 
 COLUMNS = [
     OutputColumn("shop", "text", "key"),

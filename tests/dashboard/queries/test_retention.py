@@ -6,6 +6,8 @@ from django.test import Client
 from controlplane.models import AuditEntry, Cluster, Query
 from dashboard.queries.forms import DEFAULTS
 
+pytestmark = pytest.mark.nightly("pages")
+
 QUERY = {**DEFAULTS, "name": "fresh", "streams": "s0", "aggregates": "n = count(*)"}
 NEW = "/clusters/sf/queries/new/"
 CHECK = "/clusters/sf/queries/check/"

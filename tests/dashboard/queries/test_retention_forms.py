@@ -4,6 +4,8 @@ import pytest
 
 from dashboard.queries.retention_forms import retention_of, retention_values
 
+pytestmark = pytest.mark.nightly("pages")
+
 DEFAULT = 600, 1_000
 
 

@@ -1,7 +1,11 @@
 """Queries as one reads them."""
 
+import pytest
+
 from controlplane.wire.query_text import QueryText
 from dashboard.queries.sql import pseudo_sql
+
+pytestmark = pytest.mark.nightly("pages")
 
 
 def test_a_join_reads_like_sql() -> None:

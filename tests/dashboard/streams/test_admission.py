@@ -11,7 +11,7 @@ from dashboard.figures.stream import rate_figures
 from dashboard.streams.admission import HourCell
 from tests.support.admission import arrived
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 HTMX = {"HTTP_HX_REQUEST": "true"}
 
 

@@ -22,7 +22,7 @@ from tests.support.admission import arrived
 from tests.support.records import append_at
 from tests.support.windows import write_windows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 PERIODS = 60
 
 

@@ -13,6 +13,8 @@ from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import placed_split, stream_id, telemetry
 from tests.support.records import append_at
 
+pytestmark = pytest.mark.nightly("pages")
+
 MINUTE = 60_000
 POSTS = ["streams/{stream}/drops/set/", "streams/{stream}/drops/lift/",
          "queries/{query}/key-grouping/", "queries/{query}/aggregator/",

@@ -19,7 +19,7 @@ from tests.support.cluster import actor
 from tests.workers.tasks.test_worker import until
 from workers.celery import app
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("lab")]
 TINY = {"queries": 2000, "servers": 10, "seeds": 1}
 
 

@@ -19,7 +19,7 @@ from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 from tests.workers.tasks.test_worker import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("requests")]
 
 
 def spec_and_environment(data: Path, redis_url: str) -> tuple[ChildSpec, dict[str, str]]:

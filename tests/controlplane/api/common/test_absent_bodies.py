@@ -13,6 +13,8 @@ from tests.controlplane.api.generated_requests import document, schema_of
 from tests.support.api_world import address_of, rich_cluster
 from tests.support.cluster import actor
 
+pytestmark = pytest.mark.nightly("requests")
+
 
 @pytest.fixture
 def world(db: None, redis_url: str) -> Cluster:

@@ -18,6 +18,8 @@ from tests.controlplane.api.generated_requests import operations, places, replac
 from tests.support.api_world import address_of, rich_cluster
 from tests.support.cluster import actor
 
+pytestmark = pytest.mark.nightly("requests")
+
 BEYOND: Final = ("9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00")
 IN_CALENDAR: Final = ("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z")
 # Filters and ranges that read their times themselves, by the parameter.

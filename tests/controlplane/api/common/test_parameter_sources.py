@@ -7,7 +7,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from tests.controlplane.api.callers import JSON, ROOT, get, scripted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly("requests")]
 PATH = f"{ROOT}/clusters/nyc"
 
 

@@ -10,7 +10,7 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("requests")]
 LETTERS: Final = "/api/v1/clusters/sf/dead-letters"
 STREAMS: Final = "/api/v1/clusters/sf/streams"
 COLUMNS: Final = {

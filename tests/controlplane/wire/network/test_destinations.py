@@ -26,6 +26,8 @@ from controlplane.wire.redis_clients import connect
 from tests.support.kafka import running_kafka
 from tests.support.rebinding import NAME, open_and_closed_port, rebind, unmet_server
 
+pytestmark = pytest.mark.nightly("access")
+
 # A port of each protocol is listed, so that hosts are resolved; no tricky host is.
 LISTED = (
     "redis://10.1.0.0/16:1-65535 kafka://10.1.0.0/16:1-65535 http://10.1.0.0/16:1-65535"

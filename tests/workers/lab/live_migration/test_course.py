@@ -8,6 +8,8 @@ from algorithms.lab.experiments import experiment
 from algorithms.lab.migration.experiments.live import TrialFailed, rows_of
 from workers.lab.live_migration.course import Request, by_minute
 
+pytestmark = pytest.mark.nightly("lab")
+
 SMALL = Request(
     minutes=4, minute_s=6.0, present=3, nodes=2, tasks=12, keys=500, rate=400.0, tau=0.4, seed=0,
     series="live",
@@ -62,7 +64,6 @@ def rows_of_figure(series: tuple[str, ...], shares: list[float]) -> list[dict[st
 
 # By day the random schedule moves state on a real pipeline, and the operator's day a plan.
 @pytest.mark.spark
-@pytest.mark.nightly("lab")
 def test_live_migration_goes_on_answering() -> None:
     """Every minute has results, tasks have moved with their bytes, and progress was told."""
     shares: list[float] = []
@@ -74,7 +75,6 @@ def test_live_migration_goes_on_answering() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.nightly("lab")
 def test_live_migration_answers_while_a_restart_does_not() -> None:
     """The shape of figure 15: live stays within a second or two, the restart takes many."""
     rows = rows_of_figure(("live", "restart"), [])

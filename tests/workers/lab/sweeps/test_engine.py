@@ -14,7 +14,7 @@ from controlplane.runtime.processes import is_alive
 from tests.support.cluster import actor
 from workers.lab.sweeps import run_on_spark
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("lab")]
 
 
 @pytest.fixture(autouse=True)
