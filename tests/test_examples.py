@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from tests.support.examples import (
     DATABASES,
-    NIGHTLY,
     databases_tried,
     fewer,
     try_fewer_examples,
 )
+from tests.support.nightly import NIGHTLY
 
 
 def test_a_law_is_tried_on_fewer_examples_by_day(request: pytest.FixtureRequest) -> None:
