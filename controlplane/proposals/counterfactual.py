@@ -16,6 +16,7 @@ from typing import Final, Self
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.arrivals.catching_up import input_share
 from controlplane.arrivals.periods import RateHistory, rates_between
@@ -210,7 +211,7 @@ class _Replay:
         loads, factors = self.loads(model)
         shares = loads / model.capacities[:, None]
         return {
-            IMBALANCE.name: shares.max(axis=0) - shares.mean(axis=0),
+            IMBALANCE.name: np.array([imbalance(of_nodes) for of_nodes in shares.T]),
             FULLEST.name: shares.max(axis=0),
             REPLICATION_FACTOR.name: factors,
         }
@@ -385,7 +386,7 @@ def _measure(
 ) -> None:
     seconds = np.array([row.get("span_s") or 1.0 for row in rows])
     shares = _mean_loads(rows, len(capacities)) / capacities
-    result[IMBALANCE.name][place] = shares.max(initial=0.0) - shares.mean()
+    result[IMBALANCE.name][place] = imbalance(shares)
     result[FULLEST.name][place] = shares.max(initial=0.0)
     read, delivered = (
         float(seconds @ np.array([row.get(name) or 0.0 for row in rows]))

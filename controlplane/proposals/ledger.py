@@ -21,7 +21,7 @@ from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.proposals.counterfactual import MEASURES, counterfactual
 from controlplane.telemetry import time_series
-from controlplane.telemetry.samples import Sample, imbalance, moment_of
+from controlplane.telemetry.samples import Sample, measured_imbalance, moment_of
 
 logger = logging.getLogger(__name__)
 
@@ -226,7 +226,7 @@ def _measured(
     capacities = [node.capacity for node in proposal.snapshot.nodes]
     loads = _mean_loads(samples) if samples else []
     return _known(
-        imbalance=imbalance(loads, capacities) if samples else None,
+        imbalance=measured_imbalance(loads, capacities) if samples else None,
         fullest=max(
             (load / capacity for load, capacity in zip(loads, capacities, strict=False)),
             default=None,
