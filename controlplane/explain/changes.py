@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import (
     AuditEntry,
     Cluster,

@@ -19,6 +19,7 @@ from controlplane.explain.causes.diagnosis import (
 )
 from controlplane.explain.causes.evidence import NodeEvidence
 from controlplane.explain.causes.ranking import ranked_changes, shares_of_node, with_share
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
     key_contributions,
@@ -42,15 +43,7 @@ from controlplane.explain.stream_rises import StreamRises, common_rise, stream_r
 from controlplane.explain.stream_subject import explain_stream
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import (
-    Change,
-    ChangeKind,
-    Explanation,
-    Fact,
-    Finding,
-    RankedChange,
-    Series,
-)
+from controlplane.explain.values import Explanation, Fact, Finding, RankedChange, Series
 from controlplane.models import (
     Cluster,
     Decision,

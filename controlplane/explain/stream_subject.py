@@ -7,6 +7,7 @@ from django.db.models import Count
 
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.changes import changes_of_node
 from controlplane.explain.node_findings import series_of
 from controlplane.explain.observation import FULL, ClusterObservation, mean
@@ -14,8 +15,6 @@ from controlplane.explain.stream_rises import StreamRise, stream_rises
 from controlplane.explain.subjects import Subject
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (
-    Change,
-    ChangeKind,
     Contribution,
     Contributions,
     Explanation,

@@ -8,14 +8,13 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.causes.effects import hot_key, streams_rose
 from controlplane.explain.causes.evidence import NodeEvidence
 from controlplane.explain.causes.ranking import Shares
+from controlplane.explain.change import ChangeKind
 from controlplane.explain.node_findings import shift_of
 from controlplane.explain.node_speed import slowest_cause
 from controlplane.explain.observation import FULL, ClusterObservation, mean, median
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import ChangeKind
+from controlplane.explain.values import MOST
 
-# A single change explains an increase from this part on.
-MOST: Final = 0.5
 # A latency follows its cause within this time.
 _GROWS: Final = timedelta(minutes=2)
 # A restart explains the latency of this time.

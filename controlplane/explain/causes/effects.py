@@ -8,9 +8,9 @@ from typing import Final
 
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.causes.evidence import NodeEvidence, load_of
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.node_keys import NodeKey
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Change, ChangeKind
 
 # Streams whose rises are compared, the largest ones.
 _STREAMS: Final = 8

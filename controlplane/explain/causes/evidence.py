@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.change import Change
 from controlplane.explain.node_findings import LoadShift
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import NodeWork
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.stream_rises import CommonRise, StreamRises
-from controlplane.explain.values import Change
 from controlplane.models import Node
 
 
