@@ -53,7 +53,7 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "t": row["emitted_ms"],
         "span_s": seconds,
         "rf": row["delivered"] / row["read"] if row["read"] else None,
-        "imbalance": measured_imbalance(sample["loads"], capacities),
+        "imbalance": _imbalance(sample["loads"], capacities),
         "kept": _kept(row),
         "batch_ms": before.batch_ms,
         "arrived": before.arrived,
@@ -82,7 +82,7 @@ def _value(figure: Figure, row: Row, seconds: float) -> Any:
     return row.get(figure.row_key)
 
 
-def measured_imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:
+def _imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:
     """Return the imbalance of nodes; None without nodes or without load."""
     shares = [load / capacity for load, capacity in zip(loads, capacities, strict=False)]
     return imbalance(np.array(shares)) if any(shares) else None
