@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.compiled import compiled
 from algorithms.ordering.problem import SLACK, MoveSet, Order
 from algorithms.rows import group_positions
@@ -116,6 +117,9 @@ def _fill(board: Board) -> None:
         _examine(board, node)
 
 
+_imbalance = compiled(imbalance)
+
+
 @compiled
 def _play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
     """Make all moves; write their order, and the balance after each."""
@@ -127,13 +131,9 @@ def _play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
         move = board.heap[board.first[bucket]]
         _make(board, bucket, move)
         order[step] = move
-        largest, total = 0.0, 0.0
-        for node in range(len(loads)):
-            share = loads[node] / capacities[node]
-            total += share
-            largest = max(largest, share)
-        worst[step] = largest
-        imbalance[step] = largest - total / len(loads)
+        shares = loads / capacities
+        worst[step] = shares.max()
+        imbalance[step] = _imbalance(shares)
 
 
 @compiled

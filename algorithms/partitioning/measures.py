@@ -17,14 +17,9 @@ def load_over_share(loads: Ints | Floats, workers: Workers) -> Floats:
     """Return each worker's load over its share of the capacity, in messages.
 
     A worker with the average capacity counts its messages; their paper's name is normalised load.
+    Their imbalance is the paper's I(t).
     """
     return np.asarray(loads, np.float64) / (workers.shares * workers.count)
-
-
-def imbalance(loads: Ints | Floats, workers: Workers) -> float:
-    """Return the largest load over capacity share minus the mean, in messages (I(t))."""
-    values = load_over_share(loads, workers)
-    return float(values.max() - values.mean())
 
 
 def load_ratio(loads: Ints | Floats, workers: Workers) -> float:

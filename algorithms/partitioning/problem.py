@@ -6,8 +6,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
-from algorithms.partitioning.measures import PairCounter, imbalance
+from algorithms.partitioning.measures import PairCounter, load_over_share
 from algorithms.partitioning.workloads import key_hashes, zipf_shares
 from algorithms.vocabulary import Ints, Progress, silent
 
@@ -109,4 +110,6 @@ def solve(
     if not done:
         progress(1.0)
     assignment = np.concatenate([np.empty(0, np.int64), *kept]) if stream.listed else None
-    return PartitioningPlan(loads, imbalance(loads, workers), counter.pairs, assignment)
+    return PartitioningPlan(
+        loads, imbalance(load_over_share(loads, workers)), counter.pairs, assignment
+    )

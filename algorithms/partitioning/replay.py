@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
 from algorithms.partitioning.catalog import grouping_of
 from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, Workers
-from algorithms.partitioning.measures import imbalance, memory
+from algorithms.partitioning.measures import load_over_share, memory
 from algorithms.partitioning.workloads import key_hashes
 from algorithms.vocabulary import Floats, Ints, is_finite
 
@@ -209,7 +210,7 @@ def replay_drawn(text: str, problem: ReplayProblem, drawn: DrawnMessages) -> Rep
     loads = np.bincount(assigned, minlength=workers.count)
     pairs = _pairs_of_batch(grouping, state, problem, drawn.batch)
     partials = pairs / problem.interval_s if problem.interval_s else 0.0
-    excess = imbalance(loads, workers) / (len(assigned) / workers.count)
+    excess = imbalance(load_over_share(loads, workers)) / (len(assigned) / workers.count)
     return Replay(
         text,
         loads / len(assigned),

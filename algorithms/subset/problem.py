@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from scipy.sparse import csr_array
 
+from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
 from algorithms.ordering import Loads, Move, Unit
 from algorithms.vocabulary import Floats
@@ -64,7 +65,7 @@ class SubsetProblem:
         self.capacities = np.array(capacities, np.float64)
         loads = Loads(rates, capacities, resident)
         self._find_spots(loads, [float(rate) for rate in rates])
-        self.full = self._imbalance_of(self.loads(np.ones(len(self.moves), np.bool_)))
+        self.full = imbalance(self.loads(np.ones(len(self.moves), np.bool_)) / self.capacities)
 
     def _find_spots(self, loads: Loads, rates: Sequence[float]) -> None:
         leaving: dict[tuple[int, int], list[int]] = {}
@@ -112,18 +113,13 @@ class SubsetProblem:
         np.add.at(loads, self.targets, moved)
         return loads
 
-    def _imbalance_of(self, loads: Floats) -> float:
-        """Return the largest load/capacity less the mean."""
-        shares = loads / self.capacities
-        return float(shares.max() - shares.mean())
-
     def value(self, chosen: np.ndarray) -> Value:
         """Return the value of the chosen moves."""
         loads = self.loads(chosen)
-        imbalance = self._imbalance_of(loads)
+        reached = imbalance(loads / self.capacities)
         # Rounded, so that the last digits of a sum decide nothing.
-        excess = math.floor(round((imbalance - self.full) / EVEN, 6))
-        return Value(max(0, excess), round(float(loads.sum()), 6), round(imbalance, 9))
+        excess = math.floor(round((reached - self.full) / EVEN, 6))
+        return Value(max(0, excess), round(float(loads.sum()), 6), round(reached, 9))
 
     def affordable(self, chosen: np.ndarray) -> bool:
         """Return whether the chosen moves are within the budget."""

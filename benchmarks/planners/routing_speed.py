@@ -14,10 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Hashes, Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
-from algorithms.partitioning.measures import imbalance, load_ratio, memory
+from algorithms.partitioning.measures import load_over_share, load_ratio, memory
 from algorithms.partitioning.workloads import draw_burst_rates, draw_zipf, spread_evenly
 
 EXPONENTS: Final = (0.5, 1.0)
@@ -57,7 +58,7 @@ def _measure(name: str, keys: Hashes, workers: Workers, repeats: int) -> str:
     pairs = memory(keys, assigned) / len(np.unique(keys))
     return (
         f"n {workers.count:<4} {name:20} {len(keys) / min(seconds) / 1e6:7.1f} M/s   "
-        f"I/m {imbalance(loads, workers) / len(keys):.1e}   memory {pairs:.2f}"
+        f"I/m {imbalance(load_over_share(loads, workers)) / len(keys):.1e}   memory {pairs:.2f}"
     )
 
 

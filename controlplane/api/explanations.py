@@ -9,9 +9,8 @@ from ninja import Router
 from controlplane.api.common.schemas import Time, fields_of
 from controlplane.api.common.security import cluster_of
 from controlplane.explain import Cause, Explanation, explain, parse_subject
-from controlplane.explain.texts import change_text, headline, ranked_text, remedy_text, summary
+from controlplane.explain.change import Change
 from controlplane.explain.values import (
-    Change,
     Contribution,
     Contributions,
     Effect,
@@ -59,11 +58,6 @@ class ExplainedChangeOut(fields_of(Change, without="placed")):  # type: ignore[m
 
     text: str
 
-    @staticmethod
-    def resolve_text(row: Change) -> str:
-        """Return the change as one sentence."""
-        return change_text(row)
-
 
 class CauseOut(fields_of(Cause)):  # type: ignore[misc]
     """The likely cause; share: of the increase that it explains."""
@@ -81,11 +75,6 @@ class RankedChangeOut(fields_of(RankedChange, without="cause")):  # type: ignore
     cause: CauseOut
     text: str
 
-    @staticmethod
-    def resolve_text(row: RankedChange) -> str:
-        """Return the change with its share and time as one sentence."""
-        return ranked_text(row)
-
 
 class PredictedEffectOut(fields_of(Effect)):  # type: ignore[misc]
     """The predicted effect of a plan on a measure."""
@@ -96,11 +85,6 @@ class RemedyOut(fields_of(Remedy, without="effects")):  # type: ignore[misc]
 
     effects: list[PredictedEffectOut]
     text: str
-
-    @staticmethod
-    def resolve_text(row: Remedy) -> str:
-        """Return why the plan would help."""
-        return remedy_text(row)
 
 
 class ExplanationOut(
@@ -129,16 +113,6 @@ class ExplanationOut(
     def resolve_subject(row: Explanation) -> str:
         """Return the text of the subject."""
         return str(row.subject)
-
-    @staticmethod
-    def resolve_headline(row: Explanation) -> str:
-        """Return the finding as one sentence."""
-        return headline(row)
-
-    @staticmethod
-    def resolve_summary(row: Explanation) -> str:
-        """Return finding, cause and plans as sentences, one a line."""
-        return summary(row)
 
 
 @router.get("/{slug}/explanations/{subject}", response=ExplanationOut)

@@ -272,29 +272,8 @@ class ExclusionPart(Part):
         return self.kind, self.subject
 
 
-class DropPart(Part):
-    """What an edge loses on purpose: a share of its records by chance, or of its windows whole."""
-
-    stream: str
-    query: str = Field("", description="of the split edge to this query; empty: the input edge")
-    share: float = Field(gt=0, le=1)
-    window_s: float | None = Field(
-        None, gt=0, description="the length of the windows that go whole; null: records go"
-    )
-    slide_s: float | None = Field(
-        None, gt=0, description="null: one behind the other, of a split edge as its query's"
-    )
-    batch: int = Field(1, ge=1, description="how many neighbours go together")
-    reason: str = ""
-
-    @property
-    def edge(self) -> tuple[str, str]:
-        """Where it drops; an edge has one drop."""
-        return self.stream, self.query
-
-
-class LadderEdge(Part):
-    """An edge of a ladder."""
+class EdgePart(Part):
+    """An edge; it has one drop rule."""
 
     stream: str
     query: str = Field("", description="of the split edge to this query; empty: the input edge")
@@ -305,13 +284,27 @@ class LadderEdge(Part):
         return self.stream, self.query
 
 
-class KeptEdgePart(LadderEdge):
+class DropPart(EdgePart):
+    """What an edge loses on purpose: a share of its records by chance, or of its windows whole."""
+
+    share: float = Field(gt=0, le=1)
+    window_s: float | None = Field(
+        None, gt=0, description="the length of the windows that go whole; null: records go"
+    )
+    slide_s: float | None = Field(
+        None, gt=0, description="null: one behind the other, of a split edge as its query's"
+    )
+    batch: int = Field(1, ge=1, description="how many neighbours go together")
+    reason: str = ""
+
+
+class KeptEdgePart(EdgePart):
     """The part of the stream's records that a rung keeps up to an edge."""
 
     part: Share
 
 
-class EdgeCostPart(LadderEdge):
+class EdgeCostPart(EdgePart):
     """The time of a resource that a record on an edge takes."""
 
     resource: Literal["split", "node", "aggregator"]
@@ -319,7 +312,7 @@ class EdgeCostPart(LadderEdge):
     seconds: float = Field(ge=0, description="per record")
 
 
-class EdgeWindowPart(LadderEdge):
+class EdgeWindowPart(EdgePart):
     """An edge on which whole windows are dropped instead of records."""
 
     window_s: float = Field(gt=0, description="their length")

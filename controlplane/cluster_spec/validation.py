@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from controlplane.cluster_spec.document import (
     ClusterDescription,
-    LadderEdge,
+    EdgePart,
     QueryPart,
     TaskRangePart,
 )
@@ -193,7 +193,7 @@ def _ladder(whole: ClusterDescription) -> Iterator[Fault]:
     ladder = whole.ladder
     streams = {stream.name for stream in whole.streams}
     reads = {query.name: set(query.reads) for query in whole.queries}
-    lists: list[tuple[Path, Sequence[LadderEdge]]] = [
+    lists: list[tuple[Path, Sequence[EdgePart]]] = [
         (("ladder", "costs"), ladder.costs),
         (("ladder", "windows"), ladder.windows),
         *((("ladder", "rungs", n, "kept"), rung.kept) for n, rung in enumerate(ladder.rungs)),

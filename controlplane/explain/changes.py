@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import (
     AuditEntry,
     Cluster,
@@ -40,6 +40,11 @@ _OPS: Final = {
     "set_key_grouping": ChangeKind.KEY_GROUPING,
 }
 _OF_NODE: Final = (ChangeKind.CAPACITY, ChangeKind.ACTIVITY)
+# The actions of audit entries that have the replaced value.
+_AUDITED: Final = {
+    ChangeKind.CAPACITY: ("node.change", "nodes.change"),
+    ChangeKind.DROP_RULE: ("drop.set", "drop.lift"),
+}
 
 
 def newest_versions(cluster: Cluster, start: datetime, stop: datetime) -> list[RoutingVersion]:
@@ -73,8 +78,7 @@ def changes_of_node(
         for row in DriverRestart.objects.filter(cluster=cluster, at__gt=start, at__lte=stop)
     ]
     changes.sort(key=lambda change: change.time)
-    changes = _with_drop_shares(cluster, _together(changes))
-    return _with_former_capacities(cluster, node, changes)
+    return _with_former_values(cluster, node, _together(changes))
 
 
 def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
@@ -142,27 +146,6 @@ def _dropped_share(rule: Mapping[str, Any] | None) -> float:
     return float(rule["steps"][-1][1]) if rule and rule.get("steps") else 0.0
 
 
-def _with_drop_shares(cluster: Cluster, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes with the share that a drop rule of an input edge dropped before."""
-    chosen = [row for row in changes if row.kind is ChangeKind.DROP_RULE and row.after is not None]
-    if not chosen:
-        return list(changes)
-    written = AuditEntry.objects.filter(
-        cluster=cluster, action__in=("drop.set", "drop.lift"), at__gte=chosen[0].time - _WRITTEN,
-        at__lte=chosen[-1].time + _WRITTEN,
-    )  # fmt: skip
-    rows = [(row.at, _dropped_share(row.before), _dropped_share(row.after)) for row in written]
-
-    def former(change: Change) -> float | None:
-        near = [
-            before for moment, before, after in rows
-            if abs(moment - change.time) < _WRITTEN and after == change.after
-        ]  # fmt: skip
-        return near[0] if near else None
-
-    return [replace(row, before=former(row)) if row in chosen else row for row in changes]
-
-
 def _redirections(
     cluster: Cluster, streams: frozenset[int], start: datetime, stop: datetime
 ) -> list[Change]:
@@ -202,39 +185,43 @@ def _is_same_redirection(last: Change, change: Change) -> bool:
     return is_redirection and (last.before, last.after, last.version) == ends
 
 
-def _with_former_capacities(cluster: Cluster, node: int, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes with the capacity that each change of a capacity replaced."""
-    if not any(change.kind is ChangeKind.CAPACITY for change in changes):
+def _with_former_values(cluster: Cluster, node: int, changes: Sequence[Change]) -> list[Change]:
+    """Return the changes with the capacity or dropped share that each replaced, by the audit log.
+
+    A capacity without an entry replaced that of the change before.
+    """
+    audited = [change for change in changes if change.kind in _AUDITED]
+    if not audited:
         return list(changes)
     name = cluster.nodes.filter(index=node).values_list("name", flat=True).first()
-    former = _audited_capacities(cluster, f"{cluster.slug}/{name}", str(node), changes[0].time)
-    result: list[Change] = []
+    entries = AuditEntry.objects.filter(
+        cluster=cluster, action__in=[action for names in _AUDITED.values() for action in names],
+        at__gte=audited[0].time - _WRITTEN, at__lte=audited[-1].time + _WRITTEN,
+    )  # fmt: skip
+    rows, result = list(entries), list[Change]()
     last: float | None = None
     for change in changes:
-        if change.kind is not ChangeKind.CAPACITY:
+        actions = _AUDITED.get(change.kind, ())
+        near = [r for r in rows if r.action in actions and abs(r.at - change.time) < _WRITTEN]
+        if change.kind is ChangeKind.CAPACITY:
+            known = (_former_capacity(row, f"{cluster.slug}/{name}", str(node)) for row in near)
+            before = next((value for value in known if value is not None), last)
+            result.append(replace(change, before=before))
+            last = change.after
+        elif change.kind is ChangeKind.DROP_RULE and change.after is not None:
+            shares = ((_dropped_share(row.before), _dropped_share(row.after)) for row in near)
+            before = next((before for before, after in shares if after == change.after), None)
+            result.append(replace(change, before=before))
+        else:
             result.append(change)
-            continue
-        audited = [value for moment, value in former if abs(moment - change.time) < _WRITTEN]
-        before = audited[0] if audited else last
-        result.append(replace(change, before=before))
-        last = change.after
     return result
 
 
-def _audited_capacities(
-    cluster: Cluster, subject: str, index: str, since: datetime
-) -> list[tuple[datetime, float]]:
-    """Return the capacities of a node before changes, by their time in the audit log."""
-    rows = AuditEntry.objects.filter(
-        cluster=cluster, action__in=("node.change", "nodes.change"),
-        at__gte=since - _WRITTEN,
-    )  # fmt: skip
-    result = []
-    for row in rows:
-        part = row.before if row.object == subject else row.before.get(index, {})
-        if isinstance(part, dict) and part.get("capacity") is not None:
-            result.append((row.at, float(part["capacity"])))
-    return result
+def _former_capacity(row: AuditEntry, subject: str, index: str) -> float | None:
+    """Return the capacity of a node before an entry about it or about several nodes."""
+    part = row.before if row.object == subject else row.before.get(index, {})
+    known = part.get("capacity") if isinstance(part, dict) else None
+    return None if known is None else float(known)
 
 
 def rate_changes(rises: StreamRises) -> list[Change]:

@@ -1,5 +1,6 @@
 """What is measured of a node around a moment: load, backlog, since when it is above its limit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.series_shifts import exceeded_since, largest_shifts
+from controlplane.explain.stream_rises import StreamRise
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Fact, Finding, Series
 from controlplane.models import Node
@@ -137,19 +139,21 @@ def load_series(observed: ClusterObservation, node: Node, shift: LoadShift) -> S
     """Return the load of a node over time against its capacity."""
     return series_of(
         observed, f"Load of {node.name}", observed.series.loads[:, node.index], ValueUnit.RATE,
-        load_limit(observed, node), "limit", shift,
+        load_limit(observed, node), shift=shift,
     )  # fmt: skip
 
 
 def series_of(
     observed: ClusterObservation, title: str, values: Floats, unit: ValueUnit, limit: float | None,
-    limit_title: str, shift: LoadShift | None = None,
+    limit_title: str = "limit", shift: LoadShift | StreamRise | None = None,
+    times: Sequence[float] | None = None,
 ) -> Series:  # fmt: skip
-    """Return a measure over time with its limit and its change."""
+    """Return a measure over time with its limit and its change; `times`: s, by default samples'."""
     changed = shift is not None and shift.time is not None
+    seconds = observed.series.times.tolist() if times is None else times
     return Series(
         title=title, unit=unit,
-        times=[round(1000 * moment) for moment in observed.series.times.tolist()],
+        times=[round(1000 * time) for time in seconds],
         values=[None if np.isnan(value) else float(value) for value in values],
         limit=limit, limit_title=limit_title,
         baseline=shift.before if changed and shift is not None else None,

@@ -10,6 +10,7 @@ from django.utils import timezone
 from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.clusters.listing import node_by_index
+from controlplane.explain.change import Change
 from controlplane.explain.changes import changes_of_node, newest_versions
 from controlplane.explain.node_findings import load_limit
 from controlplane.explain.node_keys import NodeKeys
@@ -18,7 +19,7 @@ from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.service import explain_node, read_evidence
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Change, Explanation
+from controlplane.explain.values import Explanation
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 

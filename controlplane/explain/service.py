@@ -18,7 +18,8 @@ from controlplane.explain.causes.diagnosis import (
     cause_of_node,
 )
 from controlplane.explain.causes.evidence import NodeEvidence
-from controlplane.explain.causes.ranking import ranked_changes, with_share
+from controlplane.explain.causes.ranking import ranked_changes, shares_of_node, with_share
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
     key_contributions,
@@ -42,15 +43,7 @@ from controlplane.explain.stream_rises import StreamRises, common_rise, stream_r
 from controlplane.explain.stream_subject import explain_stream
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import (
-    Change,
-    ChangeKind,
-    Explanation,
-    Fact,
-    Finding,
-    RankedChange,
-    Series,
-)
+from controlplane.explain.values import Explanation, Fact, Finding, RankedChange, Series
 from controlplane.models import (
     Cluster,
     Decision,
@@ -88,9 +81,7 @@ def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) 
     if node is None or breach.measure not in _OF_NODES:
         return cause_of_cluster(observed)
     evidence = read_evidence(observed, node)
-    is_latency = breach.measure == Measure.LATENCY
-    ranked = ranked_changes(evidence, breach.since, is_latency=is_latency)
-    return with_share(_cause(observed, breach.measure, evidence), ranked)
+    return _causes(evidence, breach.measure, breach.since)[0]
 
 
 def explain(cluster: Cluster, subject: Subject, now: datetime | None = None) -> Explanation:
@@ -128,11 +119,17 @@ def read_evidence(
     return NodeEvidence(observed, node, work, shift, rises, together, keys, changes)
 
 
-def _cause(observed: ClusterObservation, measure: str, evidence: NodeEvidence) -> Cause | None:
-    """Return the cause of a measure: of its node, or of the slowest node for a latency."""
-    if measure == Measure.LATENCY:
-        return cause_of_latency(observed, evidence)
-    return cause_of_node(evidence)
+def _causes(
+    evidence: NodeEvidence, measure: str, since: datetime | None
+) -> tuple[Cause | None, list[RankedChange]]:
+    """Return the likely cause of a measure, and the changes before it, the largest ones first.
+
+    `since`: when its limit was exceeded, None if not known.
+    """
+    is_latency, shares = measure == Measure.LATENCY, shares_of_node(evidence)
+    ranked = ranked_changes(evidence, shares, since, is_latency=is_latency)
+    cause = (cause_of_latency if is_latency else cause_of_node)(evidence, shares)
+    return with_share(cause, ranked), ranked
 
 
 def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation:
@@ -159,8 +156,8 @@ def _of_node(
     """Return an explanation by the contributions, changes and remedies of one node."""
     node, finding = evidence.node, _since_capacity(finding, evidence.changes)
     excess = (observed.load(node.index) or 0.0) - load_limit(observed, node)
-    ranked = _ranked(evidence, finding)
-    cause = with_share(_cause(observed, finding.measure, evidence), ranked)
+    since = None if finding.since_is_earliest else finding.since
+    cause, ranked = _causes(evidence, finding.measure, since)
     queries = evidence.work.queries
     return Explanation(
         subject=subject,
@@ -179,13 +176,6 @@ def _of_node(
         remedies=remedies(observed, node.index, cause, finding.measure),
         assignment_is_present=_is_present(observed, evidence),
     )
-
-
-def _ranked(evidence: NodeEvidence, finding: Finding) -> list[RankedChange]:
-    """Return the changes before an exceeded limit, the largest ones first."""
-    start = None if finding.since_is_earliest else finding.since
-    is_latency = finding.measure == Measure.LATENCY
-    return ranked_changes(evidence, start, is_latency=is_latency)
 
 
 def _since_capacity(finding: Finding, changes: Sequence[Change]) -> Finding:
@@ -228,7 +218,7 @@ def _explain_measure(observed: ClusterObservation, subject: Subject) -> Explanat
     kind, node = KINDS[measure], observed.fullest
     values, limit = _values_of(observed, measure), kind.limit(_limit_input(observed))
     finding = measure_finding(observed, measure, values, limit)
-    series = series_of(observed, kind.title, values, ValueUnit(kind.unit), limit, "limit")
+    series = series_of(observed, kind.title, values, ValueUnit(kind.unit), limit)
     if node is None:
         return Explanation(
             subject, kind.title, observed.time, observed.is_live, finding, series=series,
@@ -274,7 +264,7 @@ def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanatio
     values = observed.series.p95_by_node[:, node.index]
     finding = measure_finding(observed, Measure.LATENCY, values, limit)
     finding = replace(finding, node=node.index, node_name=node.name)
-    series = series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit, "limit")
+    series = series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit)
     evidence = read_evidence(observed, node)
     explanation = _of_node(observed, subject, evidence, query.name, finding, series)
     own = evidence.work.queries.get(query.pk)
@@ -307,13 +297,9 @@ def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explana
     return replace(explanation, subject=subject, changes=changes)
 
 
-def _explain_stream(observed: ClusterObservation, subject: Subject) -> Explanation:
-    return explain_stream(observed, subject)
-
-
 _EXPLAINERS: Final[Mapping[SubjectKind, Callable[[ClusterObservation, Subject], Explanation]]] = {
     SubjectKind.NODE: _explain_node,
-    SubjectKind.STREAM: _explain_stream,
+    SubjectKind.STREAM: explain_stream,
     SubjectKind.QUERY: _explain_query,
     SubjectKind.MEASURE: _explain_measure,
     SubjectKind.DECISION: _explain_decision,

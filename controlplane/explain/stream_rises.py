@@ -75,11 +75,6 @@ class StreamRises:
         """Return the rate of each stream itself before its change, by id."""
         return dict(zip(self.streams.tolist(), self.source_before.tolist(), strict=True))
 
-    @cached_property
-    def newest_rates(self) -> dict[int, float]:
-        """Return the present rate of each stream itself, by id."""
-        return dict(zip(self.streams.tolist(), self.source_after.tolist(), strict=True))
-
     def rates_at(self, moment: datetime) -> dict[int, float]:
         """Return the rate of each stream itself at a moment, before or after its change, by id."""
         last = bisect_right(self.starts, moment) - 1

@@ -7,14 +7,14 @@ from django.db.models import Count
 
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.changes import changes_of_node
+from controlplane.explain.node_findings import series_of
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.stream_rises import StreamRise, stream_rises
 from controlplane.explain.subjects import Subject
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (
-    Change,
-    ChangeKind,
     Contribution,
     Contributions,
     Explanation,
@@ -79,18 +79,11 @@ def _split_share(observed: ClusterObservation, split: int) -> float | None:
 def _series(observed: ClusterObservation, stream: Stream, rise: StreamRise | None) -> Series:
     history = observed.rates([stream.pk])
     rates = history.rates[0] if history.rates.shape[1] else np.zeros(0)
-    changed = rise is not None and rise.time is not None
-    return Series(
-        f"Rate of {stream.name}",
-        ValueUnit.RATE,
-        [round(1000 * moment.timestamp()) for moment in history.starts],
-        [None if np.isnan(rate) else float(rate) for rate in rates],
-        observed.cluster.split_capacity or None,
-        "capacity of a split node",
-        rise.before if changed and rise is not None else None,
-        round(1000 * rise.time.timestamp()) if rise is not None and rise.time is not None else None,
-        round(1000 * observed.time.timestamp()),
-    )
+    return series_of(
+        observed, f"Rate of {stream.name}", rates, ValueUnit.RATE,
+        observed.cluster.split_capacity or None, "capacity of a split node", rise,
+        [start.timestamp() for start in history.starts],
+    )  # fmt: skip
 
 
 def _receivers(stream: Stream, rate: float | None) -> Contributions | None:

@@ -1,13 +1,16 @@
-"""The parts of an explanation, as values; `explain.texts` writes them as sentences."""
+"""The parts of an explanation, as values with their sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
+from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause
-from controlplane.explain.subjects import Subject
-from controlplane.explain.units import ValueUnit
+from controlplane.explain.change import Change
+from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.policies.grades import Grade
 
 
@@ -111,53 +114,6 @@ class Contributions:
     sampled: int | None = None
 
 
-class ChangeKind(StrEnum):
-    """The kinds of changes before an exceeded limit."""
-
-    PLAN = "plan"
-    PLACEMENT = "placement"
-    CAPACITY = "capacity"
-    ACTIVITY = "activity"
-    RATE = "rate"
-    DROP_RULE = "drop_rule"
-    LADDER = "ladder"
-    REDIRECTION = "redirection"
-    KEY_GROUPING = "key_grouping"
-    NODES = "nodes"
-    RESTART = "restart"
-    EXCEEDED = "exceeded"
-    DECISION = "decision"
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change near the subject.
-
-    `arrived`, `left`: numbers of queries whose tasks it moved to and from the node; `placed`: when
-    those that arrived did, by the id of the query. `before`, `after`: values that it replaced and
-    set, in `unit`. `name`: of the changed stream or node. `count`: equal changes that the row
-    stands for, until `until`.
-    """
-
-    kind: ChangeKind
-    time: datetime
-    name: str = ""
-    id: int | None = None
-    proposal: int | None = None
-    step: int | None = None
-    version: int | None = None
-    arrived: int = 0
-    left: int = 0
-    before: float | None = None
-    after: float | None = None
-    unit: ValueUnit = ValueUnit.RATE
-    actor: str = ""
-    reason: str = ""
-    count: int = 1
-    until: datetime | None = None
-    placed: Mapping[int, datetime] = field(default_factory=dict)
-
-
 class TimeRelation(StrEnum):
     """When a change was made, relative to the start of the disturbance."""
 
@@ -165,6 +121,16 @@ class TimeRelation(StrEnum):
     WITH = "with"
     AFTER = "after"
     UNKNOWN = "unknown"
+
+
+# A single change explains a disturbance from this share on.
+MOST: Final = 0.5
+_RELATIONS: Final[Mapping[TimeRelation, str]] = {
+    TimeRelation.BEFORE: "{} before the limit was exceeded",
+    TimeRelation.WITH: "when the limit was exceeded",
+    TimeRelation.AFTER: "{} after the limit was exceeded",
+    TimeRelation.UNKNOWN: "",
+}
 
 
 @dataclass(frozen=True)
@@ -184,6 +150,37 @@ class RankedChange:
     relation: TimeRelation
     lead_s: float | None = None
 
+    @property
+    def text(self) -> str:
+        """Return the change as one sentence: what changed, its share, and when."""
+        notes = [f"share {self.share_text}", self.relation_text]
+        return f"{self.cause.text} ({', '.join(note for note in notes if note)})"
+
+    @property
+    def relation_text(self) -> str:
+        """Return when the change was made relative to the disturbance, "" if not known."""
+        return _RELATIONS[self.relation].format(f"{abs(self.lead_s or 0.0) / 60:.0f} min")
+
+    @property
+    def share_text(self) -> str:
+        """Return the share of the change in the disturbance."""
+        if self.share is None:
+            return "not measured"
+        return f"about {quantity(self.share, ValueUnit.SHARE)}"
+
+    @property
+    def size_text(self) -> str:
+        """Return the size of the change with its sign and unit, "" if it is not measured."""
+        if self.size is None:
+            return ""
+        sign = "+" if self.size > 0 else ""
+        return f"{sign}{quantity(self.size, self.unit)}".replace("-", "\N{MINUS SIGN}")
+
+    @property
+    def mark(self) -> str:
+        """Return "bad" for a change that explains the disturbance alone, "" for others."""
+        return "bad" if self.share is not None and self.share >= MOST else ""
+
 
 class RemedyReason(StrEnum):
     """Why a plan would end what is explained."""
@@ -194,6 +191,18 @@ class RemedyReason(StrEnum):
     REPLICATION = "replication"
     SPLIT_NODE_FULL = "split_node_full"
     WAITING = "waiting"
+
+
+_REASONS: Final[Mapping[RemedyReason, str]] = {
+    RemedyReason.HOT_KEY: "A single key is most of the load: another key grouping or more tasks"
+    " spread it over several nodes.",
+    RemedyReason.ROOM_ELSEWHERE: "The other nodes have room: moving tasks evens out the load.",
+    RemedyReason.ALL_FULL: "Dropping records takes effect within a few batches, whether or not"
+    " other nodes have room.",
+    RemedyReason.REPLICATION: "Queries that read the same streams on one node need fewer copies.",
+    RemedyReason.SPLIT_NODE_FULL: "Redirecting streams relieves the full split node.",
+    RemedyReason.WAITING: "It waits for approval.",
+}
 
 
 @dataclass(frozen=True)
@@ -226,6 +235,26 @@ class Remedy:
     effects: Sequence[Effect] = ()
     is_best: bool = False
 
+    @property
+    def heading(self) -> str:
+        """Return what a person can do: review the proposal, or request a plan."""
+        if self.proposal is not None:
+            actions = "1 action" if self.actions == 1 else f"{self.actions:,} actions"
+            return f"Proposal {self.proposal}: {self.title}, {actions}"
+        if self.reason is RemedyReason.ALL_FULL:
+            return "Drop a part of the input: a ladder of load shedding"
+        return f"Request a plan: {self.title}"
+
+    @property
+    def text(self) -> str:
+        """Return what the plan is predicted to do, and why it would help."""
+        effects = [
+            f"{effect.title} {pair(effect.before, effect.after, effect.unit)}"
+            for effect in self.effects
+        ]
+        parts = [", ".join(effects) + "." if effects else "", _REASONS[self.reason]]
+        return " ".join(part for part in parts if part)
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -251,3 +280,52 @@ class Explanation:
     ranked: Sequence[RankedChange] = ()
     remedies: Sequence[Remedy] = ()
     assignment_is_present: bool = True
+
+    @property
+    def headline(self) -> str:
+        """Return the finding as one sentence."""
+        finding = self.finding
+        when = "" if self.is_live else f" at {self.time:%H:%M}"
+        if finding.value is None:
+            return f"No data about {self.title}{when}."
+        if finding.measure == Measure.LOAD:
+            return self._load_text(when)
+        value, limit = (quantity(number, finding.unit) for number in (finding.value, finding.limit))
+        verb = "is" if self.is_live else "was"
+        if finding.measure == Measure.RECORDS and self.subject.kind is SubjectKind.STREAM:
+            receives = "receives" if self.is_live else "received"
+            return f"{self.title} {receives} {value}{when}."
+        if finding.limit is None:
+            return f"{self._measure_title} {verb} {value}{when}."
+        compared = "above the limit of" if finding.grade == Grade.BAD else "limit"
+        return f"{self._measure_title} {verb} {value}{when}, {compared} {limit}."
+
+    @property
+    def _measure_title(self) -> str:
+        title = KINDS[Measure(self.finding.measure)].title
+        if self.subject.kind in (SubjectKind.MEASURE, SubjectKind.DECISION):
+            return title
+        return f"{title} of {self.title}"
+
+    def _load_text(self, when: str) -> str:
+        finding = self.finding
+        value, limit = finding.value or 0.0, finding.limit or 0.0
+        verb, share = "receives" if self.is_live else "received", "no capacity"
+        if limit:
+            share = f"{quantity(value / limit, ValueUnit.SHARE)} of its limit"
+        name = finding.node_name or self.title
+        name = name[:1].upper() + name[1:]
+        return f"{name} {verb} {quantity(value, finding.unit)}{when}, {share}."
+
+    @property
+    def summary(self) -> str:
+        """Return finding, cause, ranked changes, changes and plans as sentences, one a line."""
+        lines = [self.headline]
+        if self.cause is not None:
+            lines.append(f"Likely cause: {self.cause.text}")
+        lines += [f"{place}. {row.text}" for place, row in enumerate(self.ranked, start=1)]
+        lines += [f"{change.time:%H:%M:%S} UTC: {change.text}" for change in self.changes]
+        for remedy in self.remedies:
+            name = f"proposal {remedy.proposal}" if remedy.proposal else f"request {remedy.planner}"
+            lines.append(f"Plan ({name}): {remedy.text}")
+        return "\n".join(lines)

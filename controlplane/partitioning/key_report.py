@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from django.utils import timezone
 
+from algorithms.balance import imbalance
 from algorithms.partitioning.key_statistics import zipf_exponent
 from algorithms.vocabulary import Floats
 from controlplane.connections import redis_client
@@ -15,7 +16,7 @@ from controlplane.models import Query, Task
 from controlplane.partitioning.replays import GroupingReplay, QueryReplays, read_replays
 from controlplane.partitioning.skew_history import SkewPoint, history
 from controlplane.planning.key_loads import owners_of, task_capacities
-from controlplane.planning.partitioning.measured_keys import MeasuredKeys, measured_keys, skew_of
+from controlplane.planning.partitioning.measured_keys import MeasuredKeys, measured_keys
 from controlplane.wire.key_samples import read, read_newest
 
 __all__ = [
@@ -38,7 +39,6 @@ MOST_SAMPLES: Final = 120
 HISTORY_S: Final = 6 * 3600
 # The most frequent keys that a report lists.
 LISTED_KEYS: Final = 20
-_LOAD: Final = ("records_per_s", "capacity")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def read_key_report(
         distinct=keys.distinct,
         exponent=zipf_exponent(keys.counts),
         tasks=tasks,
-        imbalance=_imbalance(tasks),
+        imbalance=imbalance(np.array([task.records_per_s for task in tasks]) / capacities),
         memory=memory,
         pairs_per_key=memory / keys.distinct,
         groupings=replays.groupings,
@@ -167,11 +167,6 @@ def task_loads(query: Query, rates: Floats | None = None) -> list[TaskLoad]:
             zip(owners, capacities.tolist(), measured.tolist(), strict=True)
         )
     ]
-
-
-def _imbalance(tasks: Sequence[TaskLoad]) -> float:
-    rates, capacities = ([getattr(task, name) for task in tasks] for name in _LOAD)
-    return skew_of(np.array(rates), np.array(capacities))
 
 
 def _key_shares(keys: MeasuredKeys, recent: MeasuredKeys) -> list[KeyShare]:

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from django.db.models import Avg, Max, Min
 
+from algorithms.balance import imbalance
 from algorithms.vocabulary import Floats
 from controlplane.models import Cluster, KeySkew, Query, Task
 from controlplane.planning.key_loads import owners_of, task_capacities
-from controlplane.planning.partitioning.measured_keys import MeasuredKeys, measured_keys, skew_of
+from controlplane.planning.partitioning.measured_keys import MeasuredKeys, measured_keys
 from controlplane.planning.partitioning.observation import grouped_queries, newest_samples
 
 logger = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ def _row(query: Query, start: datetime, keys: MeasuredKeys, capacities: Floats) 
         t=start,
         top_share=round(keys.top_share, 6),
         top10_share=round(keys.top10_share, 6),
-        imbalance=round(skew_of(keys.task_rates, capacities), 6),
+        imbalance=round(imbalance(keys.task_rates / capacities), 6),
         pairs=keys.pairs,
         records_per_s=round(keys.records_per_s, 3),
         grouping=query.key_grouping,

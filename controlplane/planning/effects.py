@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.vocabulary import Floats, Ints
 from controlplane.planning import arrays
 from controlplane.planning.load_model import LoadModel
@@ -67,7 +68,7 @@ def _difference(place: int, after: LoadModel, without: LoadModel) -> Effect:
     ]
     return Effect(
         place,
-        round(float(less.max() - less.mean() - shares.max() + shares.mean()), 9),
+        round(imbalance(less) - imbalance(shares), 9),
         round(factors[1] - factors[0], 9),
         0,
         int(after.indices[worst]),
@@ -80,9 +81,9 @@ def _effects_of_moves(model: LoadModel, moves: Mapping[int, TaskMove]) -> dict[i
         return {}
     listed = list(moves.values())
     sources, targets, less, more = _undone(model, listed)
-    imbalance, worst, share = _without(model, sources, targets, less, more)
+    change, worst, share = _without(model, sources, targets, less, more)
     traffic = np.round(more - less, 9) / model.live if model.live else np.zeros(len(listed))
-    columns = (np.round(imbalance, 9), traffic, model.indices[worst], share)
+    columns = (np.round(change, 9), traffic, model.indices[worst], share)
     return {
         place: Effect(place, change, factor, -move.bytes, index, its_share)
         for place, move, change, factor, index, its_share in zip(
@@ -129,8 +130,7 @@ def _without(
         better = (values > share) | ((values == share) & (nodes < worst))
         worst, share = np.where(better, nodes, worst), np.where(better, values, share)
     total = shares.sum() + (lowered - shares[targets]) + (raised - shares[sources])
-    imbalance = float(shares.max() - shares.mean())
-    return share - total / len(shares) - imbalance, worst, share
+    return share - total / len(shares) - imbalance(shares), worst, share
 
 
 def _worst_of_others(shares: Floats, sources: Ints, targets: Ints) -> tuple[Ints, Floats]:

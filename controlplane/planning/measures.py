@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from algorithms.balance import imbalance
 from controlplane.planning.load_model import LoadModel
 from controlplane.plans.plan import PlannedAction
 from controlplane.plans.snapshot import ClusterSnapshot
@@ -53,8 +54,7 @@ def _replication_factor(_: ClusterSnapshot, model: LoadModel, __: Any) -> float 
 
 
 def _imbalance(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
-    shares = model.loads / model.capacities
-    return float(shares.max() - shares.mean()) if len(shares) else 0.0
+    return imbalance(model.loads / model.capacities)
 
 
 def _fullest(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:

@@ -16,6 +16,7 @@ from typing import Final, Self
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.arrivals.catching_up import input_share
 from controlplane.arrivals.periods import RateHistory, rates_between
@@ -210,7 +211,7 @@ class _Replay:
         loads, factors = self.loads(model)
         shares = loads / model.capacities[:, None]
         return {
-            IMBALANCE.name: shares.max(axis=0) - shares.mean(axis=0),
+            IMBALANCE.name: np.array([imbalance(of_nodes) for of_nodes in shares.T]),
             FULLEST.name: shares.max(axis=0),
             REPLICATION_FACTOR.name: factors,
         }
@@ -349,7 +350,8 @@ def _measured(
     """Return the measures of the samples in each period."""
     result = {name: np.full(len(history.starts), np.nan) for name in MEASURES}
     for place, rows in _by_period(samples, history).items():
-        _measure(result, place, rows, capacities, is_split=is_split)
+        for name, value in measured(rows, capacities, is_split=is_split).items():
+            result[name][place] = value
     return result
 
 
@@ -375,21 +377,15 @@ def _mean_loads(rows: Sequence[Sample], nodes: int) -> Floats:
     return means
 
 
-def _measure(
-    result: Mapping[str, Floats],
-    place: int,
-    rows: Sequence[Sample],
-    capacities: Floats,
-    *,
-    is_split: bool,
-) -> None:
+def measured(rows: Sequence[Sample], capacities: Floats, *, is_split: bool) -> dict[str, float]:
+    """Return the measures of samples that are known, of mean loads; `capacities` by node."""
     seconds = np.array([row.get("span_s") or 1.0 for row in rows])
     shares = _mean_loads(rows, len(capacities)) / capacities
-    result[IMBALANCE.name][place] = shares.max(initial=0.0) - shares.mean()
-    result[FULLEST.name][place] = shares.max(initial=0.0)
+    figures = {IMBALANCE.name: imbalance(shares), FULLEST.name: float(shares.max(initial=0.0))}
     read, delivered = (
         float(seconds @ np.array([row.get(name) or 0.0 for row in rows]))
         for name in ("read", "delivered")
     )
     if read and not is_split:
-        result[REPLICATION_FACTOR.name][place] = delivered / read
+        figures[REPLICATION_FACTOR.name] = delivered / read
+    return figures

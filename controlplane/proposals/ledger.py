@@ -13,15 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 from django.db import transaction
 
-from controlplane.arrivals.catching_up import catching_up, input_share
+from controlplane.arrivals.catching_up import catching_up
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
-from controlplane.proposals.counterfactual import MEASURES, counterfactual
+from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
 from controlplane.telemetry import time_series
-from controlplane.telemetry.samples import Sample, imbalance, moment_of
+from controlplane.telemetry.samples import Sample, moment_of
 
 logger = logging.getLogger(__name__)
 
@@ -221,41 +222,15 @@ def _measured(
     proposal: Proposal, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
 ) -> dict[str, float]:
     pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
-    read = sum(sample["read"] * _seconds(sample) for sample in samples)
-    delivered = sum(sample["delivered"] * _seconds(sample) for sample in samples)
-    capacities = [node.capacity for node in proposal.snapshot.nodes]
-    loads = _mean_loads(samples) if samples else []
+    snapshot = proposal.snapshot
+    capacities = np.array([node.capacity for node in snapshot.nodes], np.float64)
+    figures = measured(samples, capacities, is_split=bool(snapshot.split)) if samples else {}
     return _known(
-        imbalance=imbalance(loads, capacities) if samples else None,
-        fullest=max(
-            (load / capacity for load, capacity in zip(loads, capacities, strict=False)),
-            default=None,
-        ),
-        replication_factor=delivered / read if read and not proposal.snapshot.split else None,
+        **figures,
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),
         latency_ms=_mean(sample.get("p95") for sample in samples),
     )
-
-
-def _mean_loads(samples: Sequence[Sample]) -> list[float]:
-    """Return the mean arriving records/s of each node, weighted by the samples' duration."""
-    seconds, share = sum(map(_seconds, samples)), input_share(samples)
-    nodes = max(len(sample["loads"]) for sample in samples)
-    return [
-        sum(
-            sample["loads"][node] * _seconds(sample)
-            for sample in samples
-            if node < len(sample["loads"])
-        )
-        * share
-        / seconds
-        for node in range(nodes)
-    ]
-
-
-def _seconds(sample: Sample) -> float:
-    return float(sample.get("span_s") or 1.0)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

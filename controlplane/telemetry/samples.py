@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
+from algorithms.balance import imbalance
 from controlplane.wire.figures import FIGURES, Figure, RollUp, Source
 
 Row = Mapping[str, Any]
@@ -50,7 +53,7 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "t": row["emitted_ms"],
         "span_s": seconds,
         "rf": row["delivered"] / row["read"] if row["read"] else None,
-        "imbalance": imbalance(sample["loads"], capacities),
+        "imbalance": _imbalance(sample["loads"], capacities),
         "kept": _kept(row),
         "batch_ms": before.batch_ms,
         "arrived": before.arrived,
@@ -79,10 +82,10 @@ def _value(figure: Figure, row: Row, seconds: float) -> Any:
     return row.get(figure.row_key)
 
 
-def imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:
-    """Return the largest load/capacity minus the mean; None without nodes or without load."""
+def _imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:
+    """Return the imbalance of nodes; None without nodes or without load."""
     shares = [load / capacity for load, capacity in zip(loads, capacities, strict=False)]
-    return max(shares) - sum(shares) / len(shares) if any(shares) else None
+    return imbalance(np.array(shares)) if any(shares) else None
 
 
 def _kept(row: Row) -> float | None:

@@ -5,11 +5,11 @@ A loop is a pure function from an observation to a reading.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Final
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from controlplane.arrivals.catching_up import load_of
 from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
@@ -123,7 +123,7 @@ def _imbalance(observed: Observation) -> Reading:
     if not loads:
         return Reading(None, observed.policy.watch_imbalance, "No node has reported its load")
     shares = [load / node.capacity for node, load in loads]
-    number, limit = max(shares) - fmean(shares), observed.policy.watch_imbalance
+    number, limit = imbalance(np.array(shares)), observed.policy.watch_imbalance
     text = f"Imbalance {percent(number)}, limit {percent(limit)}"
     reading = replace(_above(number, limit, observed.policy.dead_band, text), calm="balanced")
     fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]

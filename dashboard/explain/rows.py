@@ -11,25 +11,11 @@ from django.utils import timezone
 
 from controlplane import numbers
 from controlplane.explain import Explanation, Subject, SubjectKind
-from controlplane.explain.causes.diagnosis import MOST
-from controlplane.explain.texts import (
-    change_text,
-    headline,
-    relation_text,
-    remedy_text,
-    share_text,
-    size_text,
-)
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.explain.values import (
-    Change,
-    ChangeKind,
     Contribution,
     Contributions,
     Fact,
-    RankedChange,
-    Remedy,
-    RemedyReason,
 )
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
@@ -90,41 +76,10 @@ class BarList:
 
 
 @dataclass(frozen=True)
-class ChangeRow:
-    """A change with its time and links; `look`: the class of its mark."""
-
-    change: Change
-    text: str
-    look: str
-
-
-@dataclass(frozen=True)
-class RankedRow:
-    """A ranked change with its time, size and share; `grade`: "bad" for the largest ones."""
-
-    value: RankedChange
-    size: str
-    share: str
-    relation: str
-    grade: str = ""
-
-
-@dataclass(frozen=True)
-class RemedyRow:
-    """A plan with its title and text; `url`: of the proposal that waits, "" for a request."""
-
-    remedy: Remedy
-    title: str
-    text: str
-    url: str
-
-
-@dataclass(frozen=True)
 class ExplanationRow:
     """An explanation as its panel shows it; `earlier` … `below`: subjects that arrows open."""
 
     value: Explanation
-    headline: str
     chip: str
     setting: str
     limit: str
@@ -132,9 +87,6 @@ class ExplanationRow:
     facts: Sequence[FactRow]
     plot: Plot | None
     bars: Sequence[BarList]
-    ranked: Sequence[RankedRow]
-    changes: Sequence[ChangeRow]
-    remedies: Sequence[RemedyRow]
     page_url: str
     earlier: str
     later: str
@@ -155,24 +107,17 @@ def explain_url(cluster: Cluster, subject: str) -> str:
 
 def explanation_row(cluster: Cluster, explanation: Explanation) -> ExplanationRow:
     """Return the texts, numbers and links of an explanation."""
-    text = headline(explanation)
     earlier, later = _neighbours(explanation)
     above, below = _nodes_beside(cluster, explanation.subject)
     return ExplanationRow(
         value=explanation,
-        headline=text,
         chip=_CHIPS[Grade(explanation.finding.grade)],
         setting=_setting(explanation),
         limit=quantity(explanation.finding.limit, ValueUnit(explanation.finding.unit)),
         since=_since(explanation),
         facts=[_fact(fact) for fact in explanation.facts if fact.value is not None],
-        plot=plot_of(explanation.series, text),
+        plot=plot_of(explanation.series, explanation.headline),
         bars=list(_bars(cluster, explanation)),
-        ranked=[_ranked(row) for row in explanation.ranked],
-        changes=[
-            ChangeRow(item, change_text(item), change_look(item)) for item in explanation.changes
-        ],
-        remedies=[_remedy(cluster, remedy) for remedy in explanation.remedies],
         page_url=_page_url(cluster, explanation.subject),
         earlier=earlier, later=later, above=above, below=below,
     )  # fmt: skip
@@ -256,33 +201,6 @@ def _number(row: Contribution, given: Contributions) -> str:
 
 def _url(cluster: Cluster, kind: str, row: Contribution) -> str:
     return "" if not kind or row.id is None else reverse(kind, args=[cluster.slug, row.id])
-
-
-def change_look(change: Change) -> str:
-    """Return the class of the mark of a change: a plan, an exceeded limit, or other."""
-    if change.kind is ChangeKind.PLAN or change.proposal is not None:
-        return "plan"
-    is_bad = change.kind in (ChangeKind.EXCEEDED, ChangeKind.RESTART)
-    return "bad" if is_bad else ""
-
-
-def _remedy(cluster: Cluster, remedy: Remedy) -> RemedyRow:
-    url = ""
-    title = f"Request a plan: {remedy.title}"
-    if remedy.proposal is not None:
-        url = reverse("proposal", args=[cluster.slug, remedy.proposal])
-        actions = "1 action" if remedy.actions == 1 else f"{remedy.actions:,} actions"
-        title = f"Proposal {remedy.proposal}: {remedy.title}, {actions}"
-    elif remedy.reason is RemedyReason.ALL_FULL:
-        title = "Drop a part of the input: a ladder of load shedding"
-    return RemedyRow(remedy, title, remedy_text(remedy), url)
-
-
-def _ranked(row: RankedChange) -> RankedRow:
-    is_large = row.share is not None and row.share >= MOST
-    return RankedRow(
-        row, size_text(row), share_text(row), relation_text(row), "bad" if is_large else ""
-    )
 
 
 def _neighbours(explanation: Explanation) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from dashboard.frame.headline import Headline
 
 def headline_of(row: ExplanationRow) -> Headline:
     """Return the headline of an explained node."""
-    return Headline(row.headline, _why(row), str(row.value.finding.grade))
+    return Headline(row.value.headline, _why(row), str(row.value.finding.grade))
 
 
 def _why(row: ExplanationRow) -> str:

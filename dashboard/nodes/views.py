@@ -11,7 +11,6 @@ from controlplane.clusters.listing import node_by_index
 from controlplane.explain.node_keys import NodeKey
 from controlplane.explain.node_report import NodeReport, node_report
 from controlplane.explain.node_work import HostedQuery, read_node_work
-from controlplane.explain.texts import change_text
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
@@ -19,7 +18,7 @@ from controlplane.proposals.counterfactual import node_counterfactual
 from controlplane.proposals.ledger import last_applied
 from controlplane.telemetry.columns import figure_rows
 from dashboard.csv_files import csv_file
-from dashboard.explain.rows import ChangeRow, change_look, explanation_row
+from dashboard.explain.rows import explanation_row
 from dashboard.figures.node import (
     FIGURES,
     NodeLimits,
@@ -122,7 +121,7 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
         "records_share": sum(row.share or 0.0 for row in tasks),
         "keys": _key_rows(report),
         "sampled": report.keys,
-        "history": [ChangeRow(row, change_text(row), change_look(row)) for row in report.history],
+        "history": report.history,
         "titles": figure_titles(),
     }
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
 from algorithms.lab.partitioning.consistent_simulation import deliver_until, route_and_serve
 from algorithms.lab.partitioning.queueing import (
@@ -140,12 +141,12 @@ class Course:
     @property
     def imbalance(self) -> Floats:
         """Return the largest minus the mean utilisation in each interval, float64[p]."""
-        return np.asarray(excess(self.utilisation))
+        return np.array([imbalance(shares) for shares in self.utilisation])
 
     @property
     def total_imbalance(self) -> Floats:
         """Return the same of the utilisation since the start: I(t) of section 4 divided by t."""
-        return np.asarray(excess(self.load / self.capacity))
+        return np.array([imbalance(shares) for shares in self.load / self.capacity])
 
     def imbalance_over(self, points: int) -> float:
         """Return the imbalance of the utilisation over the last intervals together."""
@@ -153,12 +154,7 @@ class Course:
         if first < 0:
             return float(self.total_imbalance[-1])
         load = self.load[-1] - self.load[first]
-        return float(excess(load / (self.capacity[-1] - self.capacity[first])))
-
-
-def excess(values: Floats) -> Any:
-    """Return the largest minus the mean of the last axis."""
-    return values.max(axis=-1) - values.mean(axis=-1)
+        return imbalance(load / (self.capacity[-1] - self.capacity[first]))
 
 
 def spread(values: Floats) -> Any:

@@ -8,8 +8,9 @@ from typing import Final
 
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.causes.evidence import NodeEvidence, load_of
+from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.node_keys import NodeKey
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Change, ChangeKind
 
 # Streams whose rises are compared, the largest ones.
 _STREAMS: Final = 8
@@ -111,14 +112,7 @@ class LoadEffects:
             if not row.stands_out or row.before is None or (row.stream, row.label) in seen:
                 continue
             seen.add((row.stream, row.label))
-            names = self.evidence.work.stream_names
-            cause = self.evidence.named(
-                CauseCode.HOT_KEY, time=self.evidence.shift.time, key=row.label,
-                key_share=row.share, query=row.query.id, query_name=row.query.name,
-                stream=row.stream, before=row.before, after=row.rate,
-                stream_name="" if row.stream is None else names.get(row.stream, ""),
-            )  # fmt: skip
-            yield ChangeEffect(cause, row.rate - row.before)
+            yield ChangeEffect(hot_key(self.evidence, row), row.rate - row.before)
 
     def _moves(self) -> Iterator[ChangeEffect]:
         """Yield the plans and placements that placed queries on the node."""
@@ -157,16 +151,31 @@ class LoadEffects:
 
     def _together(self, known: float) -> Iterator[ChangeEffect]:
         """Yield the rise of all streams together, without what single ones explain (`known`)."""
-        rise = self.evidence.together
-        if rise is None or rise.count == 1:
-            return
-        names = self.evidence.work.stream_names
-        cause = self.evidence.named(
-            CauseCode.STREAMS_ROSE, time=rise.time, stream=rise.largest, count=rise.count,
-            stream_name=names.get(rise.largest, str(rise.largest)), before=rise.source_before,
-            after=rise.source_after,
-        )  # fmt: skip
-        yield ChangeEffect(cause, rise.after - rise.before - known)
+        rise, cause = self.evidence.together, streams_rose(self.evidence)
+        if rise is not None and cause is not None:
+            yield ChangeEffect(cause, rise.after - rise.before - known)
+
+
+def hot_key(evidence: NodeEvidence, key: NodeKey) -> Cause:
+    """Return a frequent key as the cause on a node."""
+    names = evidence.work.stream_names
+    return evidence.named(
+        CauseCode.HOT_KEY, time=evidence.shift.time, key=key.label, key_share=key.share,
+        query=key.query.id, query_name=key.query.name, stream=key.stream, before=key.before,
+        after=key.rate, stream_name="" if key.stream is None else names.get(key.stream, ""),
+    )  # fmt: skip
+
+
+def streams_rose(evidence: NodeEvidence) -> Cause | None:
+    """Return the rise of all streams together as the cause on a node, None without one."""
+    rise = evidence.together
+    if rise is None or rise.count == 1:
+        return None
+    return evidence.named(
+        CauseCode.STREAMS_ROSE, time=rise.time, stream=rise.largest, count=rise.count,
+        stream_name=evidence.work.stream_names.get(rise.largest, str(rise.largest)),
+        before=rise.source_before, after=rise.source_after,
+    )  # fmt: skip
 
 
 def capacity_effects(evidence: NodeEvidence) -> list[ChangeEffect]:

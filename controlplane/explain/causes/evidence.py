@@ -2,21 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Final
 
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.change import Change
 from controlplane.explain.node_findings import LoadShift
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import NodeWork
-from controlplane.explain.observation import FULL, ClusterObservation
+from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.stream_rises import CommonRise, StreamRises
-from controlplane.explain.values import Change
 from controlplane.models import Node
-
-# A load grows for so long after queries are placed, and the sample of the growth is so inexact.
-GROWS: Final = timedelta(minutes=2)
-INEXACT: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +29,6 @@ class NodeEvidence:
     together: CommonRise | None
     keys: NodeKeys | None
     changes: Sequence[Change]
-
-    @property
-    def increase(self) -> float:
-        """Return the increase of the load in records/s, at least what is above the capacity."""
-        above = self.shift.after - FULL * self.node.capacity
-        return max(float(self.shift.after - self.shift.before), float(above), 1e-9)
 
     def named(self, code: CauseCode, **values: object) -> Cause:
         """Return a cause on the node with these values."""

@@ -34,19 +34,20 @@ _STALLED: Final = 100.0
 # A load that rises from nothing counts as one that rises a hundredfold.
 _FROM_NOTHING: Final = 0.01
 
+# Effects with their parts of the disturbance, None if they are not measured.
+Shares = list[tuple[ChangeEffect, float | None]]
+
 
 def ranked_changes(
-    evidence: NodeEvidence, start: datetime | None, *, is_latency: bool = False
+    evidence: NodeEvidence, shares: Shares, start: datetime | None, *, is_latency: bool = False
 ) -> list[RankedChange]:
     """Return the changes with the largest scores, at most `RANKED`, the largest first.
 
-    The disturbance is the growth of the node's work over its capacity: of its load, of the time per
-    record, and the loss of capacity, each by the logarithm of its factor. `start`: when the limit
-    was exceeded, None if not known. `is_latency`: True for a latency, which the slowest node of the
-    cluster causes: slow nodes besides the explained one are ranked, too.
+    `shares`: of `shares_of_node`; `start`: when the limit was exceeded, None if not known.
+    `is_latency`: True for a latency, which the slowest node of the cluster causes: slow nodes
+    besides the explained one are ranked, too.
     """
     began = start or evidence.shift.time
-    shares = _shares_of_node(evidence)
     if is_latency:
         shares = _with_slow_nodes(evidence, shares)
     rows = [_ranked(effect, share, began) for effect, share in shares]
@@ -67,12 +68,12 @@ def _subject(cause: Cause) -> tuple[object, ...]:
     return cause.code, cause.node, cause.stream, cause.query, cause.key, cause.proposal
 
 
-# Effects with their parts of the disturbance, None if they are not measured.
-Shares = list[tuple[ChangeEffect, float | None]]
+def shares_of_node(evidence: NodeEvidence) -> Shares:
+    """Return the changes at a node with their parts of the disturbance.
 
-
-def _shares_of_node(evidence: NodeEvidence) -> Shares:
-    """Return the changes at a node with their parts of the growth of its work over its capacity."""
+    The disturbance is the growth of the node's work over its capacity: of its load, of the time per
+    record, and the loss of capacity, each by the logarithm of its factor.
+    """
     adding = LoadEffects(evidence).all()
     factors = [effect for effect in capacity_effects(evidence) if (effect.factor or 1.0) > 1]
     factors += _speed(evidence.observed, evidence.node, factors)

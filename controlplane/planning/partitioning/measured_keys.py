@@ -119,12 +119,3 @@ def _counted(
             for place, records in of_key.items():
                 known[place] = known.get(place, 0) + records
     return result
-
-
-def skew_of(task_rates: Floats, capacities: Floats) -> float:
-    """Return the imbalance of tasks as a share of capacity.
-
-    That of the most loaded task, records/s over capacity, minus the mean of all tasks.
-    """
-    used = task_rates / capacities
-    return float(used.max() - used.mean()) if len(used) else 0.0

@@ -3,18 +3,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
 from algorithms.lab.partitioning.certificate import Counts, certify, count
 from algorithms.partitioning.grouping import Workers
-from algorithms.partitioning.measures import PairCounter, imbalance, load_ratio, memory
+from algorithms.partitioning.measures import PairCounter, load_over_share, load_ratio, memory
 from algorithms.partitioning.windows import is_window_closer, pane_size, window_closers
 
 
 def test_imbalance() -> None:
     loads = np.array([10, 20, 30])
-    assert imbalance(loads, Workers.of(3)) == 10
-    assert imbalance(loads, Workers.of(3, [1, 2, 3])) == pytest.approx(0)
-    assert imbalance(np.zeros(3, np.int64), Workers.of(3)) == 0
+    assert imbalance(load_over_share(loads, Workers.of(3))) == 10
+    assert imbalance(load_over_share(loads, Workers.of(3, [1, 2, 3]))) == pytest.approx(0)
+    assert imbalance(load_over_share(np.zeros(3, np.int64), Workers.of(3))) == 0
 
 
 def test_load_ratio() -> None:

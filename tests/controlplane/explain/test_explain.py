@@ -11,8 +11,8 @@ from controlplane.access.roles import Actor
 from controlplane.alerts.measures import Measure
 from controlplane.errors import Invalid, NotFound
 from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
-from controlplane.explain.texts import headline
-from controlplane.explain.values import ChangeKind, RemedyReason
+from controlplane.explain.change import ChangeKind
+from controlplane.explain.values import RemedyReason
 from controlplane.models import (
     Cluster,
     Decision,
@@ -341,7 +341,7 @@ def test_streams_and_decisions_are_explained(operator: Actor, sf: Cluster, now: 
     assert found.cause is not None
     assert found.cause.stream == rose
     assert found.finding.value == pytest.approx(600, rel=0.05)
-    assert headline(found).startswith("s0 receives ")
+    assert found.headline.startswith("s0 receives ")
     decision = Decision.objects.create(
         cluster=sf, loop="overload", code="asked", number=1.2, limit=1.0, unit="share",
         text="node 0 is loaded to 120 % of its capacity", first_at=now, last_at=now,

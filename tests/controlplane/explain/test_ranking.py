@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.explain import CauseCode, Explanation, explain, parse_subject
-from controlplane.explain.texts import summary
 from controlplane.explain.values import TimeRelation
 from controlplane.models import AuditEntry, Cluster, Node, Query, RoutingVersion, Task
 from controlplane.topology import nodes
@@ -59,7 +58,7 @@ def test_two_rises_are_ranked_by_their_size_in_either_order(
     earlier, later = (first, second) if large > small else (second, first)
     assert (earlier.relation, later.relation) == (TimeRelation.BEFORE, TimeRelation.WITH)
     assert earlier.lead_s == pytest.approx(7 * 60, abs=40)
-    assert "7 min before the limit was exceeded" in summary(found)
+    assert "7 min before the limit was exceeded" in found.summary
 
 
 @pytest.mark.parametrize(("placed_ago", "rose_ago"), [(12, 5), (5, 12)])

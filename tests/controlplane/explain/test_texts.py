@@ -5,10 +5,10 @@ import pytest
 from django.utils import timezone
 
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.change import Change, ChangeKind
 from controlplane.explain.series_shifts import exceeded_since, largest_shifts
-from controlplane.explain.texts import change_text, remedy_text
 from controlplane.explain.units import ValueUnit, pair, quantity
-from controlplane.explain.values import Change, ChangeKind, Remedy, RemedyReason
+from controlplane.explain.values import Remedy, RemedyReason
 
 
 def test_every_code_has_a_sentence() -> None:
@@ -17,9 +17,9 @@ def test_every_code_has_a_sentence() -> None:
         cause = Cause(code, moment, 5, "node 5", before=1.0, after=2.0, full_share=1.2, share=0.64)
         assert cause.text.endswith(".")
     for kind in ChangeKind:
-        assert change_text(Change(kind, moment, "s", before=1.0, after=2.0, reason="why."))
+        assert Change(kind, moment, "s", before=1.0, after=2.0, reason="why.").text
     for reason in RemedyReason:
-        assert remedy_text(Remedy("placement", "placement", reason)).endswith(".")
+        assert Remedy("placement", "placement", reason).text.endswith(".")
 
 
 def test_numbers_have_their_units() -> None:

@@ -44,10 +44,10 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     row = panel.context["row"]
     assert (row.value.cause.stream, row.later) == (stream_id(cluster, "s0"), "")
     assert row.earlier.startswith(f"node:{node}@")
-    (ranked,) = row.ranked
-    assert (ranked.grade, ranked.relation) == ("bad", "when the limit was exceeded")
-    assert ranked.size.endswith("records/s")
-    assert f'<span class="num">{ranked.share}</span>' in text
+    (ranked,) = row.value.ranked
+    assert (ranked.mark, ranked.relation_text) == ("bad", "when the limit was exceeded")
+    assert ranked.size_text.endswith("records/s")
+    assert f'<span class="num">{ranked.share_text}</span>' in text
     assert 'hx-trigger="weir:tick' in text, "it is live"
     assert "style=" not in text
     page = operating.get(url)

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from algorithms.balance import imbalance
 from algorithms.lab.experiment import Axis, Experiment, Measures, Panel
 from algorithms.lab.partitioning.experiments.setup import (
     BY_KEYS,
@@ -98,8 +99,8 @@ def compare_assignments(
             workers, state = grouping.route(state, Messages(stream.hashes[numbers]))
             loads += np.bincount(workers, minlength=bins)
             memory += count_pairs(numbers, workers, pairs)
-        imbalance = float(loads.max() - loads.mean()) / len(stream)
-        yield name, {"imbalance": imbalance, "memory": memory, "memory_ratio": memory / keys}
+        excess = imbalance(loads.astype(np.float64)) / len(stream)
+        yield name, {"imbalance": excess, "memory": memory, "memory_ratio": memory / keys}
 
 
 FIG4: Final = Experiment(

@@ -12,7 +12,6 @@ from algorithms.lab.partitioning.simulation import (
     Cluster,
     Course,
     Setting,
-    excess,
     simulate,
     spread,
 )
@@ -193,8 +192,7 @@ def test_moves_start_again_when_capacities_change() -> None:
     assert course.imbalance_over(5) < 0.06
 
 
-def test_excess_and_spread() -> None:
-    assert excess(np.array([1.0, 2.0, 6.0])) == 3.0
+def test_spread() -> None:
     assert spread(np.array([1.0, 2.0, 6.0])) == 5.0
 
 
