@@ -1,8 +1,8 @@
 """The interface of a key grouping: the assignment of the messages of a stream to workers.
 
 A grouping is its parameters; what it remembers is its state, a value. `route` assigns many messages
-at once, `choose` a single message by independent plain code with identical decisions. Several
-sources (split nodes) route from the same state, and `combined` merges their states afterwards.
+at once. Several sources (split nodes) route from the same state, and `combined` merges their states
+afterwards.
 """
 
 from abc import ABC, abstractmethod
@@ -133,10 +133,6 @@ class Grouping(Parameters, ABC, Generic[S]):
     @abstractmethod
     def route(self, state: S, messages: Messages) -> tuple[Ints, S]:
         """Return the worker of each message, int64[m], and the state after them."""
-
-    @abstractmethod
-    def choose(self, state: S, key: int, time_ms: int | None = None) -> tuple[int, S]:
-        """Return the worker of a single message, and the state after it: `route` in plain code."""
 
     @abstractmethod
     def combined(self, before: S, after: Sequence[S], feedback: Feedback | None = None) -> S:

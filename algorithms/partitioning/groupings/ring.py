@@ -66,14 +66,6 @@ class Ring:
         direct = np.where(known, owners[first % len(points)], -1).astype(np.int16)
         return cls(points, owners, starts, shift, direct, direct_shift)
 
-    def place(self, position: int) -> int:
-        """Return the first point from this position on: `place_on_ring` in plain code."""
-        return int(np.searchsorted(self.points, np.uint64(position))) % len(self.points)
-
-    def owner(self, position: int) -> int:
-        """Return the worker of a position: `owner_on_ring` in plain code."""
-        return int(self.owners[self.place(position)])
-
 
 @lru_cache(maxsize=64)
 def ring_of(workers: Workers) -> Ring:

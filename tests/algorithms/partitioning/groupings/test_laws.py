@@ -36,7 +36,7 @@ def unpacked(grouping: Grouping[Any], of: Workers, state: Any) -> Any:
 @EVERY
 @QUICK
 @given(of=workers(), parts=st.lists(messages(), min_size=1, max_size=3), packs=st.booleans())
-def test_choose_decides_as_route(
+def test_plain_code_decides_as_route(
     grouping: Grouping[Any], of: Workers, parts: list[Messages], packs: bool
 ) -> None:
     """Over several calls, with the state packed in between."""
@@ -53,7 +53,7 @@ def test_choose_decides_as_route(
 
 @EVERY
 @pytest.mark.parametrize("capacities", [None, UNEQUAL], ids=["equal", "unequal"])
-def test_choose_decides_as_route_with_hot_keys(
+def test_plain_code_decides_as_route_with_hot_keys(
     grouping: Grouping[Any], capacities: tuple[float, ...] | None
 ) -> None:
     """Long enough for several periods of frequency counting and many panes."""

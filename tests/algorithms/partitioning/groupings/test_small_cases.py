@@ -18,6 +18,7 @@ from algorithms.partitioning.groupings.relocations import key_relocations
 from algorithms.partitioning.groupings.shuffle import ShuffleGrouping
 from algorithms.partitioning.groupings.two_choices import TwoChoices
 from algorithms.partitioning.workloads import key_hashes
+from tests.algorithms.partitioning.plain import first_with_room
 from tests.algorithms.partitioning.streams import messages, workers, zipf
 
 THREE = Workers.of(3)
@@ -32,7 +33,7 @@ def test_random_choices_of_given_sequences(eps: float, expected: str, loads: lis
     grouping, assigned = RandomChoices(eps=eps), ""
     state = grouping.start(THREE)
     for key in "aaaaaabbb":
-        worker, state = grouping.choose_from(state, sequences[key])
+        worker, state = first_with_room(eps, state, sequences[key])
         assigned += str(worker)
     assert assigned == expected
     assert state.load.tolist() == loads
