@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from algorithms.checks import amounts, check_count, refuse_first
 from algorithms.errors import BadProblem
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, parameter, silent
+from algorithms.vocabulary import Floats, Ints, Parameters, parameter
 
 Hashes = NDArray[np.uint64]
 
@@ -149,10 +149,3 @@ class Grouping(Parameters, ABC, Generic[S]):
     @abstractmethod
     def unpack(self, workers: Workers, row: Mapping[str, Any]) -> S:
         """Return the state of its packed form. Raises `BadProblem` if it does not fit."""
-
-    def solve(self, problem: Any, progress: Progress = silent) -> Any:
-        """Return the assignment of a `PartitioningProblem` with its loads and memory."""
-        # A module of the JSON form, which the pipeline does not need.
-        from algorithms.partitioning.problem import solve  # noqa: PLC0415
-
-        return solve(self, problem, progress)

@@ -93,16 +93,6 @@ def place_on_ring(position: np.uint64, points: Hashes, starts: Ints, shift: np.u
     return place if place < len(points) else 0
 
 
-@compiled
-def owners_on_ring(
-    keys: Hashes, points: Hashes, owners: Ints, starts: Ints, shift: np.uint64, result: Ints
-) -> None:
-    """Write the worker of each key into `result`."""
-    for message in range(len(keys)):
-        position = ring_position(keys[message], 0)
-        result[message] = owners[place_on_ring(position, points, starts, shift)]
-
-
 def _first_points(points: Hashes, bits: int) -> tuple[Ints, np.uint64]:
     """Return the first point from each position of so many bits on, and the shift of positions."""
     firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from algorithms.lab.partitioning.simulation import Cluster
+from algorithms.lab.partitioning.workloads import Stream
 from algorithms.partitioning.consistent_grouping import OLDEST, ConsistentGrouping
-from algorithms.partitioning.workloads import Stream
 from tests.algorithms.partitioning.plain import virtual_sequence
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from algorithms.lab.partitioning.workloads import draw_zipf
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
-from algorithms.partitioning.workloads import draw_zipf
 from algorithms.vocabulary import Ints
 from tests.algorithms.partitioning.plain import choose
 

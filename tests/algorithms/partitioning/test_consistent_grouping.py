@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadParameters, BadProblem
+from algorithms.lab.partitioning.workloads import draw_zipf
 from algorithms.partitioning.consistent_grouping import (
     MAX_VIRTUAL,
     REMEMBERED,
@@ -17,7 +18,6 @@ from algorithms.partitioning.consistent_grouping import (
 )
 from algorithms.partitioning.grouping import Feedback, Messages, Workers
 from algorithms.partitioning.groupings.random_choices import RandomChoices
-from algorithms.partitioning.workloads import draw_zipf
 from tests.algorithms.partitioning.plain import choose
 
 TEN = Workers.of(10)

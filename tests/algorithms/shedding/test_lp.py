@@ -7,7 +7,8 @@ from algorithms.errors import NotProven
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram, Lp
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.problem import SheddingProblem, check_plan
+from algorithms.shedding.problem import SheddingProblem
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import (
     chain_network,
     crossed,

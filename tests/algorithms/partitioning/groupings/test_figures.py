@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from algorithms.lab.partitioning.workloads import draw_burst_rates, spread_evenly
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
 from algorithms.partitioning.groupings.head_aware import HeadAware
@@ -12,7 +13,6 @@ from algorithms.partitioning.groupings.panes import Panes
 from algorithms.partitioning.groupings.random_choices import RandomChoices
 from algorithms.partitioning.groupings.rate_aware import RateAware
 from algorithms.partitioning.measures import imbalance, load_ratio, memory
-from algorithms.partitioning.workloads import draw_burst_rates, spread_evenly
 from tests.algorithms.partitioning.streams import zipf
 
 

@@ -16,7 +16,7 @@ from algorithms.partitioning.groupings.key_frequencies import (
     unpacked_frequencies,
 )
 from algorithms.partitioning.groupings.ring import Ring, position_of, ring_of
-from algorithms.partitioning.workloads import key_hashes
+from algorithms.partitioning.replay import key_hashes
 from tests.algorithms.partitioning.plain import place_on_ring
 from tests.algorithms.partitioning.streams import zipf
 

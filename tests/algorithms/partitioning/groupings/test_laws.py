@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
 from algorithms.lab.partitioning.certificate import Counts, certify
+from algorithms.lab.partitioning.problem import ListedStream, PartitioningProblem, solve
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Feedback, Grouping, Messages, Workers
-from algorithms.partitioning.problem import ListedStream, PartitioningProblem
 from tests.algorithms.partitioning.streams import (
     chosen,
     describe,
@@ -99,7 +99,7 @@ def test_a_state_is_a_value(grouping: Grouping[Any]) -> None:
 @QUICK
 @given(of=workers(), stream=messages())
 def test_certificate(grouping: Grouping[Any], of: Workers, stream: Messages) -> None:
-    plan = grouping.solve(PartitioningProblem(ListedStream(stream), of))
+    plan = solve(grouping, PartitioningProblem(ListedStream(stream), of))
     claimed = Counts(plan.loads.tolist(), plan.memory, plan.imbalance)
     certify(stream.keys.tolist(), plan.assignment.tolist(), claimed, of.shares.tolist())
 

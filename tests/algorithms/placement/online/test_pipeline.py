@@ -24,6 +24,11 @@ from tests.algorithms.placement.online.plain import add_query, same_state
 EVERY = [LeastCost(), LeastSource(), LeastQueryTypes(), OnRand(seed=3)]
 
 
+def empty_state(placement: OnlinePlacement, problem: PlacementProblem) -> OnlineState:
+    """Return the state of the problem's servers before the first query."""
+    return OnlineState(problem.servers, problem.rates, with_kinds=placement.needs_kinds)
+
+
 def test_chain_arrives_in_turn() -> None:
     """The third AB already exceeds cap 2 (n / k + 1 = 2.5), which later costs B, C and D again."""
     plan = LeastCost(nu=0.05, alpha=1.0).solve(chain())
@@ -45,7 +50,7 @@ def test_the_offline_capacity_does_not_bind_arrivals() -> None:
 
 def test_least_source_goes_where_the_traffic_stays_low() -> None:
     """LeastCost would join the copy of source 0; LeastSource prefers the idle server."""
-    state = LeastSource().empty_state(2, [3.0, 1.0])
+    state = OnlineState(2, [3.0, 1.0])
     add_query(state, [0], 0)
     assert LeastCost().choose(state, [0, 1]) == 0
     assert LeastSource().choose(state, [1]) == 1
@@ -53,7 +58,7 @@ def test_least_source_goes_where_the_traffic_stays_low() -> None:
 
 def test_least_query_types_prefers_a_server_that_has_the_type() -> None:
     placement = LeastQueryTypes()
-    state = placement.empty_state(2, [1.0, 1.0])
+    state = OnlineState(2, [1.0, 1.0], with_kinds=placement.needs_kinds)
     for sources, server in (([0], 0), ([1], 0), ([0, 1], 1)):
         add_query(state, sources, server)
     assert placement.choose(state, [0, 1]) == 1
@@ -84,7 +89,7 @@ def test_departures_make_room_and_stop_deliveries() -> None:
 
 @pytest.mark.parametrize("server", [-1, 0, 2])
 def test_a_query_that_is_not_there_cannot_leave(server: int) -> None:
-    state = LeastCost().empty_state(2, [1.0])
+    state = OnlineState(2, [1.0])
     LeastCost().place(state, [0])
     with pytest.raises(BadProblem):
         state.remove([0], server if server else 1)
@@ -92,7 +97,7 @@ def test_a_query_that_is_not_there_cannot_leave(server: int) -> None:
 
 @pytest.mark.parametrize("sources", [[], [2], [-1]])
 def test_an_arrival_on_unknown_sources_is_refused(sources: list[int]) -> None:
-    state = LeastCost().empty_state(2, [1.0, 1.0])
+    state = OnlineState(2, [1.0, 1.0])
     with pytest.raises(BadProblem):
         LeastCost().place(state, sources)
     assert state.live == 0
@@ -113,7 +118,7 @@ def test_state_in_bulk_is_state_query_by_query(
     servers = st.integers(0, problem.servers - 1)
     assignment = data.draw(st.lists(servers, min_size=problem.queries, max_size=problem.queries))
     bulk = placement.state_from(problem, assignment)
-    single = placement.empty_state(problem.servers, problem.rates)
+    single = empty_state(placement, problem)
     for query, server in enumerate(assignment):
         add_query(single, problem.sources_of(query).tolist(), server)
     assert same_state(bulk, single)
@@ -127,12 +132,12 @@ def test_state_in_bulk_is_state_query_by_query(
 def test_what_arrives_and_leaves_leaves_no_trace(
     placement: OnlinePlacement, problem: PlacementProblem
 ) -> None:
-    state = placement.empty_state(problem.servers, problem.rates)
+    state = empty_state(placement, problem)
     rows = [problem.sources_of(query).tolist() for query in range(problem.queries)]
     servers = [placement.place(state, row) for row in rows]
     for row, server in reversed(list(zip(rows, servers, strict=True))):
         state.remove(row, server)
-    assert same_state(state, placement.empty_state(problem.servers, problem.rates))
+    assert same_state(state, empty_state(placement, problem))
     assert not state.board.kind_totals.any()
     assert not state.traffic.any()
 
