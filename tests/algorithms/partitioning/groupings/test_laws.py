@@ -101,6 +101,7 @@ def test_a_state_is_a_value(grouping: Grouping[Any]) -> None:
 def test_certificate(grouping: Grouping[Any], of: Workers, stream: Messages) -> None:
     plan = solve(grouping, PartitioningProblem(ListedStream(stream), of))
     claimed = Counts(plan.loads.tolist(), plan.memory, plan.imbalance)
+    assert plan.assignment is not None
     certify(stream.keys.tolist(), plan.assignment.tolist(), claimed, of.shares.tolist())
 
 
