@@ -113,9 +113,8 @@ def _migrate() -> None:
 
 def _live() -> None:
     """Place a query, and count the readers of a server."""
-    problem = PlacementProblem.from_lists(_RATES, _INSTANCES[0], 2, 0.5)
-    LeastCost().choose(LeastCost().state_from(problem, [0, 1, 0]), [0])
-    OnlineState.from_counts(1, _RATES, np.ones(1, np.int64), [(0, 0, 1)])
+    state = OnlineState.from_counts(2, _RATES, np.array([1, 0]), [(0, 0, 1)])
+    LeastCost().place(state, [0])
 
 
 # What takes longest first. Parts share few compiled functions: what two compile is compiled twice.

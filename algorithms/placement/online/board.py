@@ -136,16 +136,6 @@ def _open_by_share(board: Board, queries: int) -> None:
 
 
 @compiled
-def enter_all(
-    board: Board, indptr: Ints, indices: SmallInts, kinds: SmallInts, homes: SmallInts
-) -> None:
-    """Count every query on its server; `kinds` may be empty."""
-    for query in range(len(homes)):
-        kind = int(kinds[query]) if len(kinds) else -1
-        enter(board, indices[indptr[query] : indptr[query + 1]], kind, homes[query])
-
-
-@compiled
 def enter_counts(board: Board, rows: Ints) -> None:
     """Enter how many queries of a server read a source, int64[r, 3]: server, source, queries.
 

@@ -1,6 +1,6 @@
 """The state of an online placement algorithm: the queries of each server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -59,29 +59,6 @@ class OnlineState:
             marks=np.array([0, 0, 0, servers]),
             scratch=np.zeros((2, _MOST_CASES)),
         )
-
-    @classmethod
-    def from_assignment(
-        cls, problem: PlacementProblem, assignment: Sequence[int], *, with_kinds: bool = False
-    ) -> Self:
-        """Return the state in which query q of `problem` lives on server `assignment[q]`.
-
-        Raises `BadProblem` on a server that does not exist or a wrong number of assignments.
-        """
-        homes = checks.checked_assignment(assignment, problem.queries, problem.servers)
-        state = cls(
-            problem.servers,
-            problem.rates,
-            with_kinds=with_kinds,
-            capacities=problem.capacities,
-            room=len(problem.indices) or _ROOM,
-        )
-        state.know_types(problem)
-        kinds = problem.types.of_query if with_kinds else np.zeros(0, np.int32)
-        rows = problem.indptr.copy(), problem.indices.copy(), kinds.copy()
-        boards.enter_all(state.board, *rows, homes)
-        state.board.marks[ARRIVALS] = problem.queries
-        return state
 
     @classmethod
     def from_counts(

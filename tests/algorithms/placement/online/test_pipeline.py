@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
+from algorithms.lab.placement.states import state_of
 from algorithms.placement.online import (
     LeastCost,
     LeastQueryTypes,
@@ -78,7 +79,7 @@ def test_where_no_server_qualifies_the_least_loaded_is_taken() -> None:
 
 def test_departures_make_room_and_stop_deliveries() -> None:
     placement = LeastCost(nu=0.0, alpha=1.0)
-    state = placement.state_from(chain(), [0, 0, 0, 1, 1, 1, 1, 0])
+    state = state_of(placement, chain(), [0, 0, 0, 1, 1, 1, 1, 0])
     assert state.traffic.tolist() == [2, 3]
     state.remove([2, 3], 1)
     assert state.traffic.tolist() == [2, 3]
@@ -106,7 +107,7 @@ def test_an_arrival_on_unknown_sources_is_refused(sources: list[int]) -> None:
 @pytest.mark.parametrize("assignment", [[0], [0] * 7 + [2], [0] * 7 + [-1]])
 def test_an_assignment_must_name_a_server_for_each_query(assignment: list[int]) -> None:
     with pytest.raises(BadProblem):
-        LeastCost().state_from(chain(), assignment)
+        state_of(LeastCost(), chain(), assignment)
 
 
 @pytest.mark.parametrize("placement", EVERY)
@@ -117,7 +118,7 @@ def test_state_in_bulk_is_state_query_by_query(
     """Rows read from a database and a history of arrivals must lead to the same next decision."""
     servers = st.integers(0, problem.servers - 1)
     assignment = data.draw(st.lists(servers, min_size=problem.queries, max_size=problem.queries))
-    bulk = placement.state_from(problem, assignment)
+    bulk = state_of(placement, problem, assignment)
     single = empty_state(placement, problem)
     for query, server in enumerate(assignment):
         add_query(single, problem.sources_of(query).tolist(), server)
@@ -145,7 +146,7 @@ def test_what_arrives_and_leaves_leaves_no_trace(
 @pytest.mark.parametrize("placement", EVERY)
 def test_state_is_a_value(placement: OnlinePlacement) -> None:
     """The same code runs in a request, in a task and in a what-if: copies do not touch."""
-    state = placement.state_from(chain(), [0, 0, 0, 1, 1, 1, 1, 0])
+    state = state_of(placement, chain(), [0, 0, 0, 1, 1, 1, 1, 0])
     copied, stored = copy.deepcopy(state), pickle.loads(pickle.dumps(state))
     placement.place(copied, [0, 3])
     assert same_state(state, stored)
@@ -172,5 +173,5 @@ def test_an_arrival_at_ten_thousand_queries_takes_milliseconds() -> None:
     problem = PlacementProblem.from_lists(np.ones(1500), rows, 100, 0.05)
     assignment = draw.integers(0, 100, 10_000).tolist()
     started = time.process_time()
-    LeastCost().place(LeastCost().state_from(problem, assignment), rows[0])
+    LeastCost().place(state_of(LeastCost(), problem, assignment), rows[0])
     assert time.process_time() - started < 0.5
