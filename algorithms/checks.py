@@ -2,7 +2,6 @@
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,6 @@ from algorithms.vocabulary import Floats, Ints
 
 # Sums stay finite and far from the largest double.
 _LARGEST = 1e200
-
-
-def object_fields(
-    data: object, needed: Sequence[str], optional: Sequence[str] = ()
-) -> Mapping[str, Any]:
-    """Return the fields of a JSON object that has the needed ones and no others than these."""
-    if not isinstance(data, Mapping):
-        raise BadProblem("input", f"must be a JSON object with {', '.join(needed)}")
-    missing = [name for name in needed if name not in data]
-    if missing:
-        raise BadProblem("input", f"lacks {', '.join(missing)}")
-    known = (*needed, *optional)
-    unknown = [str(name) for name in data if name not in known]
-    if unknown:
-        raise BadProblem(unknown[0], f"is unknown; known: {', '.join(known)}")
-    return data
 
 
 def as_integers(where: str, values: Any) -> Ints:

@@ -93,27 +93,15 @@ class UnknownPlanner(PlanningError):
         self.name, self.known = name, tuple(known)
 
 
-class _UnknownOfPlanner(PlanningError):
-    """A planner does not have that name; `known` are the names that it has."""
+class UnknownAlgorithm(PlanningError):
+    """No algorithm of that name is registered for the planner; `known` are the registered ones."""
 
-    what = ""
+    what = "algorithm"
 
     def __init__(self, planner: str, name: str, known: Sequence[str]) -> None:
         names = ", ".join(known) or "none"
         super().__init__(f"{planner} has no {self.what} {name!r}; known: {names}")
         self.planner, self.name, self.known = planner, name, tuple(known)
-
-
-class UnknownAlgorithm(_UnknownOfPlanner):
-    """No algorithm of that name is registered for the planner."""
-
-    what = "algorithm"
-
-
-class UnknownExperiment(_UnknownOfPlanner):
-    """No experiment of that name is known for the planner."""
-
-    what = "experiment"
 
 
 class UnknownGrouping(PlanningError):

@@ -8,16 +8,12 @@ stack, and a short text of brackets a hundred times its memory.
 import json
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import numpy as np
-
-from algorithms.errors import BadProblem
 
 # Bytes that are counted at once: in between, other threads run.
 _BLOCK: Final = 2**20
@@ -50,8 +46,6 @@ class Bounds:
 
 BOUNDS: Final = Bounds()
 Steps = tuple[int | str, ...]
-# Problems of planners and documents of clusters in files: 100,000 queries with their streams.
-FILE_BOUNDS: Final = Bounds(size=256 * 2**20, values=40_000_000)
 
 
 class BadJson(ValueError):
@@ -74,33 +68,6 @@ class BadJson(ValueError):
         error = BadJson(self.code, f"{self} (at {place or 'the top'})")
         error.place = place
         return error
-
-
-def read_json(path: str) -> Any:
-    """Return the value in a file, or from standard input if `path` is "-".
-
-    Raises `BadProblem`, which names the file, where there is none, or no JSON in it.
-    """
-    where = "standard input" if path == "-" else path
-    most = FILE_BOUNDS.size + 1
-    try:
-        if path == "-":
-            raw = sys.stdin.buffer.read(most)
-        else:
-            with Path(path).open("rb") as file:
-                raw = file.read(most)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadProblem(where, f"cannot be read: {why}") from None
-    return parse_json(raw, where)
-
-
-def parse_json(raw: bytes, where: str) -> Any:
-    """Return the value of UTF-8 text. Raises `BadProblem`."""
-    try:
-        return read_bounded(raw, FILE_BOUNDS)
-    except BadJson as error:
-        raise BadProblem(where, str(error)) from None
 
 
 def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:

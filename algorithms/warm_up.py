@@ -24,8 +24,6 @@ from algorithms.ordering import MoveSet, Units, order_moves
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
-from algorithms.partitioning.groupings.relocations import key_relocations
-from algorithms.partitioning.problem import ListedStream, PartitioningProblem
 from algorithms.partitioning.recommendation import Recommend, RecommendationProblem
 from algorithms.partitioning.replay import ReplayProblem, SampledKeys
 from algorithms.placement.online import LeastCost, OnlineState
@@ -73,12 +71,10 @@ def _partition() -> None:
     for info in GROUPINGS.values():
         grouping = info.parameters(weighted=True)
         for capacities in (None, (1.0, 2.0)):
-            problem = PartitioningProblem(ListedStream(messages), Workers.of(2, capacities))
-            grouping.solve(problem)
+            grouping.route(grouping.start(Workers.of(2, capacities)), messages)
     stream = ReplayProblem(SampledKeys.of_counts(messages.keys, np.ones(9)), np.ones(2), 2.0)
     Recommend(messages=30).solve(RecommendationProblem(stream))
     FrequencyAware().split_keys(Workers.of(2), messages.keys[:1], np.ones(1))
-    key_relocations(messages.keys, (0,), (0, 1))
 
 
 def _plan_drops() -> None:
@@ -117,9 +113,8 @@ def _migrate() -> None:
 
 def _live() -> None:
     """Place a query, and count the readers of a server."""
-    problem = PlacementProblem.from_lists(_RATES, _INSTANCES[0], 2, 0.5)
-    LeastCost().choose(LeastCost().state_from(problem, [0, 1, 0]), [0])
-    OnlineState.from_counts(1, _RATES, np.ones(1, np.int64), [(0, 0, 1)])
+    state = OnlineState.from_counts(2, _RATES, np.array([1, 0]), [(0, 0, 1)])
+    LeastCost().place(state, [0])
 
 
 # What takes longest first. Parts share few compiled functions: what two compile is compiled twice.

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
@@ -20,12 +20,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.events.publish import FLEET, group
 from controlplane.logins.changes import access_group
-from controlplane.logins.connection_access import (
-    FleetAccess,
-    access_of_session,
-    actor_of_session,
-    fleet_access,
-)
+from controlplane.logins.connection_access import ConnectionAccess, access_of_session
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import since
 from controlplane.wire.foreign.entries import SITE, Place, skip
@@ -46,20 +41,13 @@ _FLEET_PERIOD_S: Final = 1.0
 _open_sockets: Counter[int] = Counter()
 
 
-class Access(Protocol):
-    """The authorization of a socket."""
-
-    def holds(self) -> bool:
-        """Return True if the socket may go on."""
-
-
 class LiveConsumer(AsyncJsonWebsocketConsumer):
     """Consumer of a channel-layer group for the browsers that may read it.
 
     It joins the group before it reads missed samples: a sample may be repeated, but is not lost.
     """
 
-    access: Access | None = None
+    access: ConnectionAccess | None = None
     user_id: int | None = None
     checks: asyncio.Task[None] | None = None
     is_counted = False
@@ -94,7 +82,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self.checks = asyncio.create_task(self._check_periodically())
 
     def _record_refusal(self) -> None:
-        actor = actor_of_session(self.scope["session"])
+        actor = access_of_session(self.scope["session"]).actor()
         if actor is not None:
             client = self.scope.get("client")
             actor = replace(actor, address=client[0] if client else None)
@@ -195,7 +183,7 @@ class ClusterConsumer(LiveConsumer):
     def authorize(self) -> str:
         """Authorize the viewers of the cluster."""
         session = self.scope["session"]
-        actor = actor_of_session(session)
+        actor = access_of_session(session).actor()
         if actor is None:
             return ""
         try:
@@ -236,8 +224,8 @@ class FleetConsumer(LiveConsumer):
 
     def authorize(self) -> str:
         """Authorize the viewers of any cluster."""
-        access = fleet_access(self.scope["session"])
-        actor = access.actor()
+        access = access_of_session(self.scope["session"])
+        actor = access.viewer()
         if actor is None:
             return ""
         self.access, self.user_id = access, actor.user.pk
@@ -253,8 +241,7 @@ class FleetConsumer(LiveConsumer):
 
     def missed(self, moment: int) -> list[Message]:
         """Return the times of newest samples after a moment (ms); read the visible clusters."""
-        access = self.access
-        actor = access.actor() if isinstance(access, FleetAccess) else None
+        actor = None if self.access is None else self.access.viewer()
         newest = [] if actor is None else newest_samples(actor.clusters)
         self.slugs, self.hidden = {row.pk: row.slug for row in newest}, set()
         return [

@@ -14,10 +14,10 @@ from typing import Any, Final, NoReturn, TextIO
 
 from algorithms.errors import BadParameters, Infeasible, PlanningError
 from algorithms.interrupts import interruptible
+from algorithms.lab.json_files import read_json
 from algorithms.lab.planner import JsonPlanner
 from algorithms.lab.registry import PLANNERS, planner
 from algorithms.planner import Algorithm, Planner
-from algorithms.strict_json import read_json
 from algorithms.vocabulary import ParameterField, Progress, Value, silent
 
 _INVALID: Final = 2

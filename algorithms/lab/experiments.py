@@ -13,8 +13,8 @@ To add one: an `Experiment` in the planner's package, then its name in the tuple
 from collections.abc import Mapping
 from typing import Final
 
-from algorithms.errors import UnknownExperiment
 from algorithms.lab.admission import experiments as admission
+from algorithms.lab.errors import UnknownExperiment
 from algorithms.lab.experiment import Axis, Experiment, Panel, Repeated
 from algorithms.lab.migration import experiments as migration
 from algorithms.lab.partitioning import experiments as partitioning

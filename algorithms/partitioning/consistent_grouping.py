@@ -9,7 +9,7 @@ Beyond the paper: hysteresis, after which moves stop while the load is steady; s
 slot; and thresholds relative to the mean, without which nothing moves when all workers are busy.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -18,8 +18,7 @@ import numpy as np
 from algorithms.compiled import compiled
 from algorithms.errors import BadParameters
 from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, State, Workers
-from algorithms.partitioning.groupings.hash_choice import WORD, mixed_word
-from algorithms.partitioning.groupings.random_choices import PAIRS_PER_WORKER
+from algorithms.partitioning.groupings.hash_choice import mixed_word
 from algorithms.partitioning.packed_views import packed_state, unpacked_state
 from algorithms.partitioning.virtual_workers import (
     Rules,
@@ -172,31 +171,8 @@ class ConsistentGrouping(Grouping[VirtualState]):
         route_keys(messages.keys, seed, load[0], routed, state.view.owner[0], room, result)
         return result, _with_load(state, load, routed + len(messages))
 
-    def choose(
-        self, state: VirtualState, key: int, time_ms: int | None = None
-    ) -> tuple[int, VirtualState]:
-        """Return the worker of a message, and the state after it."""
-        load, routed = state.view.load.copy(), int(state.view.routed[0])
-        limit = self._room(load.shape[1]) * (routed + 1)
-        sequence = self._sequence(load.shape[1], key)
-        virtual = next(virtual for virtual in sequence if load[0, virtual] < limit)
-        load[0, virtual] += 1
-        return int(state.view.owner[0, virtual]), _with_load(state, load, routed + 1)
-
     def _room(self, count: int) -> float:
         return (1.0 + self.eps) * (1.0 / count)
-
-    def _sequence(self, count: int, key: int) -> Iterator[int]:
-        """Yield the virtual workers of a key in the order in which they are tried."""
-        word, virtual = (key + mixed_word(self.seed)) & WORD, 0
-        for _ in range(PAIRS_PER_WORKER * count):
-            word = (word + _STEP) & WORD
-            bits = mixed_word(word)
-            yield (bits >> _HALF) * count >> _HALF
-            virtual = (bits & _LOW) * count >> _HALF
-            yield virtual
-        for step in range(1, count + 1):
-            yield (virtual + step) % count
 
     def combined(
         self,

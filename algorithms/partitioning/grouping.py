@@ -1,8 +1,8 @@
 """The interface of a key grouping: the assignment of the messages of a stream to workers.
 
 A grouping is its parameters; what it remembers is its state, a value. `route` assigns many messages
-at once, `choose` a single message by independent plain code with identical decisions. Several
-sources (split nodes) route from the same state, and `combined` merges their states afterwards.
+at once. Several sources (split nodes) route from the same state, and `combined` merges their states
+afterwards.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from algorithms.checks import amounts, check_count, refuse_first
 from algorithms.errors import BadProblem
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, parameter, silent
+from algorithms.vocabulary import Floats, Ints, Parameters, parameter
 
 Hashes = NDArray[np.uint64]
 
@@ -135,10 +135,6 @@ class Grouping(Parameters, ABC, Generic[S]):
         """Return the worker of each message, int64[m], and the state after them."""
 
     @abstractmethod
-    def choose(self, state: S, key: int, time_ms: int | None = None) -> tuple[int, S]:
-        """Return the worker of a single message, and the state after it: `route` in plain code."""
-
-    @abstractmethod
     def combined(self, before: S, after: Sequence[S], feedback: Feedback | None = None) -> S:
         """Return the state from which all sources continue.
 
@@ -153,10 +149,3 @@ class Grouping(Parameters, ABC, Generic[S]):
     @abstractmethod
     def unpack(self, workers: Workers, row: Mapping[str, Any]) -> S:
         """Return the state of its packed form. Raises `BadProblem` if it does not fit."""
-
-    def solve(self, problem: Any, progress: Progress = silent) -> Any:
-        """Return the assignment of a `PartitioningProblem` with its loads and memory."""
-        # A module of the JSON form, which the pipeline does not need.
-        from algorithms.partitioning.problem import solve  # noqa: PLC0415
-
-        return solve(self, problem, progress)

@@ -15,7 +15,6 @@ from algorithms.errors import BadProblem
 from algorithms.partitioning.catalog import grouping_of
 from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, Workers
 from algorithms.partitioning.measures import load_over_share, memory
-from algorithms.partitioning.workloads import key_hashes
 from algorithms.vocabulary import Floats, Ints, is_finite
 
 # Micro-batches of a replay; the first third of them only lets the grouping adapt.
@@ -26,6 +25,18 @@ _LONGEST_BATCH: Final = 4
 MAX_KEYS: Final = 10_000_000
 MAX_RATE: Final = 1e12
 MAX_INTERVAL_S: Final = 1e7
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2: Final = np.uint64(0x94D049BB133111EB)
+
+
+def key_hashes(count: int, seed: int = 0) -> Hashes:
+    """Return a hash of each key number, uint64[count]: the mixing of splitmix64."""
+    with np.errstate(over="ignore"):
+        words = (np.arange(1, count + 1).astype(np.uint64) + np.uint64(seed) * _MIX_2) * _STEP
+        words = (words ^ (words >> np.uint64(30))) * _MIX_1
+        words = (words ^ (words >> np.uint64(27))) * _MIX_2
+        return words ^ (words >> np.uint64(31))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,15 +13,3 @@ def pane_size(window: int, slide: int) -> int:
     check_count("window", window)
     check_count("slide", slide)
     return gcd(window, slide)
-
-
-def is_window_closer(index: int, window: int, slide: int) -> bool:
-    """Return whether the message with this index, from 1 on, closes a window."""
-    return index >= window and (index - window) % slide == 0
-
-
-def window_closers(window: int, slide: int, last: int) -> list[int]:
-    """Return the indices up to `last` that close a window. Raises `BadProblem`."""
-    check_count("window", window)
-    check_count("slide", slide)
-    return [index for index in range(1, last + 1) if is_window_closer(index, window, slide)]

@@ -120,7 +120,7 @@ class Bends:
 
     def _solved(self, factor: float) -> Point:
         model = self._program.model
-        best = self._program.optimum(factor * self._base)
+        best = self._program.solve(factor * self._base)
         self._before = factor
         # V = prices x capacities + what is proportional to the factor: rates and floors.
         slope = (best.value - float(best.prices @ model.capacities)) / factor

@@ -18,7 +18,6 @@ import numpy as np
 from algorithms.errors import NotProven, TooLarge
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.kept_parts import KeptRows, KeptSolution, maximize
-from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from algorithms.vocabulary import Flags, Floats, Progress, silent
 
 # Outputs with a weight: each may need a linear program.
@@ -26,16 +25,6 @@ MAX_OUTPUTS: Final = 1_000
 _TOLERANCE: Final = 1e-9
 # The least dual, of all that add up to 1, that settles an output.
 _SETTLED: Final = 1e-7
-
-
-def fair_plan(problem: SheddingProblem, progress: Progress = silent) -> SheddingPlan:
-    """Return the fair plan with the most weighted throughput.
-
-    Raises `TooLarge`, and `NotProven` if floors are not feasible or HiGHS does not solve a program.
-    """
-    flows = fair_flows(problem.model, problem.vector, progress).flows
-    progress(1.0)
-    return SheddingPlan.of_flows(problem, flows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +41,8 @@ class FairFlows:
 def fair_flows(model: FlowModel, rates: Floats, progress: Progress = silent) -> FairFlows:
     """Return the fair flows with the most weighted throughput at rates float64[i].
 
-    Raises as `fair_plan` does.
+    Raises `TooLarge`, and `NotProven` if floors are not feasible or HiGHS does not solve a
+    program.
     """
     rows = KeptRows.of(model, rates)
     levels = fair_levels(model, rows, progress)
@@ -66,7 +56,7 @@ def fair_flows(model: FlowModel, rates: Floats, progress: Progress = silent) -> 
 def fair_levels(model: FlowModel, rows: KeptRows, progress: Progress = silent) -> Floats:
     """Return the part of its results that each output keeps at least in fair plans, float64[o].
 
-    Of outputs without a weight the floor. Raises as `fair_plan` does.
+    Of outputs without a weight the floor. Raises as `fair_flows` does.
     """
     levels = model.floors * rows.has_results
     is_open = (model.weights > 0) & (rows.has_results > 0)

@@ -12,36 +12,12 @@ import numpy as np
 from algorithms.errors import NotProven
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
-from algorithms.vocabulary import Flags, Floats, Parameters, Progress, silent
+from algorithms.vocabulary import Floats, Parameters, Progress, silent
 
 _INFINITY: Final = 1e30
 _TOLERANCE: Final = 1e-9
 # Smaller prices by the value of a flow may be rounding.
 _PRICE: Final = 1e-7
-
-
-@dataclass(frozen=True, eq=False)
-class FlowSolution:
-    """An optimum: flows float64[d] and their value, with its certificate.
-
-    `prices` float64[r]: value per unit of a resource; `split_prices` float64[s]: value per record
-    that arrives at a split edge; `input_prices` float64[i]: value per record of an input. So the
-    value at any rates r is at most prices @ capacities + input_prices @ r. `is_full`: whether a
-    location keeps all in the basis; `is_basic`: whether its flow is basic, and `is_binding`:
-    whether a resource is used up in the basis. `floor_prices` float64[o]: value lost per result
-    that the floor of an output requires; `is_floor_binding`: whether it has no more in the basis.
-    """
-
-    flows: Floats
-    value: float
-    prices: Floats
-    split_prices: Floats
-    input_prices: Floats
-    is_full: Flags
-    is_basic: Flags
-    is_binding: Flags
-    floor_prices: Floats
-    is_floor_binding: Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +44,12 @@ class FlowProgram:
         self._unit = float(np.min(model.capacities[used] / largest[used])) if used.any() else 1.0
         self._highs = self._built()
 
-    def solve(self, rates: Floats, most: Floats | None = None) -> FlowSolution:
+    def solve(self, rates: Floats, most: Floats | None = None) -> Optimum:
         """Return an optimum at these input rates, float64[i]. Raises `NotProven`.
 
         `most` float64[d]: bounds of all flows beside the rates; the prices are then no certificate
         of the value without them. With floors, no flows may be feasible: then `NotProven` is
-        raised, too.
-        """
-        self._run(rates, most)
-        return self._solution(rates)
-
-    def optimum(self, rates: Floats, most: Floats | None = None) -> Optimum:
-        """Return an optimum without the certificate of `solve`. Arguments and errors as there.
-
-        A vertex is the only optimum if whatever is on its bound has a price (strict
+        raised, too. A vertex is the only optimum if whatever is on its bound has a price (strict
         complementarity).
         """
         self._run(rates, most)
@@ -126,32 +94,6 @@ class FlowProgram:
         first = len(model.capacities) + len(model.network.split_edges)
         for output, bound in enumerate(least.tolist()):
             self._highs.changeRowBounds(first + output, bound, _INFINITY)
-
-    def _solution(self, rates: Floats) -> FlowSolution:
-        model, highs = self.model, self._highs
-        solution, basis = highs.getSolution(), highs.getBasis()
-        resources, splits = len(model.capacities), len(model.network.split_edges)
-        flows = np.maximum(np.array(solution.col_value), 0.0) * self._unit
-        flows[: model.inputs] = np.minimum(flows[: model.inputs], rates)
-        duals = np.array(solution.row_dual)
-        reduced = np.array(solution.col_dual[: model.inputs])
-        columns = np.array([int(status) for status in basis.col_status])
-        at_bound = np.array([int(status) for status in basis.row_status]) != int(_basic())
-        first = resources + splits
-        last = first + (len(model.floors) if model.floors.any() else 0)
-        full = np.concatenate([columns[: model.inputs] == int(_upper()), at_bound[resources:first]])
-        return FlowSolution(
-            flows,
-            float(model.values @ flows),
-            np.maximum(duals[:resources], 0.0) * self._unit / model.capacities,
-            np.maximum(duals[resources:first], 0.0),
-            np.maximum(reduced, 0.0),
-            full,
-            columns == int(_basic()),
-            at_bound[:resources],
-            np.maximum(-duals[first:last], 0.0),
-            at_bound[first:last],
-        )
 
     def _built(self) -> Any:
         import highspy  # noqa: PLC0415 - most processes plan no shedding
@@ -207,18 +149,6 @@ def configured_highs(lp: Any) -> Any:
         highs.setOptionValue(name, value)
     highs.passModel(lp)
     return highs
-
-
-def _basic() -> Any:
-    import highspy  # noqa: PLC0415 - see above
-
-    return highspy.HighsBasisStatus.kBasic
-
-
-def _upper() -> Any:
-    import highspy  # noqa: PLC0415 - see above
-
-    return highspy.HighsBasisStatus.kUpper
 
 
 @dataclass(frozen=True)

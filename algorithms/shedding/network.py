@@ -1,6 +1,6 @@
 """Query networks: operators with cost and selectivity on nodes with capacity (paper 003, 2, 3)."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -183,47 +183,6 @@ class Network:
     def resources(self) -> tuple[str, ...]:
         """Return the names of nodes, then of links with a bandwidth, as `A->B`."""
         return (*self.nodes, *(ARROW.join(pair) for pair in self.links))
-
-    def fragments(self) -> list["Network"]:
-        """Return the parts that share neither a node nor a link nor a record, as networks.
-
-        Nodes and inputs without an operator are in no part.
-        """
-        # A node and an input may have the same name.
-        nodes = [(True, name) for name in self.nodes]
-        root = {item: item for item in (*nodes, *((False, name) for name in self.consumers))}
-
-        def root_of(item: tuple[bool, str]) -> tuple[bool, str]:
-            while root[item] != item:
-                root[item] = item = root[root[item]]
-            return item
-
-        for operator in self.operators:
-            sources = [(False, name) for name in operator.sources]
-            for other in ((True, operator.node), *sources):
-                root[root_of((False, operator.name))] = root_of(other)
-        parts: dict[tuple[bool, str], list[Operator]] = {}
-        for operator in self.operators:
-            parts.setdefault(root_of((False, operator.name)), []).append(operator)
-        # Everything hangs together, the usual case: nothing to build and check again.
-        if len({root_of(item) for item in root}) == 1:
-            return [self]
-        return [self.part(operators) for operators in parts.values()]
-
-    def part(self, operators: Sequence[Operator]) -> "Network":
-        """Return the network of some operators, which no other operator feeds."""
-        names = {operator.name for operator in operators}
-        nodes = {operator.node for operator in operators}
-        read = {source for operator in operators for source in operator.sources}
-        return Network(
-            {node: capacity for node, capacity in self.nodes.items() if node in nodes},
-            tuple(name for name in self.inputs if name in read),
-            tuple(operators),
-            {name: weight for name, weight in self.outputs.items() if name in names},
-            {pair: limit for pair, limit in self.links.items() if nodes.issuperset(pair)},
-            {name: floor for name, floor in self.floors.items() if name in names},
-            {name: covered for name, covered in self.covers.items() if name in names},
-        )
 
 
 def _check_sizes(network: Network) -> None:

@@ -1,9 +1,8 @@
-"""Shedding problems and plans, and the certificate check that recomputes a plan from scratch."""
+"""Shedding problems and plans."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from algorithms.errors import BadProblem
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.network import ARROW, Edge, Network, check_number
 from algorithms.vocabulary import Floats
-
-# Relative rounding that a certificate tolerates.
-TOLERANCE: Final = 1e-7
 
 
 @dataclass(frozen=True)
@@ -36,14 +32,6 @@ class SheddingProblem:
     def model(self) -> FlowModel:
         """Return the linear equations of the network."""
         return FlowModel.of(self.network)
-
-    def with_rates(self, rates: Floats) -> "SheddingProblem":
-        """Return the same network at other rates, float64[i]; both share the equations."""
-        names = self.network.inputs
-        result = SheddingProblem(self.network, dict(zip(names, rates.tolist(), strict=True)))
-        # Equations do not depend on rates: the other problem has them computed.
-        result.__dict__["model"] = self.model
-        return result
 
     @cached_property
     def vector(self) -> Floats:
@@ -98,20 +86,6 @@ def outcome_of(problem: SheddingProblem, keep: Mapping[str, float]) -> Outcome:
     }
     value = sum(weight * results[name] for name, weight in outputs.items())
     return Outcome(value, reduced.loads, results, kept)
-
-
-def check_plan(problem: SheddingProblem, plan: SheddingPlan) -> None:
-    """Raise `BadProblem` unless the plan keeps parts, overloads no resource and is as it claims."""
-    for name, part in plan.keep.items():
-        if not -TOLERANCE <= part <= 1 + TOLERANCE:
-            raise BadProblem(f"keep.{name}", f"must be from 0 to 1, not {part}")
-    outcome = outcome_of(problem, plan.keep)
-    limits = dict(zip(problem.network.resources, problem.model.capacities.tolist(), strict=True))
-    for name, load in outcome.loads.items():
-        if load > limits[name] * (1 + TOLERANCE):
-            raise BadProblem(f"loads.{name}", f"is {load}, above the capacity {limits[name]}")
-    if abs(outcome.value - plan.outcome.value) > TOLERANCE * max(1.0, abs(outcome.value)):
-        raise BadProblem("value", f"is {outcome.value}, not {plan.outcome.value}")
 
 
 def trimmed(network: Network, keep: Mapping[str, float]) -> dict[str, float]:

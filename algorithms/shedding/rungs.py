@@ -224,7 +224,7 @@ def _capped(program: FlowProgram, point: Point, rates: Floats, most: Floats) -> 
     if point.is_unique:
         return point.flows
     try:
-        best = program.optimum(rates, most)
+        best = program.solve(rates, most)
     except NotProven:
         # No flows within the bounds keep the floors.
         return point.flows

@@ -22,8 +22,9 @@ from algorithms.admission.prediction import (
     expectations,
     expected_cycle,
 )
-from algorithms.admission.problem import AdmissionProblem, check
+from algorithms.admission.problem import AdmissionProblem
 from algorithms.admission.strategies import Ard, Ari, Drf, DrfM, Par, Profile, Strategy
+from algorithms.lab.admission.certificate import check
 from algorithms.lab.admission.workloads import WORKLOADS, WorkloadSettings, draw
 from algorithms.vocabulary import Floats
 

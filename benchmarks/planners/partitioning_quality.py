@@ -22,10 +22,10 @@ from algorithms.lab.experiments import experiment
 from algorithms.lab.partitioning.experiments.setup import AS_IN_PAPER, NARROW
 from algorithms.lab.partitioning.real_workloads import RECORDED, read_stream
 from algorithms.lab.partitioning.simulation import Cluster, Course, Setting, simulate
+from algorithms.lab.partitioning.workloads import Stream, draw_zipf
 from algorithms.partitioning.catalog import info_of
 from algorithms.partitioning.grouping import Grouping, Messages, Workers
 from algorithms.partitioning.measures import PairCounter
-from algorithms.partitioning.workloads import Stream, draw_zipf
 
 EPS: Final = 0.01
 KEYS: Final = 100_000

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from algorithms.errors import PlanningError
+from algorithms.lab.placement.states import state_of
 from algorithms.lab.registry import PLACEMENT, algorithms
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
@@ -53,8 +54,8 @@ def report_one_arrival(repeats: int) -> None:
     instance = zipf_instance(queries=_LIVE, sources=2_000, sources_per_query=4, exponent=1.0)
     placement, assignment = LeastCost(), LeastCost().solve(instance).assignment.tolist()
     arriving = instance.sources_of(7).tolist()
-    state = placement.state_from(instance, assignment)
-    load = median_seconds(lambda: placement.state_from(instance, assignment), 10 * repeats)
+    state = state_of(placement, instance, assignment)
+    load = median_seconds(lambda: state_of(placement, instance, assignment), 10 * repeats)
     place = median_seconds(lambda: placement.choose(state, arriving), 100 * repeats)
     print(f"{'state of 10,000 live queries, in bulk':44} {load * 1e3:10.2f} ms")
     print(f"{'one arrival at 10,000 live queries':44} {place * 1e3:10.3f} ms")

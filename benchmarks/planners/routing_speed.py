@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.balance import imbalance
+from algorithms.lab.partitioning.workloads import draw_burst_rates, draw_zipf, spread_evenly
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Hashes, Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
 from algorithms.partitioning.measures import load_over_share, load_ratio, memory
-from algorithms.partitioning.workloads import draw_burst_rates, draw_zipf, spread_evenly
 
 EXPONENTS: Final = (0.5, 1.0)
 WORKERS: Final = (10, 100)

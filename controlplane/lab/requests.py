@@ -9,8 +9,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from algorithms.errors import BadParameters, UnknownExperiment
+from algorithms.errors import BadParameters
 from algorithms.estimates import Estimate
+from algorithms.lab.errors import UnknownExperiment
 from algorithms.lab.experiments import Experiment, Repeated, experiment
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Max
 from django.utils import timezone
 
-from algorithms.errors import UnknownExperiment
+from algorithms.lab.errors import UnknownExperiment
 from algorithms.lab.experiments import EXPERIMENTS, Experiment, experiment, experiments
 from controlplane.access.roles import Actor
 from controlplane.errors import NotFound

@@ -28,9 +28,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ConnectionAccess:
-    """What a connection to a cluster is authorized by: a login session, or a token."""
+    """What a connection is authorized by: a login session, or a token.
 
-    cluster: Cluster
+    `cluster`: the cluster that the connection shows, None for all visible ones.
+    """
+
+    cluster: Cluster | None
     login: str = ""
     token: int | None = None
     address: str | None = None
@@ -52,61 +55,35 @@ class ConnectionAccess:
             is_local=self.is_local,
         )  # fmt: skip
 
-    def user_id(self) -> int | None:
-        """Return the id of the user who may view the cluster now; None if access has ended.
+    def viewer(self) -> Actor | None:
+        """Return the actor who may view the cluster, or any cluster, now; None without access.
 
         Roles, the session or the token, and the cluster are read again.
         """
         actor = self.actor()
-        if actor is None or not Cluster.objects.filter(pk=self.cluster.pk).exists():
+        if actor is None:
             return None
-        return actor.user.pk if actor.on(self.cluster).is_viewer else None
+        if self.cluster is None:
+            return actor if actor.is_member else None
+        exists = Cluster.objects.filter(pk=self.cluster.pk).exists()
+        return actor if exists and actor.on(self.cluster).is_viewer else None
+
+    def user_id(self) -> int | None:
+        """Return the id of the viewer; None if access has ended."""
+        viewer = self.viewer()
+        return None if viewer is None else viewer.user.pk
 
     def holds(self) -> bool:
         """Return True if the connection may go on, also if the database does not answer now."""
         try:
-            return self.user_id() is not None
+            return self.viewer() is not None
         except OperationalError as error:
             logger.warning("Access of a connection was not checked: %s", error)
             return True
 
 
-@dataclass(frozen=True)
-class FleetAccess:
-    """What a socket of all visible clusters is authorized by: a login session."""
-
-    login: str
-
-    def actor(self) -> Actor | None:
-        """Return the actor of the session as it is now, None without a role on any cluster."""
-        session = session_of(self.login)
-        if session is None:
-            return None
-        actor = Actor(session.user)
-        return actor if actor.is_member else None
-
-    def holds(self) -> bool:
-        """Return True if the connection may go on, also if the database does not answer now."""
-        try:
-            return self.actor() is not None
-        except OperationalError as error:
-            logger.warning("Access of a connection was not checked: %s", error)
-            return True
-
-
-def fleet_access(session: SessionBase) -> FleetAccess:
-    """Return the access of a socket of all visible clusters by its session."""
-    return FleetAccess(str(session.get(KEY, "")))
-
-
-def actor_of_session(session: SessionBase) -> Actor | None:
-    """Return the actor of a socket's handshake, None without an open login session."""
-    row = session_of(str(session.get(KEY, "")))
-    return None if row is None else Actor(row.user)
-
-
-def access_of_session(session: SessionBase, cluster: Cluster) -> ConnectionAccess:
-    """Return the access of a socket by its session."""
+def access_of_session(session: SessionBase, cluster: Cluster | None = None) -> ConnectionAccess:
+    """Return the access of a socket by its session, to all visible clusters without one."""
     return ConnectionAccess(cluster, login=str(session.get(KEY, "")))
 
 

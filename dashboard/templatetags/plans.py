@@ -109,17 +109,5 @@ def progress_bar(done: float, part: float = 0.0) -> SafeString:
     )  # fmt: skip
 
 
-@register.simple_tag
-def error_bar(value: float, limit: float, top: float) -> SafeString:
-    """Return the error of a plan's prediction with a tick at the limit of the policy."""
-    tick = _percent(limit, top)
-    return format_html(
-        '<svg class="load-bar" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
-        ' height="12" y="2"/><rect class="value" y="2" width="{}" height="12"/>'
-        '<line class="at-limit" x1="{}" x2="{}" y1="0" y2="16"/></svg>',
-        "warn" if value > limit else "", _percent(value, top), tick, tick,
-    )  # fmt: skip
-
-
 def _percent(value: float, whole: float) -> str:
     return f"{100 * min(1.0, max(0.0, value / whole)):.2f}%" if whole else "0%"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from algorithms.errors import BadProblem
-from algorithms.strict_json import BadJson, Bounds, parse_json, read_bounded, read_json
+from algorithms.lab.json_files import parse_json, read_json
+from algorithms.strict_json import BadJson, Bounds, read_bounded
 
 
 def test_values_are_those_of_the_standard() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from algorithms.partitioning.workloads import key_hashes
+from algorithms.partitioning.replay import key_hashes
 from controlplane.connections import redis_client
 from controlplane.models import Query
 from controlplane.wire.key_samples import MAX_LABELS, KeySample, write

@@ -18,9 +18,10 @@ from algorithms.admission.prediction import (
     expected_cycle,
 )
 from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
-from algorithms.checks import amounts, object_fields
+from algorithms.checks import amounts
 from algorithms.errors import BadProblem
 from algorithms.lab.admission.bounds import Bounds, bounds
+from algorithms.lab.json_values import object_fields
 from algorithms.vocabulary import Floats, is_finite
 
 # Observations of one stream.

@@ -6,8 +6,9 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.admission.scaling import QueryLoad, ScalingPlan, ScalingProblem
-from algorithms.checks import amounts, object_fields
+from algorithms.checks import amounts
 from algorithms.errors import BadProblem
+from algorithms.lab.json_values import object_fields
 from algorithms.vocabulary import Floats
 
 _COSTS: Final = ("rate", "operator_s", "merge_s", "node_rate")

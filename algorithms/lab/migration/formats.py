@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from algorithms.checks import object_fields
 from algorithms.errors import BadProblem
+from algorithms.lab.json_values import object_fields
 from algorithms.lab.migration.future.planners import ForeseenProblem, SequenceProblem
 from algorithms.lab.migration.future.projection import Projection
 from algorithms.lab.migration.future.transitions import Transitions

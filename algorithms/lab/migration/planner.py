@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from algorithms.checks import object_fields
+from algorithms.lab.json_values import object_fields
 from algorithms.lab.migration import formats
 from algorithms.lab.migration.future.planners import Mtm, Sequence
 from algorithms.lab.migration.schedule import Schedule, schedule_transfers

@@ -6,17 +6,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.checks import as_integers, object_fields
+from algorithms.checks import as_integers
 from algorithms.errors import BadProblem
-from algorithms.partitioning.grouping import Hashes, Messages, Workers
-from algorithms.partitioning.planner import StreamSettings
-from algorithms.partitioning.problem import (
+from algorithms.lab.json_values import object_fields
+from algorithms.lab.partitioning.problem import (
     ListedStream,
     PartitioningPlan,
     PartitioningProblem,
     StreamSource,
     ZipfStream,
 )
+from algorithms.partitioning.grouping import Hashes, Messages, Workers
+from algorithms.partitioning.planner import StreamSettings
 from algorithms.vocabulary import is_finite
 
 MAX_LISTED: Final = 1_000_000

@@ -3,17 +3,30 @@
 Each grouping assigns the messages of a given stream.
 """
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from algorithms.lab.partitioning import formats, recommendation_formats
+from algorithms.lab.partitioning.problem import solve
 from algorithms.lab.planner import JsonPlanner
 from algorithms.partitioning import planner
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.planner import RECOMMEND
 from algorithms.planner import Algorithm
+from algorithms.vocabulary import Progress, silent
+
+
+@dataclass(frozen=True)
+class Assignment(Algorithm):
+    """A key grouping, which assigns the messages of a stream."""
+
+    def solve(self, problem: Any, parameters: Any = None, progress: Progress = silent) -> Any:
+        """Return the assignment of a `PartitioningProblem` with its loads and memory."""
+        return solve(self.parameters() if parameters is None else parameters, problem, progress)
+
 
 _GROUPINGS: Final = tuple(
-    Algorithm(info.name, info.title, "online", info.parameters) for info in GROUPINGS.values()
+    Assignment(info.name, info.title, "online", info.parameters) for info in GROUPINGS.values()
 )
 
 PLANNER: Final = JsonPlanner.of(

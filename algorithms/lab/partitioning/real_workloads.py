@@ -16,7 +16,8 @@ import numpy as np
 
 from algorithms.errors import BadProblem
 from algorithms.lab.datasets import data_folder, read_columns
-from algorithms.partitioning.workloads import Stream, key_hashes
+from algorithms.lab.partitioning.workloads import Stream
+from algorithms.partitioning.replay import key_hashes
 from algorithms.vocabulary import Ints, SmallInts
 
 TILES_FILE: Final = "cab_sf_events.parquet"

@@ -5,14 +5,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.checks import amounts, object_fields
+from algorithms.checks import amounts
 from algorithms.errors import BadProblem
+from algorithms.lab.json_values import object_fields
 from algorithms.lab.partitioning.formats import MAX_DISTINCT, MAX_EXPONENT, MAX_LISTED, key_hash
+from algorithms.lab.partitioning.workloads import zipf_shares
 from algorithms.partitioning.catalog import grouping_text, parsed_text
 from algorithms.partitioning.grouping import MAX_WORKERS
 from algorithms.partitioning.recommendation import Candidate, Recommendation, RecommendationProblem
-from algorithms.partitioning.replay import ReplayProblem, SampledKeys
-from algorithms.partitioning.workloads import key_hashes, zipf_shares
+from algorithms.partitioning.replay import ReplayProblem, SampledKeys, key_hashes
 from algorithms.vocabulary import is_finite
 
 _OPTIONAL: Final = (

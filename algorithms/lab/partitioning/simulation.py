@@ -29,10 +29,10 @@ from algorithms.lab.partitioning.queueing import (
     new_signals,
     serve,
 )
+from algorithms.lab.partitioning.workloads import Stream
 from algorithms.partitioning.consistent_grouping import ConsistentGrouping
 from algorithms.partitioning.grouping import Grouping, Messages, Workers
 from algorithms.partitioning.virtual_workers import new_views
-from algorithms.partitioning.workloads import Stream
 from algorithms.vocabulary import Floats, Ints, Progress, silent
 
 # Bits of a word in which the pairs of a key are noted.

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.checks import object_fields
 from algorithms.errors import BadProblem
+from algorithms.lab.json_values import object_fields
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
 from algorithms.rows import boundaries, group_positions

@@ -4,7 +4,9 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from algorithms.errors import BadProblem
+from algorithms.lab.placement.servers import add_server, check_removable, remove_server
 from algorithms.placement.online.pipeline import OnlinePlacement
+from algorithms.placement.online.state import OnlineState
 from algorithms.vocabulary import SmallInts
 
 
@@ -24,7 +26,9 @@ class PlacementService:
         self, algorithm: OnlinePlacement, servers: int, rates: Any, capacities: Any = None
     ) -> None:
         self.algorithm = algorithm
-        self.state = algorithm.empty_state(servers, rates, capacities)
+        self.state = OnlineState(
+            servers, rates, with_kinds=algorithm.needs_kinds, capacities=capacities
+        )
         self._homes: dict[Hashable, _Home] = {}
 
     def __len__(self) -> int:
@@ -52,18 +56,18 @@ class PlacementService:
 
     def add_server(self, capacity: float = 1.0) -> int:
         """Add a server and return its number; nothing moves."""
-        return self.state.add_server(capacity)
+        return add_server(self.state, capacity)
 
     def remove_server(self, server: int) -> dict[Hashable, int]:
         """Remove a server, failed or not, and place its queries again in order of arrival.
 
         Returns the new server of each.
         """
-        self.state.check_removable(server)
+        check_removable(self.state, server)
         homes = self._homes.items()
         orphans = [(home.arrival, query) for query, home in homes if home.server == server]
         orphans.sort(key=lambda orphan: orphan[0])
-        self.state.remove_server(server)
+        remove_server(self.state, server)
         moved = {}
         for arrival, query in orphans:
             sources = self._homes[query].sources

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from algorithms.lab.placement.servers import activate, remove_server
 from algorithms.lab.placement.workloads.events import Events, Happening
 from algorithms.placement.online.pipeline import OnlinePlacement, arrays_of
 from algorithms.placement.online.replay import apply_events
@@ -60,10 +61,10 @@ class SimulatedCluster:
 
     def _apply_server(self, kind: int, server: int) -> None:
         if kind == Happening.SERVER_ADDED:
-            self.state.activate(server)
+            activate(self.state, server)
             return
         orphans = np.flatnonzero(self.homes == server)
-        self.state.remove_server(server)
+        remove_server(self.state, server)
         self._apply(orphans, np.ones_like(orphans))
         self.moved += len(orphans)
 

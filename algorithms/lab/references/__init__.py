@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from algorithms.lab.experiment import Experiment
+from algorithms.lab.json_files import read_json
 from algorithms.lab.tables import Table
-from algorithms.strict_json import read_json
 
 FOLDER: Final = Path(__file__).parent
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from algorithms.checks import object_fields
 from algorithms.errors import BadProblem
+from algorithms.lab.json_values import object_fields
 from algorithms.shedding.network import ARROW, Network, Operator, OperatorKind
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 

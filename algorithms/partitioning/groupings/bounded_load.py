@@ -14,7 +14,6 @@ from algorithms.partitioning.groupings.load_state import (
 )
 from algorithms.partitioning.groupings.ring import (
     place_on_ring,
-    position_of,
     ring_of,
     ring_position,
 )
@@ -44,19 +43,6 @@ class BoundedLoad(LoadGrouping):
         arrays = ring.points, ring.owners, ring.starts, ring.shift
         _route(messages.keys, *arrays, room, total, result)
         return result, state.with_total(total, len(messages))
-
-    def choose(
-        self, state: LoadState, key: int, time_ms: int | None = None
-    ) -> tuple[int, LoadState]:
-        """Return the first worker with room clockwise of the key, and the state after it."""
-        total, ring = state.total.tolist(), ring_of(state.workers)
-        room, messages = room_per_message(self.eps, state.workers).tolist(), sum(total) + 1
-        first = ring.place(position_of(key))
-        for step in range(len(ring.owners)):
-            worker = int(ring.owners[(first + step) % len(ring.owners)])
-            if total[worker] < room[worker] * messages:
-                return worker, state.with_message(worker)
-        raise AssertionError("a worker below the mean load always has room")
 
 
 @compiled

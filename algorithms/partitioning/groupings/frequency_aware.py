@@ -107,23 +107,6 @@ class FrequencyAware(Grouping[FrequencyState]):
             start = stop
         return result, state
 
-    def choose(
-        self, state: FrequencyState, key: int, time_ms: int | None = None
-    ) -> tuple[int, FrequencyState]:
-        """Return the worker of the key or of its next sub-key, and the state after it."""
-        split, next_parts = state.split, state.next_parts
-        divided = split.keys.tolist()
-        if key in divided:
-            row = divided.index(key)
-            first, stop = int(split.starts[row]), int(split.starts[row + 1])
-            worker = int(split.owners[first + int(next_parts[row])])
-            next_parts = next_parts.copy()
-            next_parts[row] = (next_parts[row] + 1) % (stop - first)
-        else:
-            worker = ring_of(state.workers).owner(position_of(key))
-        observed = state.frequencies.observed_key(key, self.period)
-        return worker, self._after(replace(state, next_parts=next_parts), observed)
-
     def combined(
         self,
         before: FrequencyState,

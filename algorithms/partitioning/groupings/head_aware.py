@@ -133,42 +133,6 @@ class HeadAware(Grouping[HeadState]):
             start = stop
         return result, replace(state, loads=state.loads.with_total(total, len(messages)))
 
-    def choose(
-        self, state: HeadState, key: int, time_ms: int | None = None
-    ) -> tuple[int, HeadState]:
-        """Return the worker of a single message, and the state after it."""
-        total, count, hot = state.loads.total.tolist(), state.workers.count, state.hot
-        shares, messages = state.workers.shares.tolist(), sum(total) + 1
-
-        def load(worker: int) -> float:
-            """Return the load over capacity share of a worker after the message."""
-            return float((total[worker] + 1) * (1.0 / shares[worker]))
-
-        hot_keys = hot.keys.tolist()
-        if key in hot_keys:
-            row = hot_keys.index(key)
-            first, step, choices = int(hot.firsts[row]), int(hot.steps[row]), int(hot.choices[row])
-            worker = min(((first + j * step) % count for j in range(choices)), key=load)
-            while load(worker) > messages + _HOT_MARGIN * count and choices < count:
-                worker = min(worker, (first + choices * step) % count, key=load)
-                choices += 1
-            changed = hot.choices.copy()
-            changed[row] = choices
-            state = replace(state, hot=replace(hot, choices=changed))
-        else:
-            worker, second = two_workers(state.workers, key)
-            limit = messages * (1.0 + self.eps) + _MARGIN * count
-            if load(worker) > limit and load(second) < load(worker):
-                if mixed_word(key) >> _MOVABLE_SHIFT < int(state.movable[worker]):
-                    worker = second
-                else:
-                    movable = state.movable.copy()
-                    more = int(_CLASSES * (load(worker) / limit - 1.0))
-                    movable[worker] = min(int(_CLASSES), movable[worker] + 1 + more)
-                    state = replace(state, movable=movable)
-        state = replace(state, loads=state.loads.with_message(worker))
-        return worker, self._after(state, state.frequencies.observed_key(key, self.period))
-
     def combined(
         self, before: HeadState, after: Sequence[HeadState], feedback: Feedback | None = None
     ) -> HeadState:

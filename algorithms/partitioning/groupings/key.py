@@ -11,7 +11,6 @@ from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State
 from algorithms.partitioning.groupings.hash_choice import (
     SlotTable,
     hashed_workers,
-    mixed_word,
     reciprocal,
 )
 from algorithms.vocabulary import Ints, parameter
@@ -42,11 +41,6 @@ class KeyGrouping(Grouping[State]):
         factor = reciprocal(table.count)
         hashed_workers(messages.keys, factor, table.count, table.thresholds, table.others, result)
         return result, state
-
-    def choose(self, state: State, key: int, time_ms: int | None = None) -> tuple[int, State]:
-        """Return the worker of the key, and the same state."""
-        table = slot_table(state.workers)
-        return table.worker(key % table.count, mixed_word(key)), state
 
     def combined(
         self, before: State, after: Sequence[State], feedback: Feedback | None = None

@@ -17,7 +17,7 @@ import numpy as np
 from algorithms.compiled import compiled
 from algorithms.errors import BadProblem
 from algorithms.partitioning.grouping import Hashes
-from algorithms.partitioning.groupings.hash_choice import WORD, mixed_word
+from algorithms.partitioning.groupings.hash_choice import WORD
 from algorithms.partitioning.groupings.load_state import integers
 from algorithms.random_numbers import mixed
 from algorithms.vocabulary import Floats, Ints, parameter
@@ -89,23 +89,6 @@ class KeyFrequencies:
         )
         position = self.position + len(keys)
         after = replace(self, sampled=sampled, counts=counts, position=position)
-        return after if after.left else after.closed(longest)
-
-    def observed_key(self, key: int, longest: int) -> "KeyFrequencies":
-        """Return the frequencies after a single message: `observed` in plain code."""
-        block, place = divmod(self.position, self.stride)
-        if place != mixed_word(self._seed() + block & WORD) % self.stride:
-            after = replace(self, position=self.position + 1)
-        else:
-            counts = dict(zip(self.sampled.tolist(), self.counts.tolist(), strict=True))
-            counts[key] = counts.get(key, 0) + 1
-            rows = sorted(counts.items())
-            after = replace(
-                self,
-                sampled=np.array([key for key, _ in rows], np.uint64),
-                counts=np.array([count for _, count in rows], np.int64),
-                position=self.position + 1,
-            )
         return after if after.left else after.closed(longest)
 
     def _seed(self) -> int:

@@ -37,12 +37,6 @@ class LoadState(State):
         """Return the state after so many further messages, which left these total loads."""
         return replace(self, load=total - self.waiting, routed=self.routed + messages)
 
-    def with_message(self, worker: int) -> "LoadState":
-        """Return the state after a message to this worker."""
-        load = self.load.copy()
-        load[worker] += 1
-        return replace(self, load=load, routed=self.routed + 1)
-
 
 class LoadGrouping(Grouping[LoadState]):
     """A grouping of which the loads are the whole state."""

@@ -1,6 +1,5 @@
 """Panes: time is cut into panes, which go to the workers in turn (paper 001, section 4.2)."""
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
@@ -8,7 +7,6 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State, Workers
-from algorithms.partitioning.groupings.hash_choice import WORD
 from algorithms.partitioning.groupings.load_state import integers
 from algorithms.partitioning.windows import pane_size
 from algorithms.vocabulary import Ints, parameter
@@ -68,18 +66,6 @@ class Panes(Grouping[PaneState]):
                 words = pane.astype(np.uint64) * np.uint64(_GOLDEN)
             result = np.searchsorted(np.cumsum(workers.shares)[:-1], words / 2.0**64, side="right")
         return result, replace(state, routed=state.routed + len(messages))
-
-    def choose(
-        self, state: PaneState, key: int, time_ms: int | None = None
-    ) -> tuple[int, PaneState]:
-        """Return the worker of the message's pane, and the state after the message."""
-        workers, time = state.workers, state.routed if time_ms is None else time_ms
-        pane = time // pane_size(self.window_ms, self.slide_ms)
-        worker = pane % workers.count
-        if not workers.equal:
-            bounds = np.cumsum(workers.shares)[:-1].tolist()
-            worker = bisect_right(bounds, float(pane * _GOLDEN & WORD) / 2.0**64)
-        return worker, replace(state, routed=state.routed + 1)
 
     def combined(
         self, before: PaneState, after: Sequence[PaneState], feedback: Feedback | None = None

@@ -49,19 +49,6 @@ class PartialKeyGrouping(LoadGrouping):
             _route_weighted(messages.keys, factor, other_factor, *arrays, total, result)
         return result, state.with_total(total, len(messages))
 
-    def choose(
-        self, state: LoadState, key: int, time_ms: int | None = None
-    ) -> tuple[int, LoadState]:
-        """Return the less loaded of the key's workers, and the state after the message."""
-        first, second = two_workers(state.workers, key)
-        first_load, second_load = (
-            (int(state.load[w]) + int(state.waiting[w]) + 1)
-            * (1.0 / float(state.workers.shares[w]))
-            for w in (first, second)
-        )
-        worker = first if first_load <= second_load else second
-        return worker, state.with_message(worker)
-
 
 def two_workers(workers: Workers, key: int) -> tuple[int, int]:
     """Return the first and second worker of a key; they differ if there are two workers."""

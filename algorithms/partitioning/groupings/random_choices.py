@@ -5,16 +5,14 @@ otherwise no worker had room for the first one. A message goes to the first work
 sequence of workers of its key, so only hot keys need more than their first worker.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 
 from algorithms.compiled import compiled
-from algorithms.partitioning.grouping import Hashes, Messages, Workers
+from algorithms.partitioning.grouping import Hashes, Messages
 from algorithms.partitioning.groupings.hash_choice import (
-    WORD,
     high_slot,
     low_slot,
     mixed_word,
@@ -69,34 +67,6 @@ class RandomChoices(LoadGrouping):
             arrays = table.thresholds, table.others, total, result
             _route_weighted(messages.keys, seed, room, *arrays)
         return result, state.with_total(total, len(messages))
-
-    def choose(
-        self, state: LoadState, key: int, time_ms: int | None = None
-    ) -> tuple[int, LoadState]:
-        """Return the first worker with room of the key's sequence, and the state after it."""
-        return self.choose_from(state, self.sequence(state.workers, key))
-
-    def choose_from(self, state: LoadState, sequence: Iterable[int]) -> tuple[int, LoadState]:
-        """Return the first worker with room of a sequence of workers, and the state after it."""
-        total = state.total.tolist()
-        room, messages = room_per_message(self.eps, state.workers).tolist(), sum(total) + 1
-        for worker in sequence:
-            if total[worker] < room[worker] * messages:
-                return worker, state.with_message(worker)
-        raise AssertionError("a worker below the mean load always has room")
-
-    def sequence(self, workers: Workers, key: int) -> Iterator[int]:
-        """Yield the workers of a key in the order in which they are tried."""
-        table, worker = slot_table(workers), 0
-        word = (key + mixed_word(self.seed)) & WORD
-        for _ in range(PAIRS_PER_WORKER * workers.count):
-            word = (word + _STEP) & WORD
-            pair, further = mixed_word(word), mixed_word(mixed_word(word))
-            yield table.worker((pair >> 32) * workers.count >> 32, further)
-            worker = table.worker((pair & _LOW) * workers.count >> 32, further >> 32)
-            yield worker
-        for step in range(1, workers.count + 1):
-            yield (worker + step) % workers.count
 
 
 @compiled

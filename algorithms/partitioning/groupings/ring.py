@@ -66,14 +66,6 @@ class Ring:
         direct = np.where(known, owners[first % len(points)], -1).astype(np.int16)
         return cls(points, owners, starts, shift, direct, direct_shift)
 
-    def place(self, position: int) -> int:
-        """Return the first point from this position on: `place_on_ring` in plain code."""
-        return int(np.searchsorted(self.points, np.uint64(position))) % len(self.points)
-
-    def owner(self, position: int) -> int:
-        """Return the worker of a position: `owner_on_ring` in plain code."""
-        return int(self.owners[self.place(position)])
-
 
 @lru_cache(maxsize=64)
 def ring_of(workers: Workers) -> Ring:
@@ -99,16 +91,6 @@ def place_on_ring(position: np.uint64, points: Hashes, starts: Ints, shift: np.u
     while place < len(points) and points[place] < position:
         place += 1
     return place if place < len(points) else 0
-
-
-@compiled
-def owners_on_ring(
-    keys: Hashes, points: Hashes, owners: Ints, starts: Ints, shift: np.uint64, result: Ints
-) -> None:
-    """Write the worker of each key into `result`."""
-    for message in range(len(keys)):
-        position = ring_position(keys[message], 0)
-        result[message] = owners[place_on_ring(position, points, starts, shift)]
 
 
 def _first_points(points: Hashes, bits: int) -> tuple[Ints, np.uint64]:

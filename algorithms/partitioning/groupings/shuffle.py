@@ -31,17 +31,6 @@ class ShuffleGrouping(LoadGrouping):
             by_load(load, 1.0 / workers.shares, result)
         return result, state.with_total(load + state.waiting, len(messages))
 
-    def choose(
-        self, state: LoadState, key: int, time_ms: int | None = None
-    ) -> tuple[int, LoadState]:
-        """Return the next worker, and the state after it."""
-        workers = state.workers
-        if workers.equal:
-            return (worker := state.routed % workers.count), state.with_message(worker)
-        after = (state.load + 1) * (1.0 / workers.shares)
-        worker = min(range(workers.count), key=after.tolist().__getitem__)
-        return worker, state.with_message(worker)
-
 
 @compiled
 def in_turn(first: int, load: Ints, result: Ints) -> None:

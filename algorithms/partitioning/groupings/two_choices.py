@@ -49,22 +49,6 @@ class TwoChoices(LoadGrouping):
             _route_weighted(messages.keys, first, *arrays, total, result)
         return result, state.with_total(total, len(messages))
 
-    def choose(
-        self, state: LoadState, key: int, time_ms: int | None = None
-    ) -> tuple[int, LoadState]:
-        """Return the less loaded of two drawn workers, and the state after the message."""
-        workers, table = state.workers, slot_table(state.workers)
-        word = mixed_word(self._position(state.routed) ^ key)
-        further = mixed_word(word)
-        slots = (word >> 32) * workers.count >> 32, (word & 0xFFFFFFFF) * workers.count >> 32
-        first, second = table.worker(slots[0], further), table.worker(slots[1], further >> 32)
-        loads = [
-            (int(state.load[w]) + int(state.waiting[w]) + 1) * (1.0 / float(workers.shares[w]))
-            for w in (first, second)
-        ]
-        worker = first if loads[0] <= loads[1] else second
-        return worker, state.with_message(worker)
-
     def _position(self, routed: int) -> int:
         """Return the word from which the workers of this message are drawn."""
         return (mixed_word(self.seed) + (routed + 1) * _STEP) & WORD

@@ -1,6 +1,5 @@
 """Online placement, section 5: each query is placed when it arrives and stays."""
 
-from algorithms.placement.balance import alpha_from_epsilon
 from algorithms.placement.online.pipeline import OnlinePlacement
 from algorithms.placement.online.reservation import Reservation
 from algorithms.placement.online.rules import LeastCost, LeastQueryTypes, LeastSource, OnRand
@@ -14,5 +13,4 @@ __all__ = [
     "OnlinePlacement",
     "OnlineState",
     "Reservation",
-    "alpha_from_epsilon",
 ]

@@ -6,9 +6,9 @@ the cluster is in an `OnlineState`.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -53,14 +53,6 @@ class OnlinePlacement(Parameters):
     def draws_from(self) -> int:
         """The seed of random choices, if the algorithm has one."""
         return int(getattr(self, "seed", 0))
-
-    def empty_state(self, servers: int, rates: Any, capacities: Any = None) -> OnlineState:
-        """Return the state of a cluster without queries."""
-        return OnlineState(servers, rates, with_kinds=self.needs_kinds, capacities=capacities)
-
-    def state_from(self, problem: PlacementProblem, assignment: Sequence[int]) -> OnlineState:
-        """Return the state of a cluster in which query q lives on server `assignment[q]`."""
-        return OnlineState.from_assignment(problem, assignment, with_kinds=self.needs_kinds)
 
     def promised_caps(self, problem: PlacementProblem) -> Ints:
         """Return the most queries each server may host once all of `problem` has arrived.

@@ -1,6 +1,6 @@
 """The state of an online placement algorithm: the queries of each server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -59,29 +59,6 @@ class OnlineState:
             marks=np.array([0, 0, 0, servers]),
             scratch=np.zeros((2, _MOST_CASES)),
         )
-
-    @classmethod
-    def from_assignment(
-        cls, problem: PlacementProblem, assignment: Sequence[int], *, with_kinds: bool = False
-    ) -> Self:
-        """Return the state in which query q of `problem` lives on server `assignment[q]`.
-
-        Raises `BadProblem` on a server that does not exist or a wrong number of assignments.
-        """
-        homes = checks.checked_assignment(assignment, problem.queries, problem.servers)
-        state = cls(
-            problem.servers,
-            problem.rates,
-            with_kinds=with_kinds,
-            capacities=problem.capacities,
-            room=len(problem.indices) or _ROOM,
-        )
-        state.know_types(problem)
-        kinds = problem.types.of_query if with_kinds else np.zeros(0, np.int32)
-        rows = problem.indptr.copy(), problem.indices.copy(), kinds.copy()
-        boards.enter_all(state.board, *rows, homes)
-        state.board.marks[ARRIVALS] = problem.queries
-        return state
 
     @classmethod
     def from_counts(
@@ -174,7 +151,7 @@ class OnlineState:
         Raises `BadProblem` when the server hosts no query that reads all these sources.
         """
         leaving = self.sources(sources)
-        self._check_server(server)
+        self.check_server(server)
         hosted = boards.least_count(self.board, leaving, server)
         if self.loads[server] == 0 or not hosted:
             raise BadProblem("server", f"{server} hosts no query on sources {leaving.tolist()}")
@@ -183,38 +160,6 @@ class OnlineState:
     def remove_sorted(self, sources: SmallInts, server: int) -> None:
         """Remove a live query that the server hosts; `sources` as `sources` returns them."""
         leave(self.board, sources, self.kind_of(sources), server)
-
-    def add_server(self, capacity: float = 1.0) -> int:
-        """Add a server and return its number: the lowest that no active server has."""
-        free = np.flatnonzero(~self.board.active)
-        number = int(free[0]) if len(free) else len(self.board.active)
-        self.activate(number, capacity)
-        return number
-
-    def activate(self, server: int, capacity: float = 1.0) -> None:
-        """Add the server of this number, which must not be active."""
-        if server >= len(self.board.active):
-            self.board = boards.widen(self.board, server + 1)
-        if self.board.active[server]:
-            raise BadProblem("server", f"{server} is there already")
-        self.board.active[server] = True
-        self.board.capacities[server] = capacity
-        self.board.marks[ACTIVE] += 1
-        self.forget_slack()
-
-    def remove_server(self, server: int) -> None:
-        """Remove a server with its queries. Raises `BadProblem` for the last one."""
-        self.check_removable(server)
-        boards.clear_server(self.board, server)
-        self.board.active[server] = False
-        self.board.marks[ACTIVE] -= 1
-        self.forget_slack()
-
-    def check_removable(self, server: int) -> None:
-        """Raise `BadProblem` unless the server is active and not the last one."""
-        self._check_server(server)
-        if self.servers == 1:
-            raise BadProblem("server", "the last server cannot be removed")
 
     def expect(self, nu: float, alpha: float, queries: int = 0) -> None:
         """Compute the balance constraint of equation 7 for at least so many queries."""
@@ -245,7 +190,8 @@ class OnlineState:
         if len(board.kinds.keys) and not has_room(board.kinds, entries):
             self.board = board._replace(kinds=with_room(board.kinds, entries))
 
-    def _check_server(self, server: int) -> None:
+    def check_server(self, server: int) -> None:
+        """Raise `BadProblem` unless the server is active."""
         known = len(self.board.active)
         if not 0 <= server < known or not self.board.active[server]:
             raise BadProblem("server", f"{server} is unknown (0 to {known - 1})")

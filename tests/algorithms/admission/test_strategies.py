@@ -8,8 +8,9 @@ import pytest
 
 from algorithms.admission.packing import best_fit
 from algorithms.admission.prediction import Predictions
-from algorithms.admission.problem import AdmissionProblem, StreamTooLarge, check
+from algorithms.admission.problem import AdmissionProblem, StreamTooLarge
 from algorithms.admission.strategies import Ard, Ari, Drf, DrfM, Par, Profile, Strategy
+from algorithms.lab.admission.certificate import check
 
 STRATEGIES = (Par, Ari, Ard, Drf, DrfM, Profile)
 

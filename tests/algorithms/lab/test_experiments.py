@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from algorithms.errors import BadParameters, UnknownExperiment
+from algorithms.errors import BadParameters
+from algorithms.lab.errors import UnknownExperiment
 from algorithms.lab.experiment import Measures
 from algorithms.lab.experiments import (
     Axis,

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from algorithms.lab.partitioning.simulation import Cluster
+from algorithms.lab.partitioning.workloads import Stream
 from algorithms.partitioning.consistent_grouping import OLDEST, ConsistentGrouping
-from algorithms.partitioning.workloads import Stream
+from tests.algorithms.partitioning.plain import virtual_sequence
 
 
 def finish_times(workers: Sequence[int], cluster: Cluster) -> list[float]:
@@ -97,7 +98,7 @@ def route_with_signals(
     for time, key in enumerate(stream.keys.tolist()):
         acknowledge(float(time))
         source = time % sources
-        sequence = grouping._sequence(len(owner), key)
+        sequence = virtual_sequence(grouping, len(owner), key)
         worker = views[source].choose(sequence, grouping.eps)
         result.append(worker)
         counts[worker] += 1

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from algorithms.lab.partitioning.workloads import draw_zipf
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
-from algorithms.partitioning.workloads import draw_zipf
 from algorithms.vocabulary import Ints
+from tests.algorithms.partitioning.plain import choose
 
 # Parameters besides the defaults, so that small streams reach the rare cases too.
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -65,9 +66,9 @@ def zipf(z: float, distinct: int, count: int, seed: int = 0) -> Hashes:
 
 
 def chosen(grouping: Grouping[Any], state: Any, stream: Messages) -> tuple[Ints, Any]:
-    """Return what `choose` assigns, message by message, and the state after it."""
+    """Return what the plain code assigns, message by message, and the state after it."""
     result = np.empty(len(stream), np.int64)
     times = [None] * len(stream) if stream.times is None else stream.times.tolist()
     for place, (key, time) in enumerate(zip(stream.keys.tolist(), times, strict=True)):
-        result[place], state = grouping.choose(state, key, time)
+        result[place], state = choose(grouping, state, key, time)
     return result, state

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadParameters, BadProblem
+from algorithms.lab.partitioning.workloads import draw_zipf
 from algorithms.partitioning.consistent_grouping import (
     MAX_VIRTUAL,
     REMEMBERED,
@@ -17,7 +18,7 @@ from algorithms.partitioning.consistent_grouping import (
 )
 from algorithms.partitioning.grouping import Feedback, Messages, Workers
 from algorithms.partitioning.groupings.random_choices import RandomChoices
-from algorithms.partitioning.workloads import draw_zipf
+from tests.algorithms.partitioning.plain import choose
 
 TEN = Workers.of(10)
 
@@ -60,7 +61,7 @@ def test_single_messages_go_where_many_do(
     routed, after = grouping.route(state, messages)
     chosen = []
     for key in messages.keys.tolist():
-        worker, state = grouping.choose(state, key)
+        worker, state = choose(grouping, state, key)
         chosen.append(worker)
     assert chosen == routed.tolist()
     assert np.array_equal(state.view.load, after.view.load)

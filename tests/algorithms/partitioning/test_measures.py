@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
 from algorithms.lab.partitioning.certificate import Counts, certify, count
+from algorithms.lab.partitioning.windows import is_window_closer, window_closers
 from algorithms.partitioning.grouping import Workers
 from algorithms.partitioning.measures import PairCounter, load_over_share, load_ratio, memory
-from algorithms.partitioning.windows import is_window_closer, pane_size, window_closers
+from algorithms.partitioning.windows import pane_size
 
 
 def test_imbalance() -> None:

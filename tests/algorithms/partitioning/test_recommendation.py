@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadParameters
+from algorithms.lab.partitioning.workloads import zipf_shares
 from algorithms.partitioning.recommendation import (
     VARIANTS,
     Candidate,
@@ -14,8 +15,7 @@ from algorithms.partitioning.recommendation import (
     candidate_texts,
     canonical_text,
 )
-from algorithms.partitioning.replay import Replay, ReplayProblem, SampledKeys, replay
-from algorithms.partitioning.workloads import key_hashes, zipf_shares
+from algorithms.partitioning.replay import Replay, ReplayProblem, SampledKeys, key_hashes, replay
 
 KEY, PARTIAL = "", '{"grouping":"partial_key"}'
 

@@ -7,15 +7,16 @@ import pytest
 
 from algorithms.errors import BadProblem, UnknownGrouping
 from algorithms.lab.partitioning.certificate import count
+from algorithms.lab.partitioning.workloads import zipf_shares
 from algorithms.partitioning.replay import (
     ADAPTING,
     BATCHES,
     Replay,
     ReplayProblem,
     SampledKeys,
+    key_hashes,
     replay,
 )
-from algorithms.partitioning.workloads import key_hashes, zipf_shares
 
 MESSAGES = 6_000
 TEXTS = ["", '{"grouping":"partial_key"}', '{"eps":0.05,"grouping":"random_choices"}',

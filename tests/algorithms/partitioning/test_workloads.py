@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadProblem
-from algorithms.partitioning.workloads import (
+from algorithms.lab.partitioning.workloads import (
     Stream,
     draw_burst_rates,
     draw_drifting,
     draw_zipf,
-    key_hashes,
     spread_evenly,
     zipf_shares,
 )
+from algorithms.partitioning.replay import key_hashes
 
 
 def test_zipf_shares_follow_the_law() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from algorithms.lab.placement.formulas import alpha_from_epsilon
 from algorithms.placement.balance import online_caps, thresholds
-from algorithms.placement.online import alpha_from_epsilon
 
 
 @given(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from algorithms.placement.bounds import expected_random_traffic
+from algorithms.lab.placement.formulas import expected_random_traffic
 from algorithms.placement.problem import PlacementProblem
 from tests.algorithms.placement.instances import chain, traffic
 

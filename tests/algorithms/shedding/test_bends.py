@@ -70,10 +70,10 @@ def test_the_number_of_programs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_single_optimum_is_known_as_such() -> None:
     better = problem(chain_network([[1.0], [2.0]]), 0.9, 0.9)
-    assert FlowProgram(better.model).optimum(better.vector).is_unique
-    assert not FlowProgram(better.model).optimum(better.vector, np.ones(2)).is_unique
+    assert FlowProgram(better.model).solve(better.vector).is_unique
+    assert not FlowProgram(better.model).solve(better.vector, np.ones(2)).is_unique
     equal = problem(chain_network([[1.0], [1.0]]), 0.9, 0.9)
-    assert not FlowProgram(equal.model).optimum(equal.vector).is_unique
+    assert not FlowProgram(equal.model).solve(equal.vector).is_unique
 
 
 @settings(deadline=None)
@@ -83,15 +83,15 @@ def test_an_optimum_that_is_single_is_that_of_any_start(
 ) -> None:
     program = FlowProgram(base.model)
     rates = factor * base.vector
-    best = program.optimum(rates)
+    best = program.solve(rates)
     assert best.value == pytest.approx(program.solve(rates).value, rel=1e-9, abs=1e-9)
     if not best.is_unique:
         return
-    program.optimum(3 * rates)
+    program.solve(3 * rates)
     other = FlowProgram(base.model)
-    other.optimum(0.1 * rates)
+    other.solve(0.1 * rates)
     scale = max(1.0, float(np.max(base.model.unshed(rates))))
-    for flows in (program.optimum(rates).flows, other.optimum(rates).flows):
+    for flows in (program.solve(rates).flows, other.solve(rates).flows):
         assert flows == pytest.approx(best.flows, abs=1e-6 * scale)
 
 

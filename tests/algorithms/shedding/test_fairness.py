@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from scipy.sparse import vstack
 
 from algorithms.errors import NotProven, TooLarge
+from algorithms.lab.shedding.exact.algorithm import fair_plan
 from algorithms.shedding import fairness
-from algorithms.shedding.fairness import fair_plan
 from algorithms.shedding.kept_parts import KeptRows, maximize
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.problem import SheddingProblem, check_plan
+from algorithms.shedding.problem import SheddingProblem
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import (
     chain_network,
     fan_out,

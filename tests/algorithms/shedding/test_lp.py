@@ -4,10 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import NotProven
+from algorithms.lab.shedding.exact.basis import BasisProgram
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram, Lp
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.problem import SheddingProblem, check_plan
+from algorithms.shedding.problem import SheddingProblem
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import (
     chain_network,
     crossed,
@@ -156,7 +158,7 @@ def test_plans_pass_the_certificate_check(random: SheddingProblem) -> None:
 def test_prices_prove_the_optimum(random: SheddingProblem) -> None:
     """The value of the dual solution equals that of the flows, which respect every bound."""
     model, rates = random.model, random.vector
-    solution = FlowProgram(model).solve(rates)
+    solution = BasisProgram(model).solve_basis(rates)
     bound = solution.prices @ model.capacities + solution.input_prices @ rates
     assert solution.value == pytest.approx(bound, rel=1e-7, abs=1e-7)
     assert (model.loads @ solution.flows <= model.capacities * (1 + 1e-7)).all()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from algorithms.errors import BadProblem
+from algorithms.lab.shedding.fragments import fragments
 from algorithms.shedding import network as network_module
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram
@@ -194,13 +195,13 @@ def test_fragments_share_nothing() -> None:
         (chain("a"), chain("b", node="B", sources=("i2",))),
         {"a": 1.0, "b": 1.0},
     )
-    parts = apart.fragments()
+    parts = fragments(apart)
     assert [(part.inputs, tuple(part.nodes), tuple(part.by_name)) for part in parts] == [
         (("i1",), ("A",), ("a",)),
         (("i2",), ("B",), ("b",)),
     ]
-    assert len(crossed(64, 32).fragments()) == 1
-    assert len(chain_network([[1.0, 1.0], [1.0, 1.0]]).fragments()) == 1
+    assert len(fragments(crossed(64, 32))) == 1
+    assert len(fragments(chain_network([[1.0, 1.0], [1.0, 1.0]]))) == 1
 
 
 @settings(deadline=None)
@@ -211,6 +212,6 @@ def test_the_value_of_a_network_is_the_sum_of_its_fragments(given_network: Netwo
     whole = FlowProgram(FlowModel.of(given_network)).solve(np.array(list(rates.values())))
     parts = [
         FlowProgram(FlowModel.of(part)).solve(np.full(len(part.inputs), 3.0)).value
-        for part in given_network.fragments()
+        for part in fragments(given_network)
     ]
     assert sum(parts) == pytest.approx(whole.value, rel=1e-7, abs=1e-7)

@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 from algorithms.errors import BadProblem
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.network import Network
-from algorithms.shedding.problem import (
-    SheddingPlan,
-    SheddingProblem,
-    check_plan,
-    outcome_of,
-    trimmed,
-)
+from algorithms.shedding.problem import SheddingPlan, SheddingProblem, outcome_of, trimmed
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import (
     figure_1,
     figure_7,

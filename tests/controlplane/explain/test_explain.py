@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from algorithms.partitioning.workloads import key_hashes
+from algorithms.partitioning.replay import key_hashes
 from controlplane.access.roles import Actor
 from controlplane.alerts.measures import Measure
 from controlplane.errors import Invalid, NotFound

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from algorithms.partitioning.workloads import key_hashes
+from algorithms.partitioning.replay import key_hashes
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, KeySkew, Node, Query, RoutingVersion, Task
 from controlplane.telemetry import time_series

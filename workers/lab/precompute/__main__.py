@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from algorithms.errors import PlanningError
 from algorithms.interrupts import interruptible
+from algorithms.lab.json_files import read_json
 from algorithms.lab.migration.future.learning import Runner
 from algorithms.lab.migration.future.planners import Mtm
 from algorithms.lab.migration.future.projection import Projection
 from algorithms.lab.migration.planner import PLANNER as MIGRATION_PLANNER
-from algorithms.strict_json import read_json
 from controlplane.runtime.errors import CheckFailed
 from workers.spark_sessions import session_at
 

@@ -60,17 +60,6 @@ class LadderDrops:
             return None
         return DropRule.of(share, INPUT_SEED if edge[1] == INPUT else QUERY_SEED)
 
-    def kept_part(self, edge: Edge) -> float:
-        """Return the part of a stream's records that the ladder keeps up to an edge.
-
-        Of an edge with window drops: of the records of the windows that the last step is for.
-        """
-        part = 1.0
-        for some in {(edge[0], INPUT), edge}:
-            rule = self.rule(some)
-            part *= 1.0 - rule.steps[-1][1] if rule is not None else 1.0
-        return part
-
     def needs_sample_hash(self, stream: int) -> bool:
         """Return whether nodes need the sample hashes of a stream's records."""
         if stream in self._window_streams:

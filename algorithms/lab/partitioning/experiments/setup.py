@@ -10,9 +10,9 @@ from algorithms.lab.datasets import DATA_FOLDER
 from algorithms.lab.experiment import Axis, Measures, Repeated
 from algorithms.lab.partitioning.real_workloads import RECORDED, read_stream
 from algorithms.lab.partitioning.simulation import Cluster, Course, Setting, simulate, spread
+from algorithms.lab.partitioning.workloads import Stream, draw_drifting, draw_zipf
 from algorithms.partitioning.catalog import GROUPINGS, info_of
 from algorithms.partitioning.grouping import Grouping
-from algorithms.partitioning.workloads import Stream, draw_drifting, draw_zipf
 from algorithms.vocabulary import Progress, parameter, portion
 
 ZIPF: Final = "zipf"

@@ -5,7 +5,7 @@ from typing import Any
 
 from algorithms.lab.shedding import formats
 from algorithms.lab.shedding.exact.planner import ExactPlanner
-from algorithms.shedding.fairness import fair_plan
+from algorithms.shedding.fairness import fair_flows
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from algorithms.vocabulary import Parameters, Progress, parameter, silent
 
@@ -38,6 +38,16 @@ class Exact(Parameters):
         plan = planner.plan(problem.rates)
         progress(1.0)
         return ExactPlan(plan.keep, plan.outcome, planner.cuts, planner.regions, planner.programs)
+
+
+def fair_plan(problem: SheddingProblem, progress: Progress = silent) -> SheddingPlan:
+    """Return the fair plan with the most weighted throughput.
+
+    Raises `TooLarge`, and `NotProven` if floors are not feasible or HiGHS does not solve a program.
+    """
+    flows = fair_flows(problem.model, problem.vector, progress).flows
+    progress(1.0)
+    return SheddingPlan.of_flows(problem, flows)
 
 
 def exact_plan_to_json(plan: SheddingPlan) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from algorithms.compiled import compiled
 from algorithms.errors import TooLarge
 from algorithms.lab.shedding.exact import arrangement, regions, thresholds
 from algorithms.lab.shedding.exact.arrangement import Cuts, rounded
+from algorithms.lab.shedding.exact.basis import BasisProgram, FlowSolution
 from algorithms.lab.shedding.exact.equations import (
     DROPPED,
     FULL,
@@ -23,7 +24,6 @@ from algorithms.lab.shedding.exact.equations import (
 )
 from algorithms.lab.shedding.exact.regions import Basis, Regions, region_of
 from algorithms.shedding.flows import FlowModel
-from algorithms.shedding.lp import FlowProgram, FlowSolution
 from algorithms.shedding.network import Network
 from algorithms.vocabulary import Flags, Floats
 
@@ -74,8 +74,8 @@ class Part:
         return arrangement.arranged(self.eq) if fits else None
 
     @cached_property
-    def _program(self) -> FlowProgram:
-        return FlowProgram(self.model)
+    def _program(self) -> BasisProgram:
+        return BasisProgram(self.model)
 
     @property
     def is_complete(self) -> bool:
@@ -153,7 +153,7 @@ class Part:
             number = int(np.argmin(cuts.constant + cuts.slope @ rates))
             if self._is_optimal(self._arrangement.basis(number), rates, flows):
                 return flows
-        solution = self._program.solve(rates)
+        solution = self._program.solve_basis(rates)
         self.programs += 1
         if not self._can_keep:
             return solution.flows

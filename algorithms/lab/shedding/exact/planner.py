@@ -12,6 +12,7 @@ import numpy as np
 
 from algorithms.errors import BadProblem
 from algorithms.lab.shedding.exact.part import Part
+from algorithms.lab.shedding.fragments import fragments
 from algorithms.shedding.network import MAX_NUMBER, Network
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem, trimmed
 from algorithms.vocabulary import Floats, Ints
@@ -25,8 +26,8 @@ class ExactPlanner:
 
     def __init__(self, network: Network, parts: tuple[Part, ...] | None = None) -> None:
         self.network = network
-        fragments = network.fragments()
-        self.parts = tuple(Part(item) for item in fragments) if parts is None else parts
+        parts_of_network = fragments(network)
+        self.parts = tuple(Part(item) for item in parts_of_network) if parts is None else parts
 
     def updated(self, network: Network) -> "ExactPlanner":
         """Return the planner of a changed network, with the regions that are valid there, too.
@@ -36,7 +37,7 @@ class ExactPlanner:
         """
         before = {_names(part.network): part for part in self.parts}
         parts = []
-        for fragment in network.fragments():
+        for fragment in fragments(network):
             old = before.get(_names(fragment))
             parts.append(Part(fragment) if old is None else old.updated(fragment))
         return ExactPlanner(network, tuple(parts))

@@ -21,6 +21,7 @@ from algorithms.lab.shedding.fit.rules import RowRule, kept_rows
 from algorithms.lab.shedding.fit.sampling import ROUNDING
 from algorithms.lab.shedding.fit.table import RowPlans, Table, Weights
 from algorithms.lab.shedding.fit.tree import ClusterTree
+from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.network import Network
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from algorithms.vocabulary import Floats, Parameters, Progress, parameter, silent
@@ -102,11 +103,15 @@ class FitTables:
 
     def lookup(self, rates: Floats) -> SheddingPlan:
         """Return a plan for any rates, float64[i], in the order of the inputs."""
-        return self.plan(self._idle.with_rates(rates))
+        network = self.tree.network
+        problem = SheddingProblem(network, dict(zip(network.inputs, rates.tolist(), strict=True)))
+        # Equations do not depend on rates: all problems of the network share them.
+        problem.__dict__["model"] = self._model
+        return self.plan(problem)
 
     @cached_property
-    def _idle(self) -> SheddingProblem:
-        return SheddingProblem(self.tree.network, dict.fromkeys(self.tree.network.inputs, 0.0))
+    def _model(self) -> FlowModel:
+        return FlowModel.of(self.tree.network)
 
     def plan(self, problem: SheddingProblem) -> SheddingPlan:
         """Return a plan for the rates of a problem with the same network."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from algorithms.checks import amounts
 from algorithms.errors import BadProblem
+from algorithms.lab.shedding.fragments import fragments
 from algorithms.lab.shedding.plan_table.division import (
     DEFAULT_VALUES,
     OracleMaker,
@@ -158,7 +159,7 @@ def _fragments(network: Network) -> Iterator[tuple[Network, Ints, Ints]]:
     """Yield each fragment with the places of its inputs and of its drop locations."""
     inputs = {name: place for place, name in enumerate(network.inputs)}
     locations = {name: place for place, name in enumerate(network.locations)}
-    for fragment in network.fragments():
+    for fragment in fragments(network):
         yield (
             fragment,
             np.array([inputs[name] for name in fragment.inputs], np.int64),

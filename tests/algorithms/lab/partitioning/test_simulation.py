@@ -15,10 +15,11 @@ from algorithms.lab.partitioning.simulation import (
     simulate,
     spread,
 )
+from algorithms.lab.partitioning.workloads import Stream, draw_zipf
 from algorithms.partitioning.catalog import GROUPINGS, info_of
 from algorithms.partitioning.consistent_grouping import ConsistentGrouping
 from algorithms.partitioning.grouping import Messages
-from algorithms.partitioning.workloads import Stream, draw_zipf, key_hashes
+from algorithms.partitioning.replay import key_hashes
 from tests.algorithms.partitioning.reference import finish_times, route_with_signals
 
 PAPER: dict[str, Any] = {

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from algorithms.balance import imbalance
+from algorithms.lab.partitioning.workloads import draw_burst_rates, spread_evenly
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
 from algorithms.partitioning.groupings.head_aware import HeadAware
@@ -13,7 +14,6 @@ from algorithms.partitioning.groupings.panes import Panes
 from algorithms.partitioning.groupings.random_choices import RandomChoices
 from algorithms.partitioning.groupings.rate_aware import RateAware
 from algorithms.partitioning.measures import load_over_share, load_ratio, memory
-from algorithms.partitioning.workloads import draw_burst_rates, spread_evenly
 from tests.algorithms.partitioning.streams import zipf
 
 

@@ -16,7 +16,8 @@ from algorithms.partitioning.groupings.key_frequencies import (
     unpacked_frequencies,
 )
 from algorithms.partitioning.groupings.ring import Ring, position_of, ring_of
-from algorithms.partitioning.workloads import key_hashes
+from algorithms.partitioning.replay import key_hashes
+from tests.algorithms.partitioning.plain import place_on_ring
 from tests.algorithms.partitioning.streams import zipf
 
 PERIOD = 4 * SAMPLE
@@ -134,10 +135,10 @@ def test_owners_on_the_ring() -> None:
     for key in key_hashes(200).tolist():
         position = position_of(key)
         above = [place for place, point in enumerate(ring.points.tolist()) if point >= position]
-        assert ring.place(position) == (above[0] if above else 0)
+        assert place_on_ring(ring, position) == (above[0] if above else 0)
     last = int(ring.points[-1])
-    assert ring.place(last) == len(ring.points) - 1
-    assert last == 2**64 - 1 or ring.place(last + 1) == 0
+    assert place_on_ring(ring, last) == len(ring.points) - 1
+    assert last == 2**64 - 1 or place_on_ring(ring, last + 1) == 0
     assert len(Ring.of(range(10_000), np.full(10_000, 1e-4)).points) <= 1 << 20
 
 

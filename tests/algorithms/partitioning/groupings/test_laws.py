@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
 from algorithms.lab.partitioning.certificate import Counts, certify
+from algorithms.lab.partitioning.problem import ListedStream, PartitioningProblem, solve
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Feedback, Grouping, Messages, Workers
-from algorithms.partitioning.problem import ListedStream, PartitioningProblem
 from tests.algorithms.partitioning.streams import (
     chosen,
     describe,
@@ -36,7 +36,7 @@ def unpacked(grouping: Grouping[Any], of: Workers, state: Any) -> Any:
 @EVERY
 @QUICK
 @given(of=workers(), parts=st.lists(messages(), min_size=1, max_size=3), packs=st.booleans())
-def test_choose_decides_as_route(
+def test_plain_code_decides_as_route(
     grouping: Grouping[Any], of: Workers, parts: list[Messages], packs: bool
 ) -> None:
     """Over several calls, with the state packed in between."""
@@ -53,7 +53,7 @@ def test_choose_decides_as_route(
 
 @EVERY
 @pytest.mark.parametrize("capacities", [None, UNEQUAL], ids=["equal", "unequal"])
-def test_choose_decides_as_route_with_hot_keys(
+def test_plain_code_decides_as_route_with_hot_keys(
     grouping: Grouping[Any], capacities: tuple[float, ...] | None
 ) -> None:
     """Long enough for several periods of frequency counting and many panes."""
@@ -99,8 +99,9 @@ def test_a_state_is_a_value(grouping: Grouping[Any]) -> None:
 @QUICK
 @given(of=workers(), stream=messages())
 def test_certificate(grouping: Grouping[Any], of: Workers, stream: Messages) -> None:
-    plan = grouping.solve(PartitioningProblem(ListedStream(stream), of))
+    plan = solve(grouping, PartitioningProblem(ListedStream(stream), of))
     claimed = Counts(plan.loads.tolist(), plan.memory, plan.imbalance)
+    assert plan.assignment is not None
     certify(stream.keys.tolist(), plan.assignment.tolist(), claimed, of.shares.tolist())
 
 

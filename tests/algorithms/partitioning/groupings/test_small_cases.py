@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
+from algorithms.lab.partitioning.relocations import key_relocations
 from algorithms.partitioning.grouping import Messages, Workers
 from algorithms.partitioning.groupings.bounded_load import BoundedLoad
 from algorithms.partitioning.groupings.key import KeyGrouping
@@ -14,10 +15,10 @@ from algorithms.partitioning.groupings.panes import Panes
 from algorithms.partitioning.groupings.partial_key import PartialKeyGrouping, two_workers
 from algorithms.partitioning.groupings.random_choices import RandomChoices
 from algorithms.partitioning.groupings.rate_aware import RateAware
-from algorithms.partitioning.groupings.relocations import key_relocations
 from algorithms.partitioning.groupings.shuffle import ShuffleGrouping
 from algorithms.partitioning.groupings.two_choices import TwoChoices
-from algorithms.partitioning.workloads import key_hashes
+from algorithms.partitioning.replay import key_hashes
+from tests.algorithms.partitioning.plain import first_with_room
 from tests.algorithms.partitioning.streams import messages, workers, zipf
 
 THREE = Workers.of(3)
@@ -32,7 +33,7 @@ def test_random_choices_of_given_sequences(eps: float, expected: str, loads: lis
     grouping, assigned = RandomChoices(eps=eps), ""
     state = grouping.start(THREE)
     for key in "aaaaaabbb":
-        worker, state = grouping.choose_from(state, sequences[key])
+        worker, state = first_with_room(eps, state, sequences[key])
         assigned += str(worker)
     assert assigned == expected
     assert state.load.tolist() == loads

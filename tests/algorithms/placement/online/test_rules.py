@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
+from algorithms.lab.placement.formulas import expected_random_traffic
 from algorithms.lab.placement.service import PlacementService
 from algorithms.lab.placement.workloads import bipartite
-from algorithms.placement.bounds import expected_random_traffic
 from algorithms.placement.online import (
     LeastCost,
     LeastQueryTypes,

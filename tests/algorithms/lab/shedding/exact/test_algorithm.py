@@ -10,7 +10,8 @@ from algorithms.lab.registry import planner
 from algorithms.lab.shedding.exact.algorithm import Exact, ExactPlan
 from algorithms.lab.shedding.formats import problem_to_json
 from algorithms.shedding.lp import Lp
-from algorithms.shedding.problem import SheddingProblem, check_plan
+from algorithms.shedding.problem import SheddingProblem
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import chain_network, figure_1, figure_7, problem, problems
 
 

@@ -10,8 +10,8 @@ from algorithms.lab.shedding.exact.planner import ExactPlanner
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.problem import check_plan
 from algorithms.vocabulary import Floats
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import (
     chain_network,
     crossed,

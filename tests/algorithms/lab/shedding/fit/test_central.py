@@ -11,9 +11,10 @@ from algorithms.lab.shedding.fit.rules import RowRule
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.problem import SheddingProblem, check_plan
+from algorithms.shedding.problem import SheddingProblem
 from algorithms.vocabulary import Floats
 from tests.algorithms.shedding import networks
+from tests.algorithms.shedding.certificate import check_plan
 
 EPSILON = 0.2
 

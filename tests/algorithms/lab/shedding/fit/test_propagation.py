@@ -14,9 +14,9 @@ from algorithms.lab.shedding.formats import problem_to_json
 from algorithms.lab.shedding.planner import PLANNER
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import Network, Operator, OperatorKind
-from algorithms.shedding.problem import check_plan
 from tests.algorithms.lab.shedding.fit.test_central import assert_guarantee, rate_points
 from tests.algorithms.shedding import networks
+from tests.algorithms.shedding.certificate import check_plan
 
 EPSILON = 0.1
 

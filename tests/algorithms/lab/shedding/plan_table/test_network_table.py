@@ -11,7 +11,7 @@ from algorithms.lab.shedding.plan_table.rate_distributions import ExponentialRat
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram, Lp
 from algorithms.shedding.network import Network, Operator
-from algorithms.shedding.problem import check_plan
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import crossed, figure_1, figure_7, networks, problem
 
 

@@ -17,7 +17,7 @@ from algorithms.lab.shedding.plan_table.solver import (
 )
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.network import Network
-from algorithms.shedding.problem import check_plan
+from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import crossed, figure_1, figure_7, problem
 
 HISTORY = {"i1": [0.1, 0.5, 1.0, 0.2], "i2": [0.3, 4.0, 1.0, 0.0]}

@@ -7,9 +7,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from algorithms.balance import imbalance
+from algorithms.lab.partitioning.workloads import zipf_shares
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
 from algorithms.partitioning.measures import PairCounter, load_over_share
-from algorithms.partitioning.workloads import key_hashes, zipf_shares
+from algorithms.partitioning.replay import key_hashes
 from algorithms.vocabulary import Ints, Progress, silent
 
 # Messages that are routed at once.

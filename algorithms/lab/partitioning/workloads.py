@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from algorithms.errors import BadProblem
+from algorithms.partitioning.grouping import Hashes
+from algorithms.partitioning.replay import key_hashes
 from algorithms.vocabulary import Floats, Ints, Seed, SmallInts
-
-Hashes = NDArray[np.uint64]
 
 # Section 6.4.1 of paper 001.
 LOWEST_RATE: Final = 18_000
@@ -17,9 +16,6 @@ HIGHEST_RATE: Final = 22_000
 JUMP: Final = 5
 JUMP_PROBABILITY: Final = 0.1
 
-_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2: Final = np.uint64(0x94D049BB133111EB)
 MAX_MESSAGES: Final = 100_000_000
 MAX_KEYS: Final = 10_000_000
 
@@ -58,15 +54,6 @@ class Stream:
         replays = np.arange(messages) // len(self)
         duration = self.times[-1] - self.times[0] + 1
         return Stream(numbers, self.hashes, np.resize(self.times, messages) + replays * duration)
-
-
-def key_hashes(count: int, seed: int = 0) -> Hashes:
-    """Return a hash of each key number, uint64[count]: the mixing of splitmix64."""
-    with np.errstate(over="ignore"):
-        words = (np.arange(1, count + 1).astype(np.uint64) + np.uint64(seed) * _MIX_2) * _STEP
-        words = (words ^ (words >> np.uint64(30))) * _MIX_1
-        words = (words ^ (words >> np.uint64(27))) * _MIX_2
-        return words ^ (words >> np.uint64(31))
 
 
 def zipf_shares(z: float, distinct: int) -> Floats:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.checks import as_integers, check_count, refuse_first
+from algorithms.compiled import compiled
 from algorithms.errors import BadProblem
 from algorithms.partitioning.grouping import MAX_WORKERS, Hashes
-from algorithms.partitioning.groupings.ring import Ring, owners_on_ring
+from algorithms.partitioning.groupings.ring import Ring, place_on_ring, ring_position
 from algorithms.vocabulary import Ints
 
 
@@ -48,7 +49,7 @@ def key_relocations(keys: Hashes, before: Sequence[int], after: Sequence[int]) -
 def _on_ring(keys: Hashes, names: Ints) -> Ints:
     ring = Ring.of(names.tolist(), np.full(len(names), 1.0 / len(names)))
     result = np.empty(len(keys), np.int64)
-    owners_on_ring(keys, ring.points, ring.owners, ring.starts, ring.shift, result)
+    _owners_on_ring(keys, ring.points, ring.owners, ring.starts, ring.shift, result)
     return names[result]
 
 
@@ -61,3 +62,13 @@ def _names(where: str, names: Sequence[int]) -> Ints:
     if len(np.unique(values)) < len(values):
         raise BadProblem(where, "names a worker twice")
     return values
+
+
+@compiled
+def _owners_on_ring(
+    keys: Hashes, points: Hashes, owners: Ints, starts: Ints, shift: np.uint64, result: Ints
+) -> None:
+    """Write the worker of each key into `result`."""
+    for message in range(len(keys)):
+        position = ring_position(keys[message], 0)
+        result[message] = owners[place_on_ring(position, points, starts, shift)]
