@@ -10,7 +10,7 @@ from controlplane.access import audit_chain, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.audit_chain import Fault, Verification
 from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor
-from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
     ListOut,
     RequestBody,
@@ -167,8 +167,7 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     and tokens, and addresses of clients, are for admins and the person concerned.
     """
     filters = AuditFilters.of(request.GET, reader=caller(request))
-    page = requested_page(request, audit_listing(filters))
-    return listed(request, response, page) | {"entries": page.rows}
+    return listed(request, response, audit_listing(filters), "entries")
 
 
 class AuditFaultOut(fields_of(Fault)):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from ninja import Router, Status
 from pydantic import ConfigDict, Field, StrictInt, create_model
 
 from controlplane.access.roles import ADMIN
-from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
@@ -198,5 +198,5 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
     Query parameters loop, code, cursor, limit (up to 1000).
     """
     cluster, filters = cluster_of(request), DecisionFilters.of(request.GET)
-    page = requested_page(request, decisions_listing(cluster, filters, "-first_at"))
-    return listed(request, response, page) | {"decisions": page.rows}
+    listing = decisions_listing(cluster, filters, "-first_at")
+    return listed(request, response, listing, "decisions")

@@ -1,6 +1,7 @@
 """Proposals: requesting, reading, and the verbs of their table, one endpoint each."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -9,18 +10,10 @@ from pydantic import Field
 
 from controlplane.access.roles import APPROVER, VIEWER, Actor, require
 from controlplane.api.common.examples import verb_examples, with_examples
-from controlplane.api.common.lists import (
-    BY_NUMBER,
-    about,
-    list_parameters,
-    listed,
-    numbers_of,
-    requested_page,
-)
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.parameters import EstimateOut, ParameterOut
 from controlplane.api.common.schemas import (
     ListOut,
-    PageOut,
     ReasonIn,
     RequestBody,
     below,
@@ -34,13 +27,14 @@ from controlplane.executions import verbs
 from controlplane.executions.action_status import (
     ActionRow,
     ActionStatus,
-    actions_page,
+    action_rows,
     statuses,
     steps_of,
 )
 from controlplane.executions.progress import waits_of
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Proposal
+from controlplane.pagination.listing import PlaceListing
 from controlplane.planning.action_text import ActionText
 from controlplane.planning.estimates import ShownEstimate
 from controlplane.planning.measures import Measure
@@ -218,7 +212,7 @@ class ActionOut(fields_of(ActionRow, ActionText, ActionStatus, without="text")):
     imbalance: float | None
 
 
-class ActionPage(PageOut):
+class ActionPage(ListOut):
     """One page of actions in the order in which they are executed."""
 
     seal: str
@@ -308,8 +302,7 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     1000).
     """
     cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
-    page = requested_page(request, proposals_listing(cluster, filters))
-    return listed(request, response, page) | {"proposals": list(page.rows)}
+    return listed(request, response, proposals_listing(cluster, filters), "proposals")
 
 
 @router.get(PROPOSAL, response=ProposalOut)
@@ -332,14 +325,15 @@ def get_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     }
 
 
-@router.get(f"{PROPOSAL}/actions", response=ActionPage, openapi_extra=BY_NUMBER)
-def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return one page of the actions in their order; query parameters page, per_page."""
+@router.get(f"{PROPOSAL}/actions", response=ActionPage, openapi_extra=list_parameters())
+def list_actions(request: HttpRequest, response: HttpResponse, slug: str, pk: int) -> Any:
+    """List the actions in their order; query parameters cursor, limit (up to 1000)."""
     proposal = proposal_by_id(cluster_of(request), pk)
     action_statuses = statuses(proposal, steps_of(proposal))
-    page = actions_page(proposal, action_statuses, *numbers_of(request))
-    actions = [_action(proposal, row) for row in page.rows]
-    return about(page) | {"seal": proposal.seal, "actions": actions}
+    rows = partial(action_rows, proposal, action_statuses)
+    listing = PlaceListing(range(len(action_statuses)), rows)
+    body = listed(request, response, listing, "actions", partial(_action, proposal))
+    return body | {"seal": proposal.seal}
 
 
 def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from algorithms.lab.experiments import Axis, Experiment, Table
 from algorithms.vocabulary import ParameterField
 from controlplane import lab
 from controlplane.access.roles import Actor
-from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.parameters import EstimateOut, ParameterOut
 from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of, shown
 from controlplane.api.common.security import caller, open_to
@@ -251,9 +251,8 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
 
     Query parameters planner, experiment, state, q (words of the name), cursor, limit (up to 1000).
     """
-    actor = caller(request)
-    page = requested_page(request, runs_listing(LabFilters.of(request.GET), actor))
-    return listed(request, response, page) | {"runs": list(page.rows)}
+    listing = runs_listing(LabFilters.of(request.GET), caller(request))
+    return listed(request, response, listing, "runs")
 
 
 @router.get("/runs/{int:pk}", response=LabRunOut)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from django.db.models import Model, QuerySet
 
 from controlplane.errors import Fields, Invalid
-from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.cursors import Place, Slice, slice_of, slice_of_places
 from controlplane.pagination.pages import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -16,6 +16,7 @@ from controlplane.pagination.pages import (
     one_of,
     optional_whole,
     page_of,
+    page_range,
     text_of,
     whole,
 )
@@ -112,6 +113,10 @@ class Filters:
         return cls(**read | given)
 
 
+# The first page of a list that has no filters.
+NO_FILTERS: Final = Filters()
+
+
 @dataclass(frozen=True)
 class Listing(Generic[M, T]):
     """Filtered rows in an order, by page number or after a cursor.
@@ -124,7 +129,7 @@ class Listing(Generic[M, T]):
     rows: QuerySet[M]
     order: Sequence[str]
     row: Callable[[Sequence[M]], Sequence[T]]
-    filters: Filters = Filters()
+    filters: Filters = NO_FILTERS
     by_id: bool = False
     counted: QuerySet[M] | None = None
 
@@ -138,3 +143,26 @@ class Listing(Generic[M, T]):
     def after(self, place: Place) -> Slice[T]:
         """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
         return slice_of(self.rows, self.order, place, self.row)
+
+
+@dataclass(frozen=True)
+class PlaceListing(Generic[T]):
+    """Rows that have places in a sequence, such as the actions of a plan.
+
+    `row`: makes the rows at some of the places.
+    """
+
+    places: Sequence[int]
+    row: Callable[[Sequence[int]], Sequence[T]]
+    filters: Filters = NO_FILTERS
+
+    @property
+    def page(self) -> Page[T]:
+        """Return the page that the filters name."""
+        total, per_page = len(self.places), self.filters.per_page
+        number, shown = page_range(total, self.filters.page, per_page)
+        return Page(self.row(self.places[shown.start : shown.stop]), total, number, per_page)
+
+    def after(self, place: Place) -> Slice[T]:
+        """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
+        return slice_of_places(self.places, place, self.row)

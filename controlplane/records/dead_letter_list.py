@@ -13,7 +13,8 @@ from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.output.csv_lines import csv_lines
-from controlplane.pagination.pages import optional_whole, whole
+from controlplane.pagination.cursors import Cursor, Number
+from controlplane.pagination.pages import text_of, whole
 from controlplane.records.bodies.conformance import to_text
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
@@ -24,6 +25,8 @@ _NDJSON: Final = "application/x-ndjson"
 PER_PAGE: Final = 50
 MAX_PER_PAGE: Final = 500
 _ID: Final = re.compile(r"[\w-]{1,60}:\d{1,18}:-?\d{1,9}")
+# The dead letters by their number.
+CURSOR: Final = Cursor[int](Number)
 # Why a record became a dead letter, as shown to users.
 ABOUT: Final[Mapping[Reason, str]] = {
     Reason.BODY: "does not match the schema (in a request)",
@@ -52,7 +55,7 @@ class DeadLetterFilters:
         return cls(
             stream_by_key(cluster, named) if named else None,
             Reason(reason) if reason else None,
-            optional_whole(values, "cursor") or 0,
+            number_of(text_of(values, "cursor")),
             whole(values, "limit", PER_PAGE, MAX_PER_PAGE),
         )
 
@@ -88,11 +91,16 @@ class DeadLetterRow:
 
 @dataclass(frozen=True)
 class DeadLetterPage:
-    """Dead letters, newest first; `next`: the cursor of the next page, 0 for none."""
+    """Dead letters, newest first; `next`: the cursor of the next page, "" for none."""
 
     rows: list[DeadLetterRow]
-    next: int = 0
+    next: str = ""
     filters: DeadLetterFilters = field(default_factory=DeadLetterFilters)
+
+
+def number_of(cursor: str) -> int:
+    """Return the number of a cursor, 0 for none. Raises `Invalid`."""
+    return CURSOR.place(cursor) if cursor else 0
 
 
 def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLetterPage:
@@ -100,10 +108,11 @@ def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLette
     letters: list[DeadLetter] = []
     for letter in _newest(cluster, filters.before):
         if len(letters) == filters.per_page:
-            return DeadLetterPage([*_rows(cluster, letters)], letters[-1].number, filters)
+            following = CURSOR.text(letters[-1].number)
+            return DeadLetterPage([*_rows(cluster, letters)], following, filters)
         if filters.hold(letter):
             letters.append(letter)
-    return DeadLetterPage([*_rows(cluster, letters)], 0, filters)
+    return DeadLetterPage([*_rows(cluster, letters)], "", filters)
 
 
 def chosen_letters(

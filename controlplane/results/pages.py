@@ -15,10 +15,10 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Query
 from controlplane.results.filters import (
+    CURSOR,
     MAX_WINDOWS,
     WindowFilters,
     WindowState,
-    cursor_of,
     key_values,
 )
 from controlplane.results.sampled import without_unknown
@@ -59,7 +59,7 @@ def windows_page(cluster: Cluster, query: Query, wanted: WindowFilters) -> Windo
     the archive; `Invalid` for a key that the query's results cannot have; redis.RedisError.
     """
     windows, after = _page(cluster, query, wanted)
-    return WindowPage(windows, cursor_of(after))
+    return WindowPage(windows, CURSOR.text(after) if after else "")
 
 
 def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[KeyedWindow], bytes]:

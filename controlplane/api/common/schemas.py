@@ -99,22 +99,11 @@ class ListOut(BaseModel):
     """The common fields of lists.
 
     next: the cursor of the next page, null on the last one; the header Link has its address.
-    total: how many rows there are in all, null where the list goes on at a cursor. page and pages
-    are those of a list requested by page number.
+    total: how many rows there are in all, null where the list goes on at a cursor.
     """
 
-    total: int | None = None
-    page: int | None = None
-    pages: int | None = None
-    next: str | None = None
-
-
-class PageOut(Schema):
-    """The common fields of lists by page number."""
-
-    total: int
-    page: int
-    pages: int
+    total: int | None
+    next: str | None
 
 
 class RequestBody(Schema):

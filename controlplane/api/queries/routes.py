@@ -12,7 +12,6 @@ from controlplane.api.common.lists import (
     link_next,
     list_parameters,
     listed,
-    requested_page,
     with_parameters,
 )
 from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
@@ -66,9 +65,8 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     - before it turns it round), cursor, limit (up to 1000).
     """
     cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
-    page = requested_page(request, queries_listing(cluster, filters))
-    rows = [QueryOut.of(row) for row in page.rows]
-    return QueryPage(**listed(request, response, page), queries=rows)
+    listing = queries_listing(cluster, filters)
+    return QueryPage(**listed(request, response, listing, "queries", QueryOut.of))
 
 
 @router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)

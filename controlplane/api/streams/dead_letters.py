@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
-from controlplane.api.common.lists import with_parameters
+from controlplane.api.common.lists import CURSOR, with_parameters
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import (
     ChoiceIn,
@@ -19,7 +19,6 @@ from controlplane.api.streams.schemas import (
 )
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.pagination.pages import WHOLE_SCHEMA
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_list import (
     MAX_PER_PAGE,
@@ -41,7 +40,7 @@ _FILTERS: Final[Mapping[str, Mapping[str, Any]]] = {
 _LIST: Final = with_parameters(
     {
         **_FILTERS,
-        "cursor": WHOLE_SCHEMA,
+        "cursor": CURSOR,
         "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PER_PAGE},
     }
 )
@@ -61,7 +60,7 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
     cluster = cluster_of(request)
     page = dead_letters_page(cluster, DeadLetterFilters.of(cluster, request.GET))
     rows = [DeadLetterOut(**row.to_json()) for row in page.rows]
-    return DeadLetterPageOut(dead_letters=rows, next=str(page.next) if page.next else None)
+    return DeadLetterPageOut(dead_letters=rows, next=page.next or None)
 
 
 @router.get("/{slug}/dead-letters/export", openapi_extra=_EXPORT)
@@ -87,7 +86,7 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     appends nothing twice.
     """
     actor, cluster = caller(request), cluster_of(request)
-    return dead_letters.replay(actor, cluster, _choice(cluster, body), body.zone, body.after or 0)
+    return dead_letters.replay(actor, cluster, _choice(cluster, body), body.zone, body.after)
 
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)

@@ -24,6 +24,7 @@ from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
+from controlplane.pagination.cursors import MAX_CURSOR
 from controlplane.runtime.request_bounds import MAX_ROWS
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
@@ -162,7 +163,7 @@ class ReplayIn(ChoiceIn):
     """
 
     zone: str = Field("", max_length=60)
-    after: int | None = Field(None, ge=0)
+    after: str = Field("", max_length=MAX_CURSOR)
 
 
 class DeleteIn(ChoiceIn):

@@ -19,7 +19,7 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving, window_retention
-from controlplane.results.filters import WindowFilters, WindowState, cursor_read
+from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page
 from controlplane.retention import rows as retention
 from controlplane.topology import queries
@@ -83,7 +83,7 @@ def read(query: Query, **asked: Any) -> dict[tuple[int, str], tuple[int, str]]:
             found[place] = one.values["n"], str(one.state)
         if not page.next:
             return found
-        wanted = replace(wanted, after=cursor_read(page.next))
+        wanted = replace(wanted, after=CURSOR.place(page.next))
 
 
 def passed(times: int = 1) -> int:

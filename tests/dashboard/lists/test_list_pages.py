@@ -126,7 +126,7 @@ def test_pages_of_folded_entries_repeat_and_omit_none(operator: Actor, sf: Clust
     seen: list[str] = []
     cursor = ""
     for _ in range(10):
-        folded = client.get("/audit/", {"before": cursor} if cursor else {}).context["folded"]
+        folded = client.get("/audit/", {"cursor": cursor} if cursor else {}).context["folded"]
         seen += [row.entry.object for row in folded.rows if row.entry]
         cursor = folded.next
         if not cursor:
