@@ -15,13 +15,8 @@ from controlplane.access.idempotency import sign_claim
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.access.routine_actions import is_counted
 from controlplane.models import AuditEntry, Cluster
-from controlplane.pagination.filter_text import (
-    MAX_LENGTH,
-    FieldKind,
-    FilterField,
-    by_column,
-    filtered,
-)
+from controlplane.pagination.columns import ListColumn, fields_of, stored
+from controlplane.pagination.filter_text import MAX_LENGTH, FieldKind, filtered
 from controlplane.pagination.listing import Filters, Listing, text_filter
 
 REFUSED: Final = "access.refused"
@@ -92,20 +87,30 @@ def _is_by(_cluster: object, _lookup: str, kind: str) -> Q:
     return by_user if kind == _USER else ~by_user
 
 
-# The fields of the list's filter text.
-FIELDS: Final = (
-    FilterField("who", "name of the user or component", FieldKind.TEXT, by_column("actor")),
-    FilterField("by", "kind of the actor", FieldKind.CHOICE, _is_by,
-                lambda: (_USER, _WEIR)),
-    FilterField("action", "action, for example proposal.approve", FieldKind.TEXT,
-                by_column("action")),
-    FilterField("on", "object of the action", FieldKind.TEXT, by_column("object")),
-    FilterField("cluster", "slug of the cluster", FieldKind.TEXT, by_column("cluster__slug")),
-    FilterField("why", "reason", FieldKind.TEXT, by_column("reason")),
-    FilterField("request", "id of the request", FieldKind.TEXT, by_column("request")),
-    FilterField("seal", "seal of a proposal", FieldKind.TEXT, by_column("seal")),
-    FilterField("at", "time of the entry", FieldKind.TIME, by_column("at")),
+def _cluster(entry: AuditEntry) -> str:
+    return entry.cluster.slug if entry.cluster is not None else ""
+
+
+COLUMNS: Final = (
+    stored("id"),
+    stored("at", "time of the entry", "at", kind=FieldKind.TIME, place=1),
+    stored("actor", "name of the user or component", "who", place=2),
+    ListColumn(name="by", about="kind of the actor", term="by", kind=FieldKind.CHOICE,
+               condition=_is_by, choices=lambda: (_USER, _WEIR)),
+    stored("address"),
+    stored("cluster", "slug of the cluster", "cluster", value=_cluster, stored="cluster__slug",
+            in_api=False),
+    stored("action", "action, for example proposal.approve", "action", place=3),
+    stored("object", "object of the action", "on", place=4),
+    stored("reason", "reason", "why", place=5),
+    stored("request", "id of the request", "request"),
+    stored("seal", "seal of a proposal", "seal"),
+    stored("before", type=dict[str, Any]),
+    stored("after", type=dict[str, Any]),
+    stored("sequence", "place in the hash chain, null for seconds after the change"),
+    stored("hash", "its link in the hash chain"),
 )  # fmt: skip
+FIELDS: Final = fields_of(COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from controlplane.access import audit_chain, tokens
-from controlplane.access.audit import AuditFilters, audit_listing
+from controlplane.access.audit import COLUMNS, AuditFilters, audit_listing
 from controlplane.access.audit_chain import Fault, Verification
 from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor
 from controlplane.api.common.lists import list_parameters, listed
@@ -18,6 +18,7 @@ from controlplane.api.common.schemas import (
     below,
     columns_of,
     fields_of,
+    listed_columns_of,
     shown,
 )
 from controlplane.api.common.security import caller, open_to
@@ -134,20 +135,8 @@ def revoke_token(request: HttpRequest, pk: int) -> Any:
     return Status(204, None)
 
 
-class AuditOut(
-    columns_of(  # type: ignore[misc]
-        AuditEntry,
-        "id at actor address action object request seal reason sequence hash",
-        before=dict[str, Any],
-        after=dict[str, Any],
-    )
-):
-    """One change; request is the id of the request that caused it, seal that of its plan.
-
-    sequence and hash: its place in the hash chain, null and "" for seconds after the change.
-    """
-
-    model_config = shown("at actor action object reason")
+class AuditOut(listed_columns_of(AuditEntry, COLUMNS)):  # type: ignore[misc]
+    """One change."""
 
     cluster: str | None = below("cluster.slug")
 

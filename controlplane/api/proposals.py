@@ -19,6 +19,7 @@ from controlplane.api.common.schemas import (
     below,
     columns_of,
     fields_of,
+    listed_columns_of,
     shown,
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
@@ -44,6 +45,7 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import drift, requests
 from controlplane.proposals.drift import Drift
 from controlplane.proposals.listing import (
+    COLUMNS,
     ProposalFilters,
     proposal_by_id,
     proposal_without_plan,
@@ -133,9 +135,9 @@ _VALUES: Final = dict[str, Any]
 class ProposalRow(
     columns_of(  # type: ignore[misc]
         Proposal,
-        "id state progress planner algorithm origin base requested_by requested_at four_eyes"
-        " approved_by approved_at decided_by decided_at snapshot_version seal error"
-        " error_code started_at attempts drifting_since unexplained",
+        "progress origin base four_eyes snapshot_version seal error started_at attempts"
+        " drifting_since unexplained",
+        base=listed_columns_of(Proposal, COLUMNS),
         parameters=_VALUES,
         before=_VALUES,
         after=_VALUES,
@@ -152,18 +154,14 @@ class ProposalRow(
     before, after: measures by name; bounds: by measure, what no plan undercuts. predicted: what
     executing it takes; rollback_cost: what going back from the end takes. review: while it waits,
     what the actions that can still be applied would do now. snapshot: the digest of what it was
-    computed from. action_count: null without a plan. estimate: bytes and seconds of the
-    computation, as estimated at the request; started_at: null while it waits; attempts: how many
-    workers have begun it; error_code: why it failed, such as out_of_memory. drifting_since: since
+    computed from. estimate: bytes and seconds of the computation, as estimated at the request;
+    started_at: null while it waits; attempts: how many workers have begun it. drifting_since: since
     when the cluster differs by more than the policy tolerates, null if it does not. unexplained:
     the emergency operation that still has no reason, "" for none. waits: why the computation or
     the execution waits, such as a process that is silent, "" if it does not.
     """
 
-    model_config = shown("id planner algorithm state action_count requested_by requested_at")
-
     snapshot: str | None = below("snapshot_row_id")
-    action_count: int | None
     waits: str
 
     @staticmethod

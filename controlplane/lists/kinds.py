@@ -13,17 +13,10 @@ from django.db.models import Q
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor
-from controlplane.catalog import queries, streams
+from controlplane.catalog import queries, query_columns, stream_columns, streams
 from controlplane.errors import NotFound
-from controlplane.lists.columns import (
-    AUDIT_COLUMNS,
-    DECISION_COLUMNS,
-    PROPOSAL_COLUMNS,
-    QUERY_COLUMNS,
-    STREAM_COLUMNS,
-    ExportColumn,
-)
 from controlplane.models import Cluster
+from controlplane.pagination.columns import Columns, fields_of
 from controlplane.pagination.filter_text import FilterField
 from controlplane.pagination.listing import Filters, Listing
 from controlplane.proposals import listing as proposals
@@ -57,15 +50,24 @@ class ListKind:
 
     name: str
     noun: str
-    fields: Sequence[FilterField]
+    columns: Columns
     common: Sequence[CommonFilter]
-    columns: Sequence[ExportColumn]
     filters: type[Filters]
     rows: Callable[[ListScope, Mapping[str, Any]], Listing[Any, Any]]
     default: str = ""
     example: str = ""
     between: Callable[[datetime, datetime], Q] | None = None
     is_of_cluster: bool = True
+
+    @property
+    def fields(self) -> Sequence[FilterField]:
+        """Return the fields of its filter text."""
+        return fields_of(self.columns)
+
+    @property
+    def shown(self) -> Columns:
+        """Return the columns of its table."""
+        return [column for column in self.columns if column.title]
 
     def within(
         self, listing: Listing[Any, Any], start: datetime, stop: datetime
@@ -112,44 +114,44 @@ def _audit(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
 
 _ALL: Final[Sequence[ListKind]] = (
     ListKind(
-        "queries", "queries", queries.FIELDS,
+        "queries", "queries", query_columns.COLUMNS,
         (CommonFilter("Live", "state:live"), CommonFilter("Failed", "state:failed"),
          CommonFilter("Pending", "state:pending"), CommonFilter("Ended", "state:ended"),
          CommonFilter("Split", "state:live tasks>1"), CommonFilter("All", "")),
-        QUERY_COLUMNS, queries.QueryFilters, _queries,
+        queries.QueryFilters, _queries,
         default="state:live", example="state:running node:3 rate>10",
     ),
     ListKind(
-        "streams", "streams", streams.FIELDS,
+        "streams", "streams", stream_columns.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Read", "queries>0"),
          CommonFilter("Not read", "queries:0"), CommonFilter("With drop rules", "has:drops"),
          CommonFilter("Without a schema", "-has:schema")),
-        STREAM_COLUMNS, streams.StreamFilters, _streams, example="rate>100 split:0 has:drops",
+        streams.StreamFilters, _streams, example="rate>100 split:0 has:drops",
     ),
     ListKind(
-        "proposals", "proposals", proposals.FIELDS,
+        "proposals", "proposals", proposals.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Open", "state:open"),
          CommonFilter("Ready for approval", "state:ready"),
          CommonFilter("Completed", "state:done"), CommonFilter("Failed", "state:failed,stale")),
-        PROPOSAL_COLUMNS, proposals.ProposalFilters, _proposals,
+        proposals.ProposalFilters, _proposals,
         example="state:ready planner:placement actions>100",
     ),
     ListKind(
-        "decisions", "decisions", decision_log.FIELDS,
+        "decisions", "decisions", decision_log.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Acted", "reason:acted,redirected"),
          CommonFilter("Failed", "reason:failed,no_planner"),
          CommonFilter("With a proposal", "proposal>0")),
-        DECISION_COLUMNS, decision_log.DecisionFilters, _decisions,
+        decision_log.DecisionFilters, _decisions,
         example="reason:acted times>10",
         between=lambda start, stop: Q(last_at__gte=start, first_at__lt=stop),
     ),
     ListKind(
-        "audit", "entries", audit.FIELDS,
+        "audit", "entries", audit.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("By people", "by:user"),
          CommonFilter("By Weir", "by:weir"), CommonFilter("Proposals", "action:proposal."),
          CommonFilter("Policies and grants", "action:policy.,grant."),
          CommonFilter("Logins", "action:login")),
-        AUDIT_COLUMNS, audit.AuditFilters, _audit, example="by:user action:query. on:trip",
+        audit.AuditFilters, _audit, example="by:user action:query. on:trip",
         between=lambda start, stop: Q(at__gte=start, at__lt=stop), is_of_cluster=False,
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Self, TypeVar, get_type_hints
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from controlplane.moments import IN_CALENDAR
+from controlplane.pagination.columns import Columns, terminal_names
 
 # The largest whole number of a column of the database.
 LARGEST: Final = 2**63 - 1
@@ -49,20 +51,39 @@ def columns_of(
     *,
     base: type[BaseModel] = Schema,
     under: str = "",
+    about: Mapping[str, str | None] = MappingProxyType({}),
     **json: Any,
 ) -> Any:
     """Return a schema with the named columns of a model, of a relation the id.
 
-    `under`: the attribute of a row that has the model, "" if it is the row itself. `json`: the
-    types of columns that hold JSON.
+    `under`: the attribute of a row that has the model, "" if it is the row itself. `about`: what
+    columns are. `json`: the types of columns that hold JSON.
     """
     columns: dict[str, Any] = {}
     for name in (*names.split(), *json):
         column: Any = model._meta.get_field(name)  # noqa: SLF001
         kind = json.get(name) or _type_of(column)
         alias = AliasPath(under, column.attname) if under else column.attname
-        columns[name] = (kind | None if column.null else kind, Field(validation_alias=alias))
+        declared = Field(validation_alias=alias, description=about.get(name))
+        columns[name] = (kind | None if column.null else kind, declared)
     return create_model(f"_{model.__name__}", __base__=base, **columns)
+
+
+def listed_columns_of(
+    model: type[models.Model], columns: Columns, *, base: type[BaseModel] = Schema
+) -> Any:
+    """Return a schema with the columns of a list that the API has, and those of the terminal."""
+    own = [column for column in columns if column.in_api]
+    names = " ".join(column.name for column in own if column.type is None)
+    about = {column.name: column.description for column in own}
+    typed: dict[str, Any] = {
+        column.name: (column.type, Field(description=about[column.name]))
+        for column in own if column.type is not None
+    }  # fmt: skip
+    stored = columns_of(model, names, base=base, about=about)
+    schema = create_model(f"_{model.__name__}Row", __base__=stored, **typed)
+    schema.model_config |= shown(terminal_names(columns))
+    return schema
 
 
 def fields_of(*kinds: type[Any], without: str = "", base: type[BaseModel] = Schema) -> Any:
