@@ -15,9 +15,9 @@ from controlplane.access.idempotency import sign_claim
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.access.routine_actions import is_counted
 from controlplane.models import AuditEntry, Cluster
-from controlplane.pagination.columns import ListColumn, fields_of, stored
-from controlplane.pagination.filter_text import MAX_LENGTH, FieldKind, filtered
-from controlplane.pagination.listing import Filters, Listing, text_filter
+from controlplane.pagination.columns import FieldKind, ListColumn, stored
+from controlplane.pagination.filter_text import MAX_LENGTH
+from controlplane.pagination.listing import Filters, Listing, selected, text_filter
 
 REFUSED: Final = "access.refused"
 # Actions about authentication and refusals: their names begin with these words.
@@ -97,7 +97,7 @@ COLUMNS: Final = (
     stored("actor", "name of the user or component", "who", place=2),
     ListColumn(name="by", about="kind of the actor", term="by", kind=FieldKind.CHOICE,
                condition=_is_by, choices=lambda: (_USER, _WEIR)),
-    stored("address"),
+    stored("address", type=str | None),
     stored("cluster", "slug of the cluster", "cluster", value=_cluster, stored="cluster__slug",
             in_api=False),
     stored("action", "action, for example proposal.approve", "action", place=3),
@@ -110,14 +110,13 @@ COLUMNS: Final = (
     stored("sequence", "place in the hash chain, null for seconds after the change"),
     stored("hash", "its link in the hash chain"),
 )  # fmt: skip
-FIELDS: Final = fields_of(COLUMNS)
 
 
 @dataclass(frozen=True)
 class AuditFilters(Filters):
     """Filters of the list: cluster is a slug, "" for all; reader: None for Weir itself.
 
-    filter: a text with fields of FIELDS.
+    filter: a text with terms of COLUMNS.
     """
 
     text: str = text_filter("q")
@@ -133,13 +132,7 @@ def audit_listing(filters: AuditFilters) -> Listing[AuditEntry, AuditEntry]:
     entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
     if filters.reader is not None:
         entries = visible_entries(entries, filters.reader)
-    equal = {
-        "action": filters.action, "request": filters.request, "cluster__slug": filters.cluster,
-    }  # fmt: skip
-    entries = entries.filter(**{column: value for column, value in equal.items() if value})
-    if filters.text:
-        entries = entries.filter(_mentions(filters.text))
-    entries = filtered(entries, filters.filter, FIELDS, _mentions)
+    entries = selected(entries, filters, COLUMNS, _mentions)
     return Listing(entries, ("-at", "-pk"), partial(_shown, filters.reader), filters)
 
 

@@ -10,16 +10,16 @@ from django.db.models.functions import Coalesce
 
 from controlplane.catalog.computations import computation_of_query, right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
-from controlplane.catalog.query_columns import COLUMNS, LIVE, STATES, on_node, reads_stream
+from controlplane.catalog.query_columns import COLUMNS, LIVE, STATES
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
-from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.columns import fields_of, order_names, orders_of
-from controlplane.pagination.filter_text import MAX_LENGTH, filtered
+from controlplane.pagination.columns import order_names, orders_of
+from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import (
     Filters,
     Listing,
     choice_filter,
+    selected,
     text_filter,
     whole_filter,
 )
@@ -93,7 +93,6 @@ def _row(
     return QueryRow(query, node, names, task_ranges, others, tuple(drops))
 
 
-FIELDS: Final = fields_of(COLUMNS)
 ORDERS: Final = orders_of(COLUMNS)
 
 
@@ -101,7 +100,7 @@ ORDERS: Final = orders_of(COLUMNS)
 class QueryFilters(Filters):
     """Filters of the list; state "live" is pending, running and ending, "" is all.
 
-    node is a node's index, stream a stream's name; filter is a text with fields of FIELDS. order is
+    node is a node's index, stream a stream's name; filter is a text with its terms. order is
     a key of ORDERS, "-" before it turns it round; "" is the newest first.
     """
 
@@ -148,18 +147,7 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, QueryRow]:
     """Return the queries of a cluster in the order of the filters. Raises `BadFilter`."""
-    rows = _whole(cluster)
-    if filters.text:
-        rows = rows.filter(name__icontains=filters.text)
-    if filters.state == LIVE:
-        rows = rows.filter(state__in=LIVE_STATES)
-    elif filters.state:
-        rows = rows.filter(state=filters.state)
-    if filters.node is not None:
-        rows = rows.filter(on_node(cluster, "exact", filters.node))
-    if filters.stream:
-        rows = rows.filter(reads_stream(cluster, "exact", filters.stream))
-    rows = filtered(rows, filters.filter, FIELDS, lambda word: Q(name__icontains=word), cluster)
+    rows = selected(_whole(cluster), filters, COLUMNS, _named, cluster)
     ordered = rows
     if filters.order.removeprefix("-") == "node":
         first = FilteredRelation("tasks", condition=Q(tasks__index=0))
@@ -167,6 +155,10 @@ def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, Q
         nowhere = Coalesce(F("first_task__node__index"), Value(-1))
         ordered = rows.alias(first_task=first).annotate(first_node=nowhere)
     return Listing(ordered, _order(filters.order), rows_of, filters, by_id=True, counted=rows)
+
+
+def _named(word: str) -> Q:
+    return Q(name__icontains=word)
 
 
 def _order(order: str) -> tuple[str, str]:

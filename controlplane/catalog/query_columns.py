@@ -8,8 +8,7 @@ from django.db.models import Q
 
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.columns import ListColumn, stored
-from controlplane.pagination.filter_text import FieldKind
+from controlplane.pagination.columns import FieldKind, ListColumn, stored
 
 if TYPE_CHECKING:
     from controlplane.catalog.queries import QueryRow
@@ -22,14 +21,12 @@ def _state_is(_cluster: Cluster | None, lookup: str, state: str) -> Q:
     return Q(state__in=LIVE_STATES) if state == LIVE else Q(**{f"state__{lookup}": state})
 
 
-def on_node(cluster: Cluster | None, lookup: str, index: float) -> Q:
-    """Return the condition for queries with a task on a node."""
+def _on_node(cluster: Cluster | None, lookup: str, index: float) -> Q:
     here = Task.objects.filter(node__cluster=cluster, **{f"node__index__{lookup}": index})
     return Q(pk__in=here.values("query"))
 
 
-def reads_stream(cluster: Cluster | None, lookup: str, name: str) -> Q:
-    """Return the condition for queries that read a stream."""
+def _reads_stream(cluster: Cluster | None, lookup: str, name: str) -> Q:
     # By the streams' readers, not by looking at what every query reads.
     read = QueryStream.objects.filter(stream__cluster=cluster, **{f"stream__name__{lookup}": name})
     return Q(pk__in=read.values("query"))
@@ -61,11 +58,11 @@ COLUMNS: Final = (
             is_ordered=True, place=2),
     _column("detail"),
     ListColumn(name="node", about="index of a node that has a task of it", title="Node",
-               value=_node, term="node", kind=FieldKind.NUMBER, condition=on_node,
+               value=_node, term="node", kind=FieldKind.NUMBER, condition=_on_node,
                stored="first_node", is_ordered=True, in_api=True, type=int | None, place=3),
     ListColumn(name="streams", about="name of a stream that it reads", title="Streams",
                value=lambda row: " ".join(row.streams), term="stream", kind=FieldKind.TEXT,
-               condition=reads_stream, place=4),
+               condition=_reads_stream, place=4),
     _column("source_rate", "records of its streams", "rate", unit="records/s",
             kind=FieldKind.NUMBER, is_ordered=True, in_api=False, in_file="source_records_per_s"),
     _cost("records_per_s", "records that its tasks process", "records", "Records/s", "records/s",

@@ -8,8 +8,7 @@ from django.db.models import Q
 
 from controlplane.models import Cluster, Drop, QueryStream
 from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.columns import ListColumn, stored
-from controlplane.pagination.filter_text import FieldKind
+from controlplane.pagination.columns import FieldKind, ListColumn, stored
 
 _HAS: Final = ("drops", "schema", "forecast")
 

@@ -15,12 +15,13 @@ from controlplane.catalog.stream_columns import COLUMNS
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Drop, Stream
-from controlplane.pagination.columns import fields_of, order_names, orders_of
-from controlplane.pagination.filter_text import MAX_LENGTH, filtered
+from controlplane.pagination.columns import order_names, orders_of
+from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import (
     Filters,
     Listing,
     choice_filter,
+    selected,
     text_filter,
     whole_filter,
 )
@@ -30,13 +31,12 @@ from controlplane.telemetry.time_series import latest_values
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 
-FIELDS: Final = fields_of(COLUMNS)
 _ORDERS: Final = orders_of(COLUMNS)
 
 
 @dataclass(frozen=True)
 class StreamFilters(Filters):
-    """Filters of the list; order is one of the columns', filter a text with fields of FIELDS."""
+    """Filters of the list; order is one of the columns', filter a text with their terms."""
 
     text: str = text_filter("q")
     split: int | None = whole_filter("split")
@@ -86,11 +86,7 @@ def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream,
         shown_bytes=Coalesce("rate", 0.0) * F("record_bytes"),
     )
     streams = _with_counts(streams, filters.order)
-    if filters.text:
-        streams = streams.filter(_named(filters.text))
-    if filters.split is not None:
-        streams = streams.filter(split=filters.split)
-    streams = filtered(streams, filters.filter, FIELDS, _named, cluster)
+    streams = selected(streams, filters, COLUMNS, _named, cluster)
     sign = "-" if filters.order.startswith("-") else ""
     column = f"{sign}{_ORDERS[filters.order.removeprefix('-')]}"
     return Listing(streams, (column, "pk"), rows_of_streams, filters)

@@ -16,8 +16,7 @@ from controlplane.access.roles import Actor
 from controlplane.catalog import queries, query_columns, stream_columns, streams
 from controlplane.errors import NotFound
 from controlplane.models import Cluster
-from controlplane.pagination.columns import Columns, fields_of
-from controlplane.pagination.filter_text import FilterField
+from controlplane.pagination.columns import Columns
 from controlplane.pagination.listing import Filters, Listing
 from controlplane.proposals import listing as proposals
 from controlplane.watch import decision_log
@@ -43,8 +42,8 @@ class ListScope:
 class ListKind:
     """A kind of list.
 
-    `noun`: its rows in the plural; `default`: the filter text of an address without one; `rows`:
-    returns the filtered rows of a scope by the values of a query string; `between`: the condition
+    `noun`: its rows in the plural; `default`: the filter text of an address without one; `listing`:
+    returns the rows of a cluster (None: of all) that its filters select; `between`: the condition
     of a time range, None for a list that has no times; `is_of_cluster`: False for all clusters.
     """
 
@@ -53,21 +52,27 @@ class ListKind:
     columns: Columns
     common: Sequence[CommonFilter]
     filters: type[Filters]
-    rows: Callable[[ListScope, Mapping[str, Any]], Listing[Any, Any]]
+    listing: Callable[[Any, Any], Listing[Any, Any]]
     default: str = ""
     example: str = ""
     between: Callable[[datetime, datetime], Q] | None = None
     is_of_cluster: bool = True
 
     @property
-    def fields(self) -> Sequence[FilterField]:
-        """Return the fields of its filter text."""
-        return fields_of(self.columns)
+    def fields(self) -> Columns:
+        """Return the columns that its filter text can name."""
+        return [column for column in self.columns if column.kind is not None]
 
     @property
     def shown(self) -> Columns:
         """Return the columns of its table."""
         return [column for column in self.columns if column.title]
+
+    def rows(self, scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
+        """Return the filtered rows of a scope by the values of a query string. Raises `Invalid`."""
+        if self.is_of_cluster:
+            return self.listing(scope.cluster, self.filters.of(values))
+        return self.listing(None, self.filters.of(values, reader=scope.reader))
 
     def within(
         self, listing: Listing[Any, Any], start: datetime, stop: datetime
@@ -85,40 +90,13 @@ def list_kind(name: str) -> ListKind:
     return KINDS[name]
 
 
-def _cluster_of(scope: ListScope) -> Cluster:
-    if scope.cluster is None:
-        raise ValueError("This list belongs to a cluster")
-    return scope.cluster
-
-
-def _queries(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return queries.queries_listing(_cluster_of(scope), queries.QueryFilters.of(values))
-
-
-def _streams(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return streams.streams_listing(_cluster_of(scope), streams.StreamFilters.of(values))
-
-
-def _proposals(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return proposals.proposals_listing(_cluster_of(scope), proposals.ProposalFilters.of(values))
-
-
-def _decisions(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    filters = decision_log.DecisionFilters.of(values)
-    return decision_log.decisions_listing(_cluster_of(scope), filters)
-
-
-def _audit(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return audit.audit_listing(audit.AuditFilters.of(values, reader=scope.reader))
-
-
 _ALL: Final[Sequence[ListKind]] = (
     ListKind(
         "queries", "queries", query_columns.COLUMNS,
         (CommonFilter("Live", "state:live"), CommonFilter("Failed", "state:failed"),
          CommonFilter("Pending", "state:pending"), CommonFilter("Ended", "state:ended"),
          CommonFilter("Split", "state:live tasks>1"), CommonFilter("All", "")),
-        queries.QueryFilters, _queries,
+        queries.QueryFilters, queries.queries_listing,
         default="state:live", example="state:running node:3 rate>10",
     ),
     ListKind(
@@ -126,14 +104,15 @@ _ALL: Final[Sequence[ListKind]] = (
         (CommonFilter("All", ""), CommonFilter("Read", "queries>0"),
          CommonFilter("Not read", "queries:0"), CommonFilter("With drop rules", "has:drops"),
          CommonFilter("Without a schema", "-has:schema")),
-        streams.StreamFilters, _streams, example="rate>100 split:0 has:drops",
+        streams.StreamFilters, streams.streams_listing,
+        example="rate>100 split:0 has:drops",
     ),
     ListKind(
         "proposals", "proposals", proposals.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Open", "state:open"),
          CommonFilter("Ready for approval", "state:ready"),
          CommonFilter("Completed", "state:done"), CommonFilter("Failed", "state:failed,stale")),
-        proposals.ProposalFilters, _proposals,
+        proposals.ProposalFilters, proposals.proposals_listing,
         example="state:ready planner:placement actions>100",
     ),
     ListKind(
@@ -141,7 +120,7 @@ _ALL: Final[Sequence[ListKind]] = (
         (CommonFilter("All", ""), CommonFilter("Acted", "reason:acted,redirected"),
          CommonFilter("Failed", "reason:failed,no_planner"),
          CommonFilter("With a proposal", "proposal>0")),
-        decision_log.DecisionFilters, _decisions,
+        decision_log.DecisionFilters, decision_log.decisions_listing,
         example="reason:acted times>10",
         between=lambda start, stop: Q(last_at__gte=start, first_at__lt=stop),
     ),
@@ -151,7 +130,8 @@ _ALL: Final[Sequence[ListKind]] = (
          CommonFilter("By Weir", "by:weir"), CommonFilter("Proposals", "action:proposal."),
          CommonFilter("Policies and grants", "action:policy.,grant."),
          CommonFilter("Logins", "action:login")),
-        audit.AuditFilters, _audit, example="by:user action:query. on:trip",
+        audit.AuditFilters, lambda _all, filters: audit.audit_listing(filters),
+        example="by:user action:query. on:trip",
         between=lambda start, stop: Q(at__gte=start, at__lt=stop), is_of_cluster=False,
     ),
 )  # fmt: skip

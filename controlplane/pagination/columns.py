@@ -6,12 +6,23 @@ files, the table of the command line and the explanation of the label follow fro
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from operator import attrgetter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from django.db.models import Q
 
-from controlplane.pagination.filter_text import FieldKind, FilterField, by_column
+LOOKUPS: Final = MappingProxyType({">": "gt", ">=": "gte", "<": "lt", "<=": "lte"})
+
+
+class FieldKind(StrEnum):
+    """What values a field of the filter text has, which decides its operators."""
+
+    TEXT = "text"
+    CHOICE = "choice"
+    NUMBER = "number"
+    TIME = "time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +43,8 @@ class ListColumn:
     explained_by: str = ""
     is_figure: bool = False
     is_main: bool = False
-    # Filter text: its name there, which is that of its order too, and the kind of its values.
+    # Filter text: its name there, which is that of its order too, the kind of its values, and its
+    # condition of a scope (the cluster of the rows, None for all), a lookup of Django and a value.
     term: str = ""
     kind: FieldKind | None = None
     condition: Callable[[Any, str, Any], Q] | None = None
@@ -48,6 +60,19 @@ class ListColumn:
     in_file: str | None = None
     # Command line: its place in the table from 1, 0: it is not there.
     place: int = 0
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Return the operators that it takes in a filter text."""
+        if self.kind in (FieldKind.NUMBER, FieldKind.TIME):
+            return (*LOOKUPS, "=", ":") if self.kind is FieldKind.NUMBER else tuple(LOOKUPS)
+        return (":", "=")
+
+    def holds(self, scope: Any, lookup: str, value: Any) -> Q:
+        """Return the condition that it has a value."""
+        if self.condition is not None:
+            return self.condition(scope, lookup, value)
+        return Q(**{f"{self.stored}__{lookup}": value})
 
     @property
     def label(self) -> str:
@@ -76,26 +101,10 @@ def stored(
     `below`: the attribute of a row that has the model, "" if it is the row itself; `more`: other
     values of `ListColumn`.
     """
-    path = f"{below}.{name}" if below else name
-    kind = FieldKind.TEXT if term else None
-    given: dict[str, Any] = {
-        "value": attrgetter(path),
-        "stored": name,
-        "in_api": True,
-        "kind": kind,
-    }
+    value = attrgetter(f"{below}.{name}" if below else name)
+    given: dict[str, Any] = {"value": value, "stored": name, "in_api": True}
+    given["kind"] = FieldKind.TEXT if term else None
     return ListColumn(name=name, about=about, term=term, **given | more)
-
-
-def fields_of(columns: Columns) -> tuple[FilterField, ...]:
-    """Return the fields of the filter text of a list."""
-    return tuple(
-        FilterField(
-            column.term, column.about, column.kind, column.condition or by_column(column.stored),
-            column.choices, column.unit,
-        )
-        for column in columns if column.kind is not None
-    )  # fmt: skip
 
 
 def orders_of(columns: Columns) -> Mapping[str, str]:

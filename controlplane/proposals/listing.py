@@ -6,9 +6,9 @@ from typing import Final
 from django.db.models import Q
 
 from controlplane.models import Cluster, Proposal
-from controlplane.pagination.columns import fields_of, stored
-from controlplane.pagination.filter_text import MAX_LENGTH, FieldKind, filtered
-from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
+from controlplane.pagination.columns import FieldKind, stored
+from controlplane.pagination.filter_text import MAX_LENGTH
+from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from controlplane.pagination.lookup import row_by
 from controlplane.planning.sources import source_names
 from controlplane.plans.proposal_states import ENDED
@@ -40,12 +40,11 @@ COLUMNS: Final = (
     stored("decided_at", "time of the decision", "decided", kind=FieldKind.TIME),
     stored("error_code", "code of the error of its computation, such as out_of_memory", "error"),
 )  # fmt: skip
-FIELDS: Final = fields_of(COLUMNS)
 
 
 @dataclass(frozen=True)
 class ProposalFilters(Filters):
-    """Filters of the list; "" selects every state or planner; filter is a text with FIELDS."""
+    """Filters of the list; "" selects every state or planner; filter is a filter text."""
 
     state: str = choice_filter("state", lambda: STATES)
     planner: str = choice_filter("planner", source_names)
@@ -58,11 +57,7 @@ def proposals_listing(cluster: Cluster, filters: ProposalFilters) -> Listing[Pro
     Raises `BadFilter`.
     """
     proposals = Proposal.objects.filter(cluster=cluster).defer(*UNLISTED).select_related("cluster")
-    if filters.state:
-        proposals = proposals.filter(state=filters.state)
-    if filters.planner:
-        proposals = proposals.filter(planner=filters.planner)
-    proposals = filtered(proposals, filters.filter, FIELDS, _mentions)
+    proposals = selected(proposals, filters, COLUMNS, _mentions)
     return Listing(proposals, ("-requested_at", "-pk"), list, filters)
 
 

@@ -9,9 +9,9 @@ from django.db.models import F, Q, Subquery
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
-from controlplane.pagination.columns import fields_of, stored
-from controlplane.pagination.filter_text import MAX_LENGTH, FieldKind, filtered
-from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
+from controlplane.pagination.columns import FieldKind, stored
+from controlplane.pagination.filter_text import MAX_LENGTH
+from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from controlplane.watch.codes import CODES, is_calm
 from controlplane.watch.decision import Outcome
 from controlplane.watch.ladder import STALE, UNSEEN
@@ -90,7 +90,7 @@ COLUMNS: Final = (
     stored("number", "measured number", "number", kind=FieldKind.NUMBER),
     stored("limit", "what the number was compared with"),
     stored("unit", "unit of number and limit: share, ratio, ms, s, nodes, moves or records/s"),
-    stored("text", "words of the decision", "text", kind=FieldKind.TEXT, place=4),
+    stored("text", "words of the decision", "text", place=4),
     stored("proposal", "number of its proposal", value=attrgetter("proposal_id"),
             stored="proposal_id", term="proposal", kind=FieldKind.NUMBER, in_file="proposal_id"),
     stored("first_at", "time of the first of them"),
@@ -98,12 +98,11 @@ COLUMNS: Final = (
     stored("count", "number of equal decisions in a row", "times", kind=FieldKind.NUMBER,
             place=3),
 )  # fmt: skip
-FIELDS: Final = fields_of(COLUMNS)
 
 
 @dataclass(frozen=True)
 class DecisionFilters(Filters):
-    """Filters of the list; "" selects all; filter is a text with fields of FIELDS."""
+    """Filters of the list; "" selects all; filter is a text with terms of COLUMNS."""
 
     loop: str = choice_filter("loop", lambda: LOOP_NAMES)
     code: str = choice_filter("code", lambda: CODE_NAMES)
@@ -128,9 +127,5 @@ def decisions_listing(
     Raises `BadFilter`.
     """
     decisions = Decision.objects.filter(cluster=cluster)
-    if filters.loop:
-        decisions = decisions.filter(loop=filters.loop)
-    if filters.code:
-        decisions = decisions.filter(code=filters.code)
-    decisions = filtered(decisions, filters.filter, FIELDS, lambda word: Q(text__icontains=word))
+    decisions = selected(decisions, filters, COLUMNS, lambda word: Q(text__icontains=word))
     return Listing(decisions, (order, "-pk"), list, filters)

@@ -30,7 +30,7 @@ def with_parameters(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 CURSOR: Final = {"type": "string", "maxLength": MAX_CURSOR}
 LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": MAX_PER_PAGE}
-_BY_CURSOR: Final[dict[str, Mapping[str, Any]]] = {"cursor": CURSOR, "limit": LIMIT}
+BY_CURSOR: Final[dict[str, Mapping[str, Any]]] = {"cursor": CURSOR, "limit": LIMIT}
 # The pages for people have numbers.
 _NUMBERED: Final = frozenset(Filters.parameters())
 
@@ -39,7 +39,7 @@ def list_parameters(kind: type[Filters] = Filters) -> dict[str, Any]:
     """Return the `openapi_extra` of a list: its filters, cursor and limit."""
     own = {item.name: item.schema() for item in kind.parameters().values()}
     filters = {name: schema for name, schema in own.items() if name not in _NUMBERED}
-    return with_parameters(filters | _BY_CURSOR)
+    return with_parameters(filters | BY_CURSOR)
 
 
 def listed(

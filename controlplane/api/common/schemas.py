@@ -6,13 +6,12 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Self, TypeVar, get_type_hints
-from uuid import UUID
 
 from django.db import models
 from ninja import Schema
+from ninja.orm.fields import TYPES
 from pydantic import (
     AliasPath,
     AwareDatetime,
@@ -33,16 +32,6 @@ from controlplane.pagination.columns import Columns, terminal_names
 LARGEST: Final = 2**63 - 1
 # Of a request: with a time zone, as the years 1 to 9999 in UTC have it.
 Time = Annotated[AwareDatetime, IN_CALENDAR]
-_TYPES: Final[Mapping[type[Any], Any]] = {
-    models.BooleanField: bool,
-    models.CharField: str,
-    models.DateTimeField: datetime,
-    models.FloatField: float,
-    models.GenericIPAddressField: str,
-    models.IntegerField: int,
-    models.TextField: str,
-    models.UUIDField: UUID,
-}
 
 
 def columns_of(
@@ -62,7 +51,7 @@ def columns_of(
     columns: dict[str, Any] = {}
     for name in (*names.split(), *json):
         column: Any = model._meta.get_field(name)  # noqa: SLF001
-        kind = json.get(name) or _type_of(column)
+        kind = json.get(name) or (int if column.is_relation else TYPES[column.get_internal_type()])
         alias = AliasPath(under, column.attname) if under else column.attname
         declared = Field(validation_alias=alias, description=about.get(name))
         columns[name] = (kind | None if column.null else kind, declared)
@@ -105,12 +94,6 @@ def shown(names: str) -> ConfigDict:
 def below(path: str) -> Any:
     """Return the field of a value below a row, such as cluster.slug; null without one."""
     return Field(None, validation_alias=AliasPath(*path.split(".")))
-
-
-def _type_of(column: Any) -> Any:
-    if column.is_relation:
-        return int
-    return next(kind for name, kind in _TYPES.items() if isinstance(column, name))
 
 
 Body = TypeVar("Body", bound=BaseModel)

@@ -130,7 +130,8 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     cluster = cluster_of(request)
     query = query_by_name(cluster, name)
     page = windows_page(cluster, query, WindowFilters.of(request.GET))
-    body = {"windows": [window_row(window) for window in page.windows], "next": page.next or None}
+    rows = [window_row(window) for window in page.rows]
+    body = {"total": None, "next": page.next or None, "windows": rows}
     # Written as it is: checking each of a thousand rows against the schema would take longer than
     # reading them.
     answer = HttpResponse(to_json(body, fallback=str), content_type=JSON)

@@ -306,11 +306,10 @@ class WindowOut(Schema):
     estimates: dict[str, WindowEstimateOut] = {}
 
 
-class WindowPageOut(Schema):
-    """A page of a query's windows; next is the cursor of the next page, null for the last."""
+class WindowPageOut(ListOut):
+    """A page of a query's windows; they are not counted."""
 
     windows: list[WindowOut]
-    next: str | None
 
 
 class QueryPage(ListOut):

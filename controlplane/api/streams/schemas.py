@@ -141,11 +141,10 @@ class DeadLetterOut(BaseModel):
     record: str
 
 
-class DeadLetterPageOut(BaseModel):
-    """Dead letters, the newest first; next is the cursor of the following page."""
+class DeadLetterPageOut(ListOut):
+    """Dead letters, the newest first; they are not counted."""
 
     dead_letters: list[DeadLetterOut]
-    next: str | None
 
 
 class ChoiceIn(RequestBody):

@@ -77,7 +77,7 @@ def read(query: Query, **asked: Any) -> dict[tuple[int, str], tuple[int, str]]:
     wanted = WindowFilters(**{"limit": 3, **asked})
     while True:
         page = windows_page(query.cluster, query, wanted)
-        for one in page.windows:
+        for one in page.rows:
             place = round(one.start.timestamp() / 60), one.key["stream"]
             assert place not in found
             found[place] = one.values["n"], str(one.state)
@@ -106,7 +106,7 @@ def test_a_window_is_final_when_all_streams_have_passed_it(query: Query) -> None
     assert redis_client().zcard(keys.windows_key("sf", query.pk)) == 1
     assert ArchivedWindow.objects.filter(query_id=query.pk).count() == 2
     page = windows_page(query.cluster, query, WindowFilters(state=WindowState.FINAL))
-    assert {one.final_at is not None for one in page.windows} == {True}
+    assert {one.final_at is not None for one in page.rows} == {True}
 
 
 def test_an_aggregator_has_a_batch_one_batch_later(operator: Actor, sf: Cluster) -> None:

@@ -12,8 +12,8 @@ from controlplane.api.common.schemas import listed_columns_of
 from controlplane.lists.export import csv_parts, json_parts
 from controlplane.lists.kinds import KINDS, ListKind, ListScope
 from controlplane.models import Cluster
-from controlplane.pagination.columns import order_names, orders_of, stored
-from controlplane.pagination.filter_text import FieldKind, filtered
+from controlplane.pagination.columns import FieldKind, order_names, orders_of, stored
+from controlplane.pagination.filter_text import filtered
 from controlplane.pagination.listing import Filters, Listing
 from dashboard.glossary import FIGURES, term_of
 from dashboard.lists.filter_bar import filter_bar
@@ -31,7 +31,7 @@ TABLE: Final = (
 
 
 def _rows(text: str, order: str) -> Listing[Cluster, Cluster]:
-    rows = filtered(Cluster.objects.all(), text, KIND.fields, lambda word: Q(slug=word))
+    rows = filtered(Cluster.objects.all(), text, COLUMNS, lambda word: Q(slug=word))
     sign = "-" if order.startswith("-") else ""
     column = orders_of(COLUMNS)[order.removeprefix("-")]
     return Listing(rows, (f"{sign}{column}", "pk"), list)

@@ -34,7 +34,7 @@ def test_a_list_has_headline_filter_and_help_of_all_fields(client: Client, name:
     content = client.get(address(name)).content.decode()
     assert content.index('id="list-headline"') < content.index('id="filters"')
     assert re.findall(r"<tr><td><code>(\w+)</code>", content) == [
-        field.name for field in KINDS[name].fields
+        field.term for field in KINDS[name].fields
     ]
 
 
@@ -42,7 +42,7 @@ def test_a_list_has_headline_filter_and_help_of_all_fields(client: Client, name:
 def test_completion_is_derived_from_the_fields(client: Client, name: str) -> None:
     bar = client.get(address(name)).context["bar"]
     declared = {
-        field.name: (list(field.operators), list(field.choices())) for field in KINDS[name].fields
+        field.term: (list(field.operators), list(field.choices())) for field in KINDS[name].fields
     }
     assert {
         item["name"]: (item["operators"], item["values"]) for item in json.loads(bar.completion)
