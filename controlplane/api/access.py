@@ -12,12 +12,12 @@ from controlplane.access.audit_chain import Fault, Verification
 from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
-    ListOut,
     RequestBody,
     SecretOut,
     below,
     columns_of,
     fields_of,
+    list_of,
     listed_columns_of,
     shown,
 )
@@ -141,10 +141,7 @@ class AuditOut(listed_columns_of(AuditEntry, COLUMNS)):  # type: ignore[misc]
     cluster: str | None = below("cluster.slug")
 
 
-class AuditPage(ListOut):
-    """Some entries of the audit log, the newest first."""
-
-    entries: list[AuditOut]
+AuditPage = list_of("AuditPage", entries=AuditOut)
 
 
 @audit.get("", response=AuditPage, openapi_extra=list_parameters(AuditFilters))

@@ -12,7 +12,7 @@ from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listin
 from controlplane.alerts.states import status_of, title_of, unit_of
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of, shown
+from controlplane.api.common.schemas import RequestBody, below, columns_of, list_of, shown
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.models import Alert
 
@@ -59,10 +59,7 @@ class AlertOut(
         return unit_of(row.subject)
 
 
-class AlertPage(ListOut):
-    """A page of alerts, newest first."""
-
-    alerts: list[AlertOut]
+AlertPage = list_of("AlertPage", alerts=AlertOut)
 
 
 class NoteIn(RequestBody):

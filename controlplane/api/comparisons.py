@@ -9,12 +9,12 @@ from pydantic import Field
 
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
-    ListOut,
     ReasonIn,
     RequestBody,
     below,
     columns_of,
     fields_of,
+    list_of,
 )
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposals import ProposalIn, ProposalOut
@@ -80,10 +80,7 @@ class ComparisonRow(columns_of(Comparison, "id requested_by requested_at")):  # 
     computing: int
 
 
-class ComparisonPage(ListOut):
-    """One page of comparisons."""
-
-    comparisons: list[ComparisonRow]
+ComparisonPage = list_of("ComparisonPage", comparisons=ComparisonRow)
 
 
 class CancelledOut(Schema):
@@ -102,10 +99,7 @@ class EffectOut(fields_of(EffectRow, ActionText, without="text effect")):  # typ
     effect: EffectValues
 
 
-class EffectPage(ListOut):
-    """One page of the effects of a proposal's actions."""
-
-    effects: list[EffectOut]
+EffectPage = list_of("EffectPage", effects=EffectOut)
 
 
 class WithoutIn(RequestBody):
@@ -136,10 +130,7 @@ class LedgerOut(
     """
 
 
-class LedgerPage(ListOut):
-    """One page of the ledger."""
-
-    entries: list[LedgerOut]
+LedgerPage = list_of("LedgerPage", entries=LedgerOut)
 
 
 class RecordOut(fields_of(Record)):  # type: ignore[misc]

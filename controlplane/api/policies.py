@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, StrictInt, create_model
 
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of, listed_columns_of, shown
+from controlplane.api.common.schemas import ReasonIn, columns_of, list_of, listed_columns_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.moments import Moment
@@ -109,10 +109,7 @@ class DecisionOut(listed_columns_of(Decision, COLUMNS)):  # type: ignore[misc]
         return CODES[row.code].about if row.code in CODES else ""
 
 
-class DecisionPage(ListOut):
-    """A page of decisions, newest first."""
-
-    decisions: list[DecisionOut]
+DecisionPage = list_of("DecisionPage", decisions=DecisionOut)
 
 
 router = Router(tags=["policies"])

@@ -19,6 +19,7 @@ from controlplane.api.common.schemas import (
     below,
     columns_of,
     fields_of,
+    list_of,
     listed_columns_of,
     shown,
 )
@@ -191,10 +192,7 @@ class QueuedProposalOut(fields_of(QueuedProposal)):  # type: ignore[misc]
     """A proposal that is computed (position 0) or waits; starts_in_s: at the latest, estimated."""
 
 
-class ProposalPage(ListOut):
-    """One page of proposals."""
-
-    proposals: list[ProposalRow]
+ProposalPage = list_of("ProposalPage", proposals=ProposalRow)
 
 
 class ActionOut(fields_of(ActionRow, ActionText, ActionStatus, without="text")):  # type: ignore[misc]

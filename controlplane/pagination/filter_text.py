@@ -162,7 +162,7 @@ def _lookup(field: ListColumn, operator: str) -> str:
 def _value(field: ListColumn, term: Term, text: str) -> Any:
     """Return the value of a term in the kind of its field. Raises `BadFilter`."""
     try:
-        return _READERS[field.kind](field, text)
+        return _READERS[field.kind or FieldKind.TEXT](field, text)
     except (ValueError, OverflowError) as error:
         fault = f"{field.term}: {error}"
         raise BadFilter(FilterFault.VALUE, fault, term.start, term.end) from None

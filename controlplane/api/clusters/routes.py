@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, ReasonIn, Time, columns_of, shown
+from controlplane.api.common.schemas import ReasonIn, Time, columns_of, list_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.catalog.routing_versions import (
     VersionFilters,
@@ -64,10 +64,7 @@ class NodeOut(columns_of(Node, "index name capacity emulated active", under="nod
     busy: float | None
 
 
-class ClusterPage(ListOut):
-    """A page of clusters by slug."""
-
-    clusters: list[ClusterOut]
+ClusterPage = list_of("ClusterPage", clusters=ClusterOut)
 
 
 class MasterIn(ReasonIn):
@@ -214,10 +211,7 @@ class VersionOpsOut(VersionOut):
     ops: list[dict[str, Any]]
 
 
-class VersionPage(ListOut):
-    """A page of versions, newest first."""
-
-    versions: list[VersionOut]
+VersionPage = list_of("VersionPage", versions=VersionOut)
 
 
 @router.get(

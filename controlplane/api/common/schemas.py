@@ -51,7 +51,8 @@ def columns_of(
     columns: dict[str, Any] = {}
     for name in (*names.split(), *json):
         column: Any = model._meta.get_field(name)  # noqa: SLF001
-        kind = json.get(name) or (int if column.is_relation else TYPES[column.get_internal_type()])
+        stored = int if column.is_relation else TYPES[column.get_internal_type()]
+        kind: Any = json.get(name, stored)
         alias = AliasPath(under, column.attname) if under else column.attname
         declared = Field(validation_alias=alias, description=about.get(name))
         columns[name] = (kind | None if column.null else kind, declared)
@@ -108,6 +109,16 @@ class ListOut(BaseModel):
 
     total: int | None
     next: str | None
+
+
+def list_of(name: str, **rows: Any) -> Any:
+    """Return the schema of a list: its name, and the schema of the rows by their name in it."""
+    fields: dict[str, Any] = {
+        key: (list[row], ...)  # type: ignore[valid-type]
+        for key, row in rows.items()
+    }
+    about = f"A page of {' and '.join(rows).replace('_', ' ')}."
+    return create_model(name, __base__=ListOut, __doc__=about, **fields)
 
 
 class RequestBody(Schema):

@@ -13,7 +13,7 @@ from ninja.errors import HttpError
 
 from controlplane.access.roles import OPERATOR, VIEWER, Actor, require_viewer
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, Time, below, columns_of, shown
+from controlplane.api.common.schemas import Time, below, columns_of, list_of, shown
 from controlplane.api.common.security import caller, open_to
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
@@ -91,10 +91,7 @@ class JobOut(
     queries: list[AttachedRunOut] = below("runs")
 
 
-class JobPage(ListOut):
-    """One page of jobs."""
-
-    jobs: list[JobOut]
+JobPage = list_of("JobPage", jobs=JobOut)
 
 
 router = Router(tags=["attached jobs"], auth=open_to(VIEWER))

@@ -10,11 +10,11 @@ from pydantic import Field
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
-    ListOut,
     RequestBody,
     SecretOut,
     below,
     columns_of,
+    list_of,
     shown,
 )
 from controlplane.api.common.security import caller, open_to
@@ -71,10 +71,7 @@ class DeliveryOut(
         return row.next_at if row.state == Delivery.State.WAITING else None
 
 
-class DeliveryPage(ListOut):
-    """A page of a webhook's messages, newest first."""
-
-    deliveries: list[DeliveryOut]
+DeliveryPage = list_of("DeliveryPage", deliveries=DeliveryOut)
 
 
 @router.get("", response=list[WebhookOut])

@@ -13,12 +13,12 @@ from algorithms.vocabulary import ParameterField
 from controlplane.api.common.examples import QUERY_EXAMPLES
 from controlplane.api.common.parameters import ParameterOut
 from controlplane.api.common.schemas import (
-    ListOut,
     PlaceOut,
     ReasonIn,
     RequestBody,
     columns_of,
     fields_of,
+    list_of,
     listed_columns_of,
     response_of,
     shown,
@@ -306,13 +306,7 @@ class WindowOut(Schema):
     estimates: dict[str, WindowEstimateOut] = {}
 
 
-class WindowPageOut(ListOut):
-    """A page of a query's windows; they are not counted."""
-
-    windows: list[WindowOut]
+WindowPageOut = list_of("WindowPageOut", windows=WindowOut)
 
 
-class QueryPage(ListOut):
-    """One page of queries."""
-
-    queries: list[QueryOut]
+QueryPage = list_of("QueryPage", queries=QueryOut)

@@ -13,10 +13,10 @@ from pydantic import (
 )
 
 from controlplane.api.common.schemas import (
-    ListOut,
     RequestBody,
     columns_of,
     fields_of,
+    list_of,
     listed_columns_of,
     response_of,
     shown,
@@ -141,10 +141,7 @@ class DeadLetterOut(BaseModel):
     record: str
 
 
-class DeadLetterPageOut(ListOut):
-    """Dead letters, the newest first; they are not counted."""
-
-    dead_letters: list[DeadLetterOut]
+DeadLetterPageOut = list_of("DeadLetterPageOut", dead_letters=DeadLetterOut)
 
 
 class ChoiceIn(RequestBody):
@@ -251,7 +248,4 @@ class StreamOut(
         )
 
 
-class StreamPage(ListOut):
-    """One page of streams."""
-
-    streams: list[StreamOut]
+StreamPage = list_of("StreamPage", streams=StreamOut)

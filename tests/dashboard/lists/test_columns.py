@@ -1,6 +1,7 @@
 """A column of a list is declared once, and the list has it everywhere."""
 
 import json
+from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import Q
@@ -13,8 +14,13 @@ from controlplane.lists.export import csv_parts, json_parts
 from controlplane.lists.kinds import KINDS, ListKind, ListScope
 from controlplane.models import Cluster
 from controlplane.pagination.columns import FieldKind, order_names, orders_of, stored
-from controlplane.pagination.filter_text import filtered
-from controlplane.pagination.listing import Filters, Listing
+from controlplane.pagination.listing import (
+    Filters,
+    Listing,
+    choice_filter,
+    selected,
+    text_filter,
+)
 from dashboard.glossary import FIGURES, term_of
 from dashboard.lists.filter_bar import filter_bar
 
@@ -30,23 +36,25 @@ TABLE: Final = (
 )
 
 
-def _rows(text: str, order: str) -> Listing[Cluster, Cluster]:
-    rows = filtered(Cluster.objects.all(), text, COLUMNS, lambda word: Q(slug=word))
-    sign = "-" if order.startswith("-") else ""
-    column = orders_of(COLUMNS)[order.removeprefix("-")]
-    return Listing(rows, (f"{sign}{column}", "pk"), list)
+@dataclass(frozen=True)
+class _Filters(Filters):
+    order: str = choice_filter("order", lambda: order_names(COLUMNS))
+    filter: str = text_filter("filter")
 
 
-KIND: Final = ListKind(
-    "clusters", "clusters", COLUMNS, (), Filters, lambda _scope, values: _rows(**values)
-)
+def _listing(_cluster: None, filters: _Filters) -> Listing[Cluster, Cluster]:
+    rows = selected(Cluster.objects.all(), filters, COLUMNS, lambda word: Q(slug=word))
+    column = orders_of(COLUMNS)[filters.order.removeprefix("-")]
+    return Listing(rows, (f"-{column}", "pk"), list, filters)
+
+
+KIND: Final = ListKind("clusters", "clusters", COLUMNS, (), _Filters, _listing)
 
 
 def test_a_declared_column_is_everywhere(operator: Actor, rf: RequestFactory) -> None:
     for slug, alpha in (("a", 1.0), ("b", 3_000.0), ("c", 2.0)):
         Cluster.objects.create(slug=slug, name=slug, slots=1, splits=1, alpha=alpha)
-    listing = KIND.rows(ListScope(operator), {"text": "cost>1", "order": "-cost"})
-    assert order_names(COLUMNS) == ("name", "-name", "cost", "-cost")
+    listing = KIND.rows(ListScope(operator), {"filter": "cost>1", "order": "-cost"})
     # Files.
     assert next(csv_parts(listing, COLUMNS)).strip() == "slug,cost_bytes"
     rows = json.loads("".join(json_parts(listing, COLUMNS)))["rows"]

@@ -66,7 +66,8 @@ def test_common_filters_can_be_read(client: Client, name: str) -> None:
         assert len(terms_of(common.text)) == len(common.text.split())
         answer = client.get(address(name), {"filter": common.text})
         assert answer.status_code == 200, common.text
-        assert [item.title for item in answer.context["bar"].quick if item.is_current] == [
+        bar = re.sub(r"\s+", " ", answer.content.decode()).partition("list-tools")[2]
+        assert re.findall(r' aria-current="true">([^<]+)</a>', bar.partition("</span>")[0]) == [
             common.title
         ]
 

@@ -352,7 +352,7 @@ class Life:
         )
         while True:
             page = windows_page(self.cluster, query, wanted)
-            for one in page.windows:
+            for one in page.rows:
                 place = (round(one.start.timestamp() * 1000), *one.key.values())
                 assert place not in found
                 found[place] = dict(one.values), one.state
