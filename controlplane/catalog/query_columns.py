@@ -2,16 +2,13 @@
 
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.db.models import Q
 
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.columns import FieldKind, ListColumn, stored
-
-if TYPE_CHECKING:
-    from controlplane.catalog.queries import QueryRow
 
 STATES: Final = tuple(str(state) for state in Query.State.values)
 LIVE: Final = "live"
@@ -32,11 +29,11 @@ def _reads_stream(cluster: Cluster | None, lookup: str, name: str) -> Q:
     return Q(pk__in=read.values("query"))
 
 
-def _node(row: "QueryRow") -> int | None:
+def _node(row: Any) -> int | None:
     return None if row.node is None else row.node.index
 
 
-def _is_measured(row: "QueryRow") -> bool:
+def _is_measured(row: Any) -> bool:
     return row.query.measured_at is not None
 
 
@@ -73,7 +70,7 @@ COLUMNS: Final = (
           "% of one processor", note="estimated", explained_by="Processor time of a query",
           place=7),
     _cost("state_bytes", "state of its tasks", "bytes", "State", "bytes"),
-    _cost("shared_with", "number of queries with the same computation on a node of it", "shared",
+    _cost("shared_with", "others with the same computation on a node of it", "shared",
           "Shared with", "queries"),
     _column("measured_at", "time of these measurements, null before the first"),
     _column("late_records", "all records that were too late for it"),

@@ -61,7 +61,7 @@ class ListKind:
     @property
     def fields(self) -> Columns:
         """Return the columns that its filter text can name."""
-        return [column for column in self.columns if column.kind is not None]
+        return [column for column in self.columns if column.kind]
 
     @property
     def shown(self) -> Columns:

@@ -19,6 +19,7 @@ LOOKUPS: Final = MappingProxyType({">": "gt", ">=": "gte", "<": "lt", "<=": "lte
 class FieldKind(StrEnum):
     """What values a field of the filter text has, which decides its operators."""
 
+    NONE = ""
     TEXT = "text"
     CHOICE = "choice"
     NUMBER = "number"
@@ -46,7 +47,7 @@ class ListColumn:
     # Filter text: its name there, which is that of its order too, the kind of its values, and its
     # condition of a scope (the cluster of the rows, None for all), a lookup of Django and a value.
     term: str = ""
-    kind: FieldKind | None = None
+    kind: FieldKind = FieldKind.NONE
     condition: Callable[[Any, str, Any], Q] | None = None
     choices: Callable[[], Sequence[str]] = tuple
     # The column of the database that filter and order read, and the sign of the first order.
@@ -103,7 +104,7 @@ def stored(
     """
     value = attrgetter(f"{below}.{name}" if below else name)
     given: dict[str, Any] = {"value": value, "stored": name, "in_api": True}
-    given["kind"] = FieldKind.TEXT if term else None
+    given["kind"] = FieldKind.TEXT if term else FieldKind.NONE
     return ListColumn(name=name, about=about, term=term, **given | more)
 
 

@@ -115,7 +115,7 @@ def filtered(
 
     Raises `BadFilter`.
     """
-    known = {column.term: column for column in columns if column.kind is not None}
+    known = {column.term: column for column in columns if column.kind}
     for term in terms_of(text):
         condition = _condition(term, known, words, scope)
         rows = rows.exclude(condition) if term.is_excluded else rows.filter(condition)
@@ -124,7 +124,7 @@ def filtered(
 
 def require_readable(text: str, columns: Columns) -> None:
     """Raise `BadFilter` for the first fault of a filter text."""
-    known = {column.term: column for column in columns if column.kind is not None}
+    known = {column.term: column for column in columns if column.kind}
     for term in terms_of(text):
         _condition(term, known, lambda _word: Q(), None)
 
@@ -162,7 +162,7 @@ def _lookup(field: ListColumn, operator: str) -> str:
 def _value(field: ListColumn, term: Term, text: str) -> Any:
     """Return the value of a term in the kind of its field. Raises `BadFilter`."""
     try:
-        return _READERS[field.kind or FieldKind.TEXT](field, text)
+        return _READERS[field.kind](field, text)
     except (ValueError, OverflowError) as error:
         fault = f"{field.term}: {error}"
         raise BadFilter(FilterFault.VALUE, fault, term.start, term.end) from None
