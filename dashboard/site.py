@@ -11,7 +11,7 @@ from django.shortcuts import render
 from controlplane.access.roles import actor_of
 from controlplane.errors import DATABASE_AWAY_S
 from controlplane.health.disks import full_disks
-from dashboard.glossary import WORDS
+from dashboard.glossary import FIGURES, WORDS
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_page
 
@@ -19,7 +19,7 @@ from dashboard.responses import render_page
 @anyone_page
 def help_page(request: PageRequest) -> HttpResponse:
     """Show the keys and the glossary in alphabetical order."""
-    words = sorted(WORDS, key=lambda term: term.word.lower())
+    words = sorted((*WORDS, *FIGURES), key=lambda term: term.word.lower())
     by_letter = groupby(words, key=lambda term: term.word[0].upper())
     letters = [{"name": letter, "words": list(group)} for letter, group in by_letter]
     return render_page(request, "help.html", {"words": words, "letters": letters})

@@ -15,14 +15,9 @@ from controlplane.access.idempotency import sign_claim
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.access.routine_actions import is_counted
 from controlplane.models import AuditEntry, Cluster
-from controlplane.pagination.filter_text import (
-    MAX_LENGTH,
-    FieldKind,
-    FilterField,
-    by_column,
-    filtered,
-)
-from controlplane.pagination.listing import Filters, Listing, text_filter
+from controlplane.pagination.columns import FieldKind, ListColumn, stored
+from controlplane.pagination.filter_text import MAX_LENGTH
+from controlplane.pagination.listing import Filters, Listing, selected, text_filter
 
 REFUSED: Final = "access.refused"
 # Actions about authentication and refusals: their names begin with these words.
@@ -92,19 +87,28 @@ def _is_by(_cluster: object, _lookup: str, kind: str) -> Q:
     return by_user if kind == _USER else ~by_user
 
 
-# The fields of the list's filter text.
-FIELDS: Final = (
-    FilterField("who", "name of the user or component", FieldKind.TEXT, by_column("actor")),
-    FilterField("by", "kind of the actor", FieldKind.CHOICE, _is_by,
-                lambda: (_USER, _WEIR)),
-    FilterField("action", "action, for example proposal.approve", FieldKind.TEXT,
-                by_column("action")),
-    FilterField("on", "object of the action", FieldKind.TEXT, by_column("object")),
-    FilterField("cluster", "slug of the cluster", FieldKind.TEXT, by_column("cluster__slug")),
-    FilterField("why", "reason", FieldKind.TEXT, by_column("reason")),
-    FilterField("request", "id of the request", FieldKind.TEXT, by_column("request")),
-    FilterField("seal", "seal of a proposal", FieldKind.TEXT, by_column("seal")),
-    FilterField("at", "time of the entry", FieldKind.TIME, by_column("at")),
+def _cluster(entry: AuditEntry) -> str:
+    return entry.cluster.slug if entry.cluster is not None else ""
+
+
+COLUMNS: Final = (
+    stored("id"),
+    stored("at", "time of the entry", "at", kind=FieldKind.TIME, place=1),
+    stored("actor", "name of the user or component", "who", place=2),
+    ListColumn(name="by", about="kind of the actor", term="by", kind=FieldKind.CHOICE,
+               condition=_is_by, choices=lambda: (_USER, _WEIR)),
+    stored("address", type=str | None),
+    stored("cluster", "slug of the cluster", "cluster", value=_cluster, stored="cluster__slug",
+            in_api=False),
+    stored("action", "action, for example proposal.approve", "action", place=3),
+    stored("object", "object of the action", "on", place=4),
+    stored("reason", "reason", "why", place=5),
+    stored("request", "id of the request", "request"),
+    stored("seal", "seal of a proposal", "seal"),
+    stored("before", type=dict[str, Any]),
+    stored("after", type=dict[str, Any]),
+    stored("sequence", "place in the hash chain, null for seconds after the change"),
+    stored("hash", "its link in the hash chain"),
 )  # fmt: skip
 
 
@@ -112,7 +116,7 @@ FIELDS: Final = (
 class AuditFilters(Filters):
     """Filters of the list: cluster is a slug, "" for all; reader: None for Weir itself.
 
-    filter: a text with fields of FIELDS.
+    filter: a text with terms of COLUMNS.
     """
 
     text: str = text_filter("q")
@@ -128,13 +132,7 @@ def audit_listing(filters: AuditFilters) -> Listing[AuditEntry, AuditEntry]:
     entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
     if filters.reader is not None:
         entries = visible_entries(entries, filters.reader)
-    equal = {
-        "action": filters.action, "request": filters.request, "cluster__slug": filters.cluster,
-    }  # fmt: skip
-    entries = entries.filter(**{column: value for column, value in equal.items() if value})
-    if filters.text:
-        entries = entries.filter(_mentions(filters.text))
-    entries = filtered(entries, filters.filter, FIELDS, _mentions)
+    entries = selected(entries, filters, COLUMNS, _mentions)
     return Listing(entries, ("-at", "-pk"), partial(_shown, filters.reader), filters)
 
 

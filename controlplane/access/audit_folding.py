@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
+from pydantic import AwareDatetime
 
 from controlplane.access.routine_actions import ROUTINE
-from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster
+from controlplane.pagination.cursors import Cursor, Number
 from controlplane.pagination.folding import Fold, fold_rows, period_of, start_of
 from controlplane.pagination.listing import Listing
 from controlplane.pagination.pages import read_by_id
@@ -64,22 +65,23 @@ class FoldedPage:
 
 # A row by its order: moment and id, 0 for folded actions.
 _Key = tuple[datetime, int]
+_CURSOR: Final = Cursor[_Key](tuple[AwareDatetime, Number])
 
 
 def folded_page(
     listing: Listing[AuditEntry, AuditEntry],
     start: datetime,
     stop: datetime,
-    before: str = "",
+    after: str = "",
     *,
     total: int | None = None,
 ) -> FoldedPage:
     """Return a page of a listing with folded machine actions, of the time from start to stop.
 
-    `before`: the cursor of the page, "" for the first; `total`: the number of entries of the
+    `after`: the cursor of the page, "" for the first; `total`: the number of entries of the
     listing, None to count them. Raises `Invalid` for an invalid cursor.
     """
-    bound, period = _read(before) if before else None, period_of(stop - start)
+    bound, period = _CURSOR.place(after) if after else None, period_of(stop - start)
     last = stop if bound is None else max(start, min(stop, bound[0]))
     folds = _Folds(listing.rows.filter(MACHINE), period, start, bound).newest(last)
     people = listing.rows.filter(~MACHINE)
@@ -94,7 +96,7 @@ def folded_page(
     while 0 < end < len(rows) and rows[end][0] == rows[end - 1][0]:
         end += 1
     shown = rows[:end]
-    cursor = _written(shown[-1][0]) if len(rows) > end else ""
+    cursor = _CURSOR.text(shown[-1][0]) if len(rows) > end else ""
     return FoldedPage(
         _audit_rows([row for _, row in shown], period, listing.row), cursor,
         of_people, (listing.rows.count() if total is None else total) - of_people,
@@ -168,18 +170,3 @@ def _folded(fold: Fold, period: timedelta, cluster: Cluster | None) -> FoldedAct
     return FoldedActions(
         actor, action, cluster, fold.count, fold.first, fold.last, fold.start, fold.start + period
     )
-
-
-def _written(key: _Key) -> str:
-    return f"{key[0].isoformat()}_{key[1]}"
-
-
-def _read(cursor: str) -> _Key:
-    moment, _, pk = cursor[:60].rpartition("_")
-    try:
-        key = datetime.fromisoformat(moment), int(pk)
-    except (ValueError, OverflowError):
-        key = datetime.min, 0  # noqa: DTZ901 - replaced below
-    if key[0].tzinfo is None or not pk.isdecimal() or len(pk) > 18:  # noqa: PLR2004 - of a bigint
-        raise Invalid({"before": ["Is not a cursor of this list: start without one"]})
-    return key

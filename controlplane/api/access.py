@@ -7,17 +7,18 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from controlplane.access import audit_chain, tokens
-from controlplane.access.audit import AuditFilters, audit_listing
+from controlplane.access.audit import COLUMNS, AuditFilters, audit_listing
 from controlplane.access.audit_chain import Fault, Verification
 from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor
-from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
-    ListOut,
     RequestBody,
     SecretOut,
     below,
     columns_of,
     fields_of,
+    list_of,
+    listed_columns_of,
     shown,
 )
 from controlplane.api.common.security import caller, open_to
@@ -134,28 +135,13 @@ def revoke_token(request: HttpRequest, pk: int) -> Any:
     return Status(204, None)
 
 
-class AuditOut(
-    columns_of(  # type: ignore[misc]
-        AuditEntry,
-        "id at actor address action object request seal reason sequence hash",
-        before=dict[str, Any],
-        after=dict[str, Any],
-    )
-):
-    """One change; request is the id of the request that caused it, seal that of its plan.
-
-    sequence and hash: its place in the hash chain, null and "" for seconds after the change.
-    """
-
-    model_config = shown("at actor action object reason")
+class AuditOut(listed_columns_of(AuditEntry, COLUMNS)):  # type: ignore[misc]
+    """One change."""
 
     cluster: str | None = below("cluster.slug")
 
 
-class AuditPage(ListOut):
-    """Some entries of the audit log, the newest first."""
-
-    entries: list[AuditOut]
+AuditPage = list_of("AuditPage", entries=AuditOut)
 
 
 @audit.get("", response=AuditPage, openapi_extra=list_parameters(AuditFilters))
@@ -167,8 +153,7 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     and tokens, and addresses of clients, are for admins and the person concerned.
     """
     filters = AuditFilters.of(request.GET, reader=caller(request))
-    page = requested_page(request, audit_listing(filters))
-    return listed(request, response, page) | {"entries": page.rows}
+    return listed(request, response, audit_listing(filters), "entries")
 
 
 class AuditFaultOut(fields_of(Fault)):  # type: ignore[misc]

@@ -11,8 +11,8 @@ from controlplane.alerts import actions
 from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
 from controlplane.alerts.states import status_of, title_of, unit_of
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of, shown
+from controlplane.api.common.lists import list_parameters, listed
+from controlplane.api.common.schemas import RequestBody, below, columns_of, list_of, shown
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.models import Alert
 
@@ -59,10 +59,7 @@ class AlertOut(
         return unit_of(row.subject)
 
 
-class AlertPage(ListOut):
-    """A page of alerts, newest first."""
-
-    alerts: list[AlertOut]
+AlertPage = list_of("AlertPage", alerts=AlertOut)
 
 
 class NoteIn(RequestBody):
@@ -85,9 +82,8 @@ def list_alerts(request: HttpRequest, response: HttpResponse) -> Any:
     Query parameters cluster, subject, state (firing, acknowledged, silenced, cleared), cursor,
     limit (up to 1000).
     """
-    filters = AlertFilters.of(request.GET)
-    page = requested_page(request, alerts_listing(caller(request), filters))
-    return listed(request, response, page) | {"alerts": page.rows}
+    listing = alerts_listing(caller(request), AlertFilters.of(request.GET))
+    return listed(request, response, listing, "alerts")
 
 
 @of_cluster.get("/{slug}/alerts/{int:pk}", response=AlertOut)

@@ -3,18 +3,18 @@
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from controlplane.api.common.lists import BY_NUMBER, about, numbers_of
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
-    PageOut,
     ReasonIn,
     RequestBody,
     below,
     columns_of,
     fields_of,
+    list_of,
 )
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposals import ProposalIn, ProposalOut
@@ -26,7 +26,7 @@ from controlplane.policies.planner_record import (
     Calibration,
     Record,
     calibration,
-    ledger_page,
+    ledger_listing,
     record_of,
 )
 from controlplane.proposals import comparisons, derivation
@@ -34,10 +34,10 @@ from controlplane.proposals.comparison_table import (
     Candidate,
     compared,
     comparison_by_id,
-    comparisons_page,
+    comparisons_listing,
 )
 from controlplane.proposals.comparisons import PlannerRequest
-from controlplane.proposals.effects import EffectRow, effects_page
+from controlplane.proposals.effects import EffectRow, effects_listing
 from controlplane.proposals.listing import proposal_by_id
 
 
@@ -80,10 +80,7 @@ class ComparisonRow(columns_of(Comparison, "id requested_by requested_at")):  # 
     computing: int
 
 
-class ComparisonPage(PageOut):
-    """One page of comparisons."""
-
-    comparisons: list[ComparisonRow]
+ComparisonPage = list_of("ComparisonPage", comparisons=ComparisonRow)
 
 
 class CancelledOut(Schema):
@@ -102,10 +99,7 @@ class EffectOut(fields_of(EffectRow, ActionText, without="text effect")):  # typ
     effect: EffectValues
 
 
-class EffectPage(PageOut):
-    """One page of the effects of a proposal's actions."""
-
-    effects: list[EffectOut]
+EffectPage = list_of("EffectPage", effects=EffectOut)
 
 
 class WithoutIn(RequestBody):
@@ -136,10 +130,7 @@ class LedgerOut(
     """
 
 
-class LedgerPage(PageOut):
-    """One page of the ledger."""
-
-    entries: list[LedgerOut]
+LedgerPage = list_of("LedgerPage", entries=LedgerOut)
 
 
 class RecordOut(fields_of(Record)):  # type: ignore[misc]
@@ -170,11 +161,10 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     return Status(202, compared(comparison))
 
 
-@router.get("/{slug}/comparisons", response=ComparisonPage, openapi_extra=BY_NUMBER)
-def list_comparisons(request: HttpRequest, slug: str) -> Any:
-    """Return one page, the newest first; query parameters page, per_page."""
-    page = comparisons_page(cluster_of(request), *numbers_of(request))
-    return about(page) | {"comparisons": list(page.rows)}
+@router.get("/{slug}/comparisons", response=ComparisonPage, openapi_extra=list_parameters())
+def list_comparisons(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List comparisons, the newest first; query parameters cursor, limit (up to 1000)."""
+    return listed(request, response, comparisons_listing(cluster_of(request)), "comparisons")
 
 
 @router.get("/{slug}/comparisons/{int:pk}", response=ComparisonOut)
@@ -190,11 +180,13 @@ def cancel_comparison(request: HttpRequest, slug: str, pk: int, body: ReasonIn) 
     return {"cancelled": comparisons.cancel(actor, comparison, body.reason)}
 
 
-@router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage, openapi_extra=BY_NUMBER)
-def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return what leaving out each action alone would change; query parameters page, per_page."""
-    page = effects_page(proposal_by_id(cluster_of(request), pk), *numbers_of(request))
-    return about(page) | {"effects": [vars(row) | vars(row.text) for row in page.rows]}
+@router.get(
+    "/{slug}/proposals/{int:pk}/effects", response=EffectPage, openapi_extra=list_parameters()
+)
+def list_effects(request: HttpRequest, response: HttpResponse, slug: str, pk: int) -> Any:
+    """Return what leaving out each action alone would change; query parameters cursor, limit."""
+    listing = effects_listing(proposal_by_id(cluster_of(request), pk))
+    return listed(request, response, listing, "effects", lambda row: vars(row) | vars(row.text))
 
 
 @router.post("/{slug}/proposals/{int:pk}/without", response={201: ProposalOut})
@@ -204,11 +196,10 @@ def leave_out_actions(request: HttpRequest, slug: str, pk: int, body: WithoutIn)
     return Status(201, derivation.without(actor, proposal, body.places))
 
 
-@router.get("/{slug}/ledger", response=LedgerPage, openapi_extra=BY_NUMBER)
-def list_ledger(request: HttpRequest, slug: str) -> Any:
-    """Return one page of the ledger, the newest first; query parameters page, per_page."""
-    page = ledger_page(cluster_of(request), *numbers_of(request))
-    return about(page) | {"entries": list(page.rows)}
+@router.get("/{slug}/ledger", response=LedgerPage, openapi_extra=list_parameters())
+def list_ledger(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List the entries of the ledger, the newest first; query parameters cursor, limit."""
+    return listed(request, response, ledger_listing(cluster_of(request)), "entries")
 
 
 @router.get("/{slug}/ledger/calibration", response=CalibrationsOut)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from controlplane.api.common.lists import BY_NUMBER, numbers_of
-from controlplane.api.common.schemas import below, columns_of, fields_of, shown
+from controlplane.api.common.lists import list_parameters, listed
+from controlplane.api.common.schemas import ListOut, below, columns_of, fields_of, shown
 from controlplane.api.common.security import cluster_of
 from controlplane.executions.progress import (
     Progress,
@@ -14,7 +14,7 @@ from controlplane.executions.progress import (
     progress_of,
     running,
     step_seconds,
-    steps_page,
+    steps_listing,
 )
 from controlplane.models import Execution, Step
 from controlplane.proposals.listing import proposal_without_plan
@@ -68,11 +68,9 @@ class RunningOut(fields_of(Progress, without="execution total", base=_EXECUTION)
     waits: str
 
 
-class ExecutionOut(RunningOut):
+class ExecutionOut(ListOut, RunningOut):
     """An execution with a page of its steps, the newest first."""
 
-    page: int
-    pages: int
     step_rows: list[StepOut]
 
 
@@ -108,13 +106,12 @@ def running_execution(request: HttpRequest, slug: str) -> Any:
 
 @router.get(
     "/{slug}/proposals/{int:pk}/execution", response=ExecutionOut,
-    openapi_extra={**_SHOWN, **BY_NUMBER},
+    openapi_extra={**_SHOWN, **list_parameters()},
 )  # fmt: skip
-def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return the progress of a proposal's execution; query parameters page, per_page: its steps."""
+def get_execution(request: HttpRequest, response: HttpResponse, slug: str, pk: int) -> Any:
+    """Return the progress of a proposal's execution; query parameters cursor, limit: its steps."""
     execution = execution_of(proposal_without_plan(cluster_of(request), pk))
-    page = steps_page(execution, *numbers_of(request))
-    steps = {"page": page.number, "pages": page.pages, "step_rows": list(page.rows)}
+    steps = listed(request, response, steps_listing(execution), "step_rows")
     return _progress_values(progress_of(execution)) | steps
 
 

@@ -9,7 +9,7 @@ from pydantic import AliasPath, Field
 from controlplane.access import grants
 from controlplane.access.grants import GrantFilters, RoleWithoutGrant
 from controlplane.access.roles import ADMIN
-from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.clusters.audiences import any_admins
@@ -55,11 +55,9 @@ def list_grants(request: HttpRequest, response: HttpResponse) -> Any:
     the role admin on at least one cluster.
     """
     actor = caller(request)
-    page = requested_page(request, grants.grants_listing(actor, GrantFilters.of(request.GET)))
-    return listed(request, response, page) | {
-        "grants": page.rows,
-        "without_grants": grants.roles_without_grants(actor),
-    }
+    listing = grants.grants_listing(actor, GrantFilters.of(request.GET))
+    others = grants.roles_without_grants(actor)
+    return listed(request, response, listing, "grants") | {"without_grants": others}
 
 
 @router.put("/{user}", response=GrantOut)

@@ -9,8 +9,8 @@ from ninja import Router, Status
 from pydantic import ConfigDict, Field, StrictInt, create_model
 
 from controlplane.access.roles import ADMIN
-from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of, shown
+from controlplane.api.common.lists import list_parameters, listed
+from controlplane.api.common.schemas import ReasonIn, columns_of, list_of, listed_columns_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.moments import Moment
@@ -21,6 +21,7 @@ from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.codes import CODES
 from controlplane.watch.decision_log import (
+    COLUMNS,
     DecisionFilters,
     decisions_listing,
     last_decisions,
@@ -97,16 +98,8 @@ class ExclusionOut(columns_of(Exclusion, "id kind subject reason owner created_a
     """An exclusion that has not expired."""
 
 
-class DecisionOut(
-    columns_of(Decision, "id loop code number limit unit text proposal first_at last_at count")  # type: ignore[misc]
-):
-    """A decision of a watch loop; count: the number of equal consecutive decisions.
-
-    about is what code means; number decided, limit is what it was
-    compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
-    """
-
-    model_config = shown("loop last_at count text")
+class DecisionOut(listed_columns_of(Decision, COLUMNS)):  # type: ignore[misc]
+    """A decision of a watch loop; about is what code means."""
 
     about: str
 
@@ -116,10 +109,7 @@ class DecisionOut(
         return CODES[row.code].about if row.code in CODES else ""
 
 
-class DecisionPage(ListOut):
-    """A page of decisions, newest first."""
-
-    decisions: list[DecisionOut]
+DecisionPage = list_of("DecisionPage", decisions=DecisionOut)
 
 
 router = Router(tags=["policies"])
@@ -198,5 +188,5 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
     Query parameters loop, code, cursor, limit (up to 1000).
     """
     cluster, filters = cluster_of(request), DecisionFilters.of(request.GET)
-    page = requested_page(request, decisions_listing(cluster, filters, "-first_at"))
-    return listed(request, response, page) | {"decisions": page.rows}
+    listing = decisions_listing(cluster, filters, "-first_at")
+    return listed(request, response, listing, "decisions")

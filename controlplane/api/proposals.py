@@ -1,6 +1,7 @@
 """Proposals: requesting, reading, and the verbs of their table, one endpoint each."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -9,23 +10,17 @@ from pydantic import Field
 
 from controlplane.access.roles import APPROVER, VIEWER, Actor, require
 from controlplane.api.common.examples import verb_examples, with_examples
-from controlplane.api.common.lists import (
-    BY_NUMBER,
-    about,
-    list_parameters,
-    listed,
-    numbers_of,
-    requested_page,
-)
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.parameters import EstimateOut, ParameterOut
 from controlplane.api.common.schemas import (
     ListOut,
-    PageOut,
     ReasonIn,
     RequestBody,
     below,
     columns_of,
     fields_of,
+    list_of,
+    listed_columns_of,
     shown,
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
@@ -34,13 +29,14 @@ from controlplane.executions import verbs
 from controlplane.executions.action_status import (
     ActionRow,
     ActionStatus,
-    actions_page,
+    action_rows,
     statuses,
     steps_of,
 )
 from controlplane.executions.progress import waits_of
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Proposal
+from controlplane.pagination.listing import PlaceListing
 from controlplane.planning.action_text import ActionText
 from controlplane.planning.estimates import ShownEstimate
 from controlplane.planning.measures import Measure
@@ -50,6 +46,7 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import drift, requests
 from controlplane.proposals.drift import Drift
 from controlplane.proposals.listing import (
+    COLUMNS,
     ProposalFilters,
     proposal_by_id,
     proposal_without_plan,
@@ -139,9 +136,9 @@ _VALUES: Final = dict[str, Any]
 class ProposalRow(
     columns_of(  # type: ignore[misc]
         Proposal,
-        "id state progress planner algorithm origin base requested_by requested_at four_eyes"
-        " approved_by approved_at decided_by decided_at snapshot_version seal error"
-        " error_code started_at attempts drifting_since unexplained",
+        "progress origin base four_eyes snapshot_version seal error started_at attempts"
+        " drifting_since unexplained",
+        base=listed_columns_of(Proposal, COLUMNS),
         parameters=_VALUES,
         before=_VALUES,
         after=_VALUES,
@@ -158,18 +155,14 @@ class ProposalRow(
     before, after: measures by name; bounds: by measure, what no plan undercuts. predicted: what
     executing it takes; rollback_cost: what going back from the end takes. review: while it waits,
     what the actions that can still be applied would do now. snapshot: the digest of what it was
-    computed from. action_count: null without a plan. estimate: bytes and seconds of the
-    computation, as estimated at the request; started_at: null while it waits; attempts: how many
-    workers have begun it; error_code: why it failed, such as out_of_memory. drifting_since: since
+    computed from. estimate: bytes and seconds of the computation, as estimated at the request;
+    started_at: null while it waits; attempts: how many workers have begun it. drifting_since: since
     when the cluster differs by more than the policy tolerates, null if it does not. unexplained:
     the emergency operation that still has no reason, "" for none. waits: why the computation or
     the execution waits, such as a process that is silent, "" if it does not.
     """
 
-    model_config = shown("id planner algorithm state action_count requested_by requested_at")
-
     snapshot: str | None = below("snapshot_row_id")
-    action_count: int | None
     waits: str
 
     @staticmethod
@@ -199,10 +192,7 @@ class QueuedProposalOut(fields_of(QueuedProposal)):  # type: ignore[misc]
     """A proposal that is computed (position 0) or waits; starts_in_s: at the latest, estimated."""
 
 
-class ProposalPage(ListOut):
-    """One page of proposals."""
-
-    proposals: list[ProposalRow]
+ProposalPage = list_of("ProposalPage", proposals=ProposalRow)
 
 
 class ActionOut(fields_of(ActionRow, ActionText, ActionStatus, without="text")):  # type: ignore[misc]
@@ -218,7 +208,7 @@ class ActionOut(fields_of(ActionRow, ActionText, ActionStatus, without="text")):
     imbalance: float | None
 
 
-class ActionPage(PageOut):
+class ActionPage(ListOut):
     """One page of actions in the order in which they are executed."""
 
     seal: str
@@ -308,8 +298,7 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     1000).
     """
     cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
-    page = requested_page(request, proposals_listing(cluster, filters))
-    return listed(request, response, page) | {"proposals": list(page.rows)}
+    return listed(request, response, proposals_listing(cluster, filters), "proposals")
 
 
 @router.get(PROPOSAL, response=ProposalOut)
@@ -332,14 +321,15 @@ def get_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     }
 
 
-@router.get(f"{PROPOSAL}/actions", response=ActionPage, openapi_extra=BY_NUMBER)
-def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return one page of the actions in their order; query parameters page, per_page."""
+@router.get(f"{PROPOSAL}/actions", response=ActionPage, openapi_extra=list_parameters())
+def list_actions(request: HttpRequest, response: HttpResponse, slug: str, pk: int) -> Any:
+    """List the actions in their order; query parameters cursor, limit (up to 1000)."""
     proposal = proposal_by_id(cluster_of(request), pk)
     action_statuses = statuses(proposal, steps_of(proposal))
-    page = actions_page(proposal, action_statuses, *numbers_of(request))
-    actions = [_action(proposal, row) for row in page.rows]
-    return about(page) | {"seal": proposal.seal, "actions": actions}
+    rows = partial(action_rows, proposal, action_statuses)
+    listing = PlaceListing(range(len(action_statuses)), rows)
+    body = listed(request, response, listing, "actions", partial(_action, proposal))
+    return body | {"seal": proposal.seal}
 
 
 def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:

@@ -10,20 +10,16 @@ from django.db.models.functions import Coalesce
 
 from controlplane.catalog.computations import computation_of_query, right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
+from controlplane.catalog.query_columns import COLUMNS, LIVE, STATES
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
-from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.filter_text import (
-    MAX_LENGTH,
-    FieldKind,
-    FilterField,
-    by_column,
-    filtered,
-)
+from controlplane.pagination.columns import order_names, orders_of
+from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import (
     Filters,
     Listing,
     choice_filter,
+    selected,
     text_filter,
     whole_filter,
 )
@@ -97,81 +93,22 @@ def _row(
     return QueryRow(query, node, names, task_ranges, others, tuple(drops))
 
 
-# What a column is called in a query string, and what it is called in the table.
-ORDERS: Final = {
-    "name": "name",
-    "state": "state",
-    "node": "first_node",
-    "window": "window_s",
-    "submitted": "submitted_at",
-    "rate": "source_rate",
-    "tasks": "task_count",
-    "records": "records_per_s",
-    "latency": "latency_ms",
-    "processor": "processor_percent",
-    "bytes": "state_bytes",
-    "shared": "shared_with",
-}
-ORDER_NAMES = tuple(sign + name for name in ORDERS for sign in ("", "-"))
-STATES = tuple(str(state) for state in Query.State.values)
-LIVE: Final = "live"
-
-
-def _state_is(_cluster: Cluster | None, lookup: str, state: str) -> Q:
-    return Q(state__in=LIVE_STATES) if state == LIVE else Q(**{f"state__{lookup}": state})
-
-
-def _on_node(cluster: Cluster | None, lookup: str, index: float) -> Q:
-    here = Task.objects.filter(node__cluster=cluster, **{f"node__index__{lookup}": index})
-    return Q(pk__in=here.values("query"))
-
-
-def _reads_stream(cluster: Cluster | None, lookup: str, name: str) -> Q:
-    # By the streams' readers, not by looking at what every query reads.
-    read = QueryStream.objects.filter(stream__cluster=cluster, **{f"stream__name__{lookup}": name})
-    return Q(pk__in=read.values("query"))
-
-
-# The fields of the list's filter text.
-FIELDS: Final = (
-    FilterField("name", "name of the query", FieldKind.TEXT, by_column("name")),
-    FilterField("state", "state; live: pending, running or ending", FieldKind.CHOICE, _state_is,
-                lambda: (LIVE, *STATES)),
-    FilterField("node", "index of a node that has a task of it", FieldKind.NUMBER, _on_node),
-    FilterField("stream", "name of a stream that it reads", FieldKind.TEXT, _reads_stream),
-    FilterField("rate", "records of its streams", FieldKind.NUMBER, by_column("source_rate"),
-                unit="records/s"),
-    FilterField("records", "records that its tasks process", FieldKind.NUMBER,
-                by_column("records_per_s"), unit="records/s"),
-    FilterField("latency", "p95 of the slowest of its nodes", FieldKind.NUMBER,
-                by_column("latency_ms"), unit="ms"),
-    FilterField("processor", "estimated processor time", FieldKind.NUMBER,
-                by_column("processor_percent"), unit="% of one processor"),
-    FilterField("bytes", "state of its tasks", FieldKind.NUMBER, by_column("state_bytes"),
-                unit="bytes"),
-    FilterField("shared", "number of queries with the same computation on a node of it",
-                FieldKind.NUMBER, by_column("shared_with")),
-    FilterField("window", "length of its windows", FieldKind.NUMBER, by_column("window_s"),
-                unit="s"),
-    FilterField("tasks", "number of tasks", FieldKind.NUMBER, by_column("task_count")),
-    FilterField("by", "user who submitted it", FieldKind.TEXT, by_column("submitted_by")),
-    FilterField("submitted", "time of submission", FieldKind.TIME, by_column("submitted_at")),
-)  # fmt: skip
+ORDERS: Final = orders_of(COLUMNS)
 
 
 @dataclass(frozen=True)
 class QueryFilters(Filters):
     """Filters of the list; state "live" is pending, running and ending, "" is all.
 
-    node is a node's index, stream a stream's name; filter is a text with fields of FIELDS. order is
-    one of ORDER_NAMES: a key of ORDERS, "-" before it turns it round; "" is the newest first.
+    node is a node's index, stream a stream's name; filter is a text with its terms. order is
+    a key of ORDERS, "-" before it turns it round; "" is the newest first.
     """
 
     text: str = text_filter("q")
     state: str = choice_filter("state", lambda: (*STATES, LIVE))
     node: int | None = whole_filter("node")
     stream: str = text_filter("stream")
-    order: str = choice_filter("order", lambda: ORDER_NAMES)
+    order: str = choice_filter("order", lambda: order_names(COLUMNS))
     filter: str = text_filter("filter", MAX_LENGTH)
 
 
@@ -210,18 +147,7 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, QueryRow]:
     """Return the queries of a cluster in the order of the filters. Raises `BadFilter`."""
-    rows = _whole(cluster)
-    if filters.text:
-        rows = rows.filter(name__icontains=filters.text)
-    if filters.state == LIVE:
-        rows = rows.filter(state__in=LIVE_STATES)
-    elif filters.state:
-        rows = rows.filter(state=filters.state)
-    if filters.node is not None:
-        rows = rows.filter(_on_node(cluster, "exact", filters.node))
-    if filters.stream:
-        rows = rows.filter(_reads_stream(cluster, "exact", filters.stream))
-    rows = filtered(rows, filters.filter, FIELDS, lambda word: Q(name__icontains=word), cluster)
+    rows = selected(_whole(cluster), filters, COLUMNS, _named, cluster)
     ordered = rows
     if filters.order.removeprefix("-") == "node":
         first = FilteredRelation("tasks", condition=Q(tasks__index=0))
@@ -229,6 +155,10 @@ def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, Q
         nowhere = Coalesce(F("first_task__node__index"), Value(-1))
         ordered = rows.alias(first_task=first).annotate(first_node=nowhere)
     return Listing(ordered, _order(filters.order), rows_of, filters, by_id=True, counted=rows)
+
+
+def _named(word: str) -> Q:
+    return Q(name__icontains=word)
 
 
 def _order(order: str) -> tuple[str, str]:

@@ -8,8 +8,7 @@ from django.db.models import CharField, Count, Min, Q, QuerySet
 from django.db.models.functions import Cast, Substr
 
 from controlplane.models import Cluster, RoutingVersion
-from controlplane.pagination.cursors import Place, Slice, slice_of
-from controlplane.pagination.listing import Filters, whole_filter
+from controlplane.pagination.listing import Filters, Listing, whole_filter
 from controlplane.pagination.lookup import row_by
 
 _TO_MINUTE: Final = len("2026-11-28 05:41")
@@ -22,17 +21,14 @@ class VersionFilters(Filters):
     proposal: int | None = whole_filter("proposal")
 
 
-def versions_slice(
-    cluster: Cluster, filters: VersionFilters, place: Place
-) -> Slice[RoutingVersion]:
-    """Return the versions after a cursor, newest first, without their operations.
-
-    Raises `Invalid`.
-    """
+def versions_listing(
+    cluster: Cluster, filters: VersionFilters
+) -> Listing[RoutingVersion, RoutingVersion]:
+    """Return the versions, newest first, without their operations."""
     routing_versions = RoutingVersion.objects.filter(cluster=cluster).defer("ops")
     if filters.proposal is not None:
         routing_versions = routing_versions.filter(proposal=filters.proposal)
-    return slice_of(routing_versions, ("-version", "-pk"), place, list)
+    return Listing(routing_versions, ("-version", "-pk"), list, filters)
 
 
 def version_by_number(cluster: Cluster, number: int) -> RoutingVersion:

@@ -11,21 +11,17 @@ from redis.exceptions import RedisError
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.drop_rules import drop_rules_by_stream
 from controlplane.catalog.names import is_id
+from controlplane.catalog.stream_columns import COLUMNS
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
-from controlplane.models import Cluster, Drop, QueryStream, Stream
-from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.filter_text import (
-    MAX_LENGTH,
-    FieldKind,
-    FilterField,
-    by_column,
-    filtered,
-)
+from controlplane.models import Cluster, Drop, Stream
+from controlplane.pagination.columns import order_names, orders_of
+from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import (
     Filters,
     Listing,
     choice_filter,
+    selected,
     text_filter,
     whole_filter,
 )
@@ -35,54 +31,16 @@ from controlplane.telemetry.time_series import latest_values
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 
-# What a column is called in a query string, and what it is called in the table.
-_COLUMNS: Final = {
-    "name": "name", "rate": "shown_rate", "queries": "reader_count", "split": "split",
-    "mean": "mean_rate", "bytes": "shown_bytes", "drops": "drop_count",
-}  # fmt: skip
-ORDERS = tuple(sign + name for name in _COLUMNS for sign in ("", "-"))
-_HAS: Final = ("drops", "schema", "forecast")
-
-
-def _has(_cluster: Cluster | None, _lookup: str, what: str) -> Q:
-    if what == "drops":
-        return Q(pk__in=Drop.objects.values("stream"))
-    return ~Q(schema={}) if what == "schema" else ~Q(forecaster={})
-
-
-def _is_read_by(cluster: Cluster | None, lookup: str, name: str) -> Q:
-    live = Q(query__state__in=LIVE_STATES, query__cluster=cluster)
-    readers = QueryStream.objects.filter(live, **{f"query__name__{lookup}": name})
-    return Q(pk__in=readers.values("stream"))
-
-
-# The fields of the list's filter text.
-FIELDS: Final = (
-    FilterField("name", "name of the stream", FieldKind.TEXT, by_column("name")),
-    FilterField("title", "title", FieldKind.TEXT, by_column("title")),
-    FilterField("rate", "measured rate, else the declared one", FieldKind.NUMBER,
-                by_column("shown_rate"), unit="records/s"),
-    FilterField("declared", "declared rate", FieldKind.NUMBER, by_column("declared_rate"),
-                unit="records/s"),
-    FilterField("mean", "mean rate of the last hour", FieldKind.NUMBER, by_column("mean_rate"),
-                unit="records/s"),
-    FilterField("bytes", "bytes that arrive in the log", FieldKind.NUMBER,
-                by_column("shown_bytes"), unit="bytes/s"),
-    FilterField("split", "index of its split node", FieldKind.NUMBER, by_column("split")),
-    FilterField("queries", "number of live queries that read it", FieldKind.NUMBER,
-                by_column("reader_count")),
-    FilterField("query", "name of a live query that reads it", FieldKind.TEXT, _is_read_by),
-    FilterField("has", "what it has", FieldKind.CHOICE, _has, lambda: _HAS),
-)  # fmt: skip
+_ORDERS: Final = orders_of(COLUMNS)
 
 
 @dataclass(frozen=True)
 class StreamFilters(Filters):
-    """Filters of the list; order is one of ORDERS, filter a text with fields of FIELDS."""
+    """Filters of the list; order is one of the columns', filter a text with their terms."""
 
     text: str = text_filter("q")
     split: int | None = whole_filter("split")
-    order: str = choice_filter("order", lambda: ORDERS, "name")
+    order: str = choice_filter("order", lambda: order_names(COLUMNS), "name")
     filter: str = text_filter("filter", MAX_LENGTH)
 
 
@@ -128,13 +86,9 @@ def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream,
         shown_bytes=Coalesce("rate", 0.0) * F("record_bytes"),
     )
     streams = _with_counts(streams, filters.order)
-    if filters.text:
-        streams = streams.filter(_named(filters.text))
-    if filters.split is not None:
-        streams = streams.filter(split=filters.split)
-    streams = filtered(streams, filters.filter, FIELDS, _named, cluster)
+    streams = selected(streams, filters, COLUMNS, _named, cluster)
     sign = "-" if filters.order.startswith("-") else ""
-    column = f"{sign}{_COLUMNS[filters.order.removeprefix('-')]}"
+    column = f"{sign}{_ORDERS[filters.order.removeprefix('-')]}"
     return Listing(streams, (column, "pk"), rows_of_streams, filters)
 
 
@@ -143,7 +97,7 @@ def _with_counts(streams: QuerySet[Stream], order: str) -> QuerySet[Stream]:
 
     A cursor needs the value of an order.
     """
-    is_order = _COLUMNS[order.removeprefix("-")] == "drop_count"
+    is_order = _ORDERS[order.removeprefix("-")] == "drop_count"
     return streams.annotate(drop_count=_drop_rules()) if is_order else streams
 
 

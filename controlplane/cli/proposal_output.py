@@ -11,7 +11,7 @@ from controlplane.cli.client.paths import path_of
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 
-_PER_PAGE: Final = 1000
+_LIMIT: Final = 1000
 _EXECUTION: Final = (
     "direction", "done", "undone", "applied", "skipped", "cap", "cap_reason", "started_at",
     "finished_at",
@@ -23,7 +23,7 @@ _PLANNED: Final = ("before", "after", "bounds", "predicted", "rollback_cost")
 
 def path_of_proposal(api: Api, number: int) -> tuple[str, str]:
     """Return the cluster of a proposal, and its address. Raises `Refused` if there is none."""
-    for cluster in api.get("/clusters", limit=_PER_PAGE):
+    for cluster in api.get("/clusters", limit=_LIMIT)["clusters"]:
         path = f"{path_of('/clusters/{slug}', cluster)}/proposals/{number}"
         if api.send("GET", path).status == HTTPStatus.OK:
             return cluster["slug"], path
@@ -55,7 +55,7 @@ def proposal_values(api: Api, cluster: str, body: Mapping[str, Any]) -> dict[str
 
 def execution_values(api: Api, path: str) -> dict[str, Any] | None:
     """Return how far the execution of a proposal is, None before it starts."""
-    answer = api.send("GET", f"{path}/execution?per_page=1")
+    answer = api.send("GET", f"{path}/execution?limit=1")
     if answer.status != HTTPStatus.OK:
         return None
     body = answer.value
@@ -66,10 +66,11 @@ def execution_values(api: Api, path: str) -> dict[str, Any] | None:
 
 
 def _actions(api: Api, path: str) -> list[dict[str, Any]]:
-    first = api.get(f"{path}/actions", page=1, per_page=_PER_PAGE)
-    rows = list(first["actions"])
-    for number in range(2, first["pages"] + 1):
-        rows += api.get(f"{path}/actions", page=number, per_page=_PER_PAGE)["actions"]
+    rows: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = api.get(f"{path}/actions", cursor=cursor, limit=_LIMIT)
+        rows, cursor = rows + page["actions"], page["next"]
     return rows
 
 

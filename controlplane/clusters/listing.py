@@ -9,8 +9,7 @@ from django.db.models import Count, Q
 from controlplane.access.roles import Actor
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Node, Task
-from controlplane.pagination.cursors import Place, Slice, slice_of
-from controlplane.pagination.listing import Filters, choice_filter, text_filter
+from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
 from controlplane.pagination.lookup import row_by
 from controlplane.telemetry.time_series import latest_values
 
@@ -81,19 +80,16 @@ class ClusterFilters(Filters):
     state: str = choice_filter("state", lambda: STATES)
 
 
-def clusters_slice(
-    seen: Collection[int] | None, filters: ClusterFilters, place: Place
-) -> Slice[Cluster]:
-    """Return the clusters after a cursor by slug, of all or of those with these ids.
-
-    Raises `Invalid`.
-    """
+def clusters_listing(
+    seen: Collection[int] | None, filters: ClusterFilters
+) -> Listing[Cluster, Cluster]:
+    """Return the clusters by slug, of all or of those with these ids."""
     clusters = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
     if text := filters.text:
         clusters = clusters.filter(Q(slug__icontains=text) | Q(name__icontains=text))
     if filters.state:
         clusters = clusters.filter(state=filters.state)
-    return slice_of(clusters, ("slug", "pk"), place, list)
+    return Listing(clusters, ("slug", "pk"), list, filters)
 
 
 def node_table(cluster: Cluster) -> list[NodeRow]:

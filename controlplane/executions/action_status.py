@@ -1,4 +1,4 @@
-"""Pages of a proposal's actions with their status in the execution."""
+"""The actions of a proposal with their status in the execution."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controlplane.models import Execution, Proposal, Query, Step
-from controlplane.pagination.pages import Page, page_range
 from controlplane.planning.action_text import ActionText, Names, action_text, names_of
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.proposals.ledger import rollback_places
@@ -114,31 +113,17 @@ def counted(action_statuses: Sequence[ActionStatus]) -> list[tuple[str, int]]:
     return Counter(keys).most_common()
 
 
-def actions_page(
-    proposal: Proposal, action_statuses: Sequence[ActionStatus], number: int, per_page: int
-) -> Page[ActionRow]:
-    """Return one page of the actions in their order; a number past the end: the last page."""
-    return selected_page(proposal, action_statuses, range(len(proposal.actions)), number, per_page)
-
-
-def selected_page(
-    proposal: Proposal,
-    action_statuses: Sequence[ActionStatus],
-    places: Sequence[int],
-    number: int,
-    per_page: int,
-) -> Page[ActionRow]:
-    """Return one page of the actions at these places; a number past the end: the last page."""
-    number, shown = page_range(len(places), number, per_page)
-    chosen = places[shown.start : shown.stop]
-    plan = [proposal.plan[place] for place in chosen]
+def action_rows(
+    proposal: Proposal, action_statuses: Sequence[ActionStatus], places: Sequence[int]
+) -> list[ActionRow]:
+    """Return the actions at these places."""
+    plan = [proposal.plan[place] for place in places]
     names = names_of(proposal.cluster, plan)
     split = _split_queries(plan)
-    rows = [
+    return [
         _row(place, planned, names, split, action_statuses[place])
-        for place, planned in zip(chosen, plan, strict=True)
+        for place, planned in zip(places, plan, strict=True)
     ]
-    return Page(rows, len(places), number, per_page)
 
 
 def _split_queries(plan: Iterable[PlannedAction]) -> set[int]:

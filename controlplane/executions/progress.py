@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from controlplane.liveness.status import computation_waits_for, execution_waits_for
 from controlplane.models import Execution, Proposal, Step
+from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
 from controlplane.pagination.lookup import row_by
-from controlplane.pagination.pages import Page, page_of
 from controlplane.plans.proposal_states import APPROVED, ENDED
 
 FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
@@ -81,10 +81,10 @@ def running(cluster_ids: Iterable[int] | None = None) -> dict[int, Progress]:
     return _progress(executions.select_related("proposal").defer(*heavy))
 
 
-def steps_page(execution: Execution, number: int, per_page: int) -> Page[Step]:
-    """Return a page of steps, the newest first."""
-    steps = execution.steps.select_related("version").order_by("-number")
-    return page_of(steps, number, per_page, list)
+def steps_listing(execution: Execution, filters: Filters = NO_FILTERS) -> Listing[Step, Step]:
+    """Return the steps, the newest first."""
+    steps = execution.steps.select_related("version")
+    return Listing(steps, ("-number", "-pk"), list, filters)
 
 
 def step_seconds(step: Step, now: datetime | None = None) -> float:

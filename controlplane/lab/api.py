@@ -15,9 +15,9 @@ from algorithms.lab.experiments import Axis, Experiment, Table
 from algorithms.vocabulary import ParameterField
 from controlplane import lab
 from controlplane.access.roles import Actor
-from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.parameters import EstimateOut, ParameterOut
-from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of, shown
+from controlplane.api.common.schemas import RequestBody, columns_of, fields_of, list_of, shown
 from controlplane.api.common.security import caller, open_to
 from controlplane.clusters.audiences import members
 from controlplane.errors import Conflict
@@ -149,10 +149,7 @@ class LabPlaceOut(fields_of(QueuePlace)):  # type: ignore[misc]
     """A run in the queue; position is 0 while it is executed."""
 
 
-class RunPage(ListOut):
-    """One page of runs."""
-
-    runs: list[LabRunOut]
+RunPage = list_of("RunPage", runs=LabRunOut)
 
 
 class TableOut(Schema):
@@ -251,9 +248,8 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
 
     Query parameters planner, experiment, state, q (words of the name), cursor, limit (up to 1000).
     """
-    actor = caller(request)
-    page = requested_page(request, runs_listing(LabFilters.of(request.GET), actor))
-    return listed(request, response, page) | {"runs": list(page.rows)}
+    listing = runs_listing(LabFilters.of(request.GET), caller(request))
+    return listed(request, response, listing, "runs")
 
 
 @router.get("/runs/{int:pk}", response=LabRunOut)

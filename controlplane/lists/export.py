@@ -8,8 +8,8 @@ from typing import Any, Final
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import StreamingHttpResponse
 
-from controlplane.lists.columns import ExportColumn
 from controlplane.output.csv_lines import csv_lines
+from controlplane.pagination.columns import Columns, file_columns
 from controlplane.pagination.cursors import Place
 from controlplane.pagination.listing import Listing
 from controlplane.pagination.pages import MAX_PER_PAGE
@@ -33,7 +33,7 @@ _CONTENT_TYPES: Final[Mapping[ExportFormat, str]] = {
 
 def exported(
     listing: Listing[Any, Any],
-    columns: Sequence[ExportColumn],
+    columns: Columns,
     name: str,
     form: ExportFormat,
 ) -> StreamingHttpResponse:
@@ -50,16 +50,17 @@ def exported(
 
 
 def csv_parts(
-    listing: Listing[Any, Any], columns: Sequence[ExportColumn], most: int = MAX_EXPORT
+    listing: Listing[Any, Any], columns: Columns, most: int = MAX_EXPORT
 ) -> Iterator[str]:
     """Yield the header, then the lines of a page at a time."""
-    yield csv_lines([[column.name for column in columns]])
+    kept = file_columns(columns)
+    yield csv_lines([[column.file_name for column in kept]])
     for rows in _pages(listing, most):
-        yield csv_lines([column.value(row) for column in columns] for row in rows)
+        yield csv_lines(list(_values(kept, row).values()) for row in rows)
 
 
 def json_parts(
-    listing: Listing[Any, Any], columns: Sequence[ExportColumn], most: int = MAX_EXPORT
+    listing: Listing[Any, Any], columns: Columns, most: int = MAX_EXPORT
 ) -> Iterator[str]:
     """Yield an object with `rows` and `is_complete`, the rows of a page at a time."""
     yield '{"rows": ['
@@ -68,10 +69,14 @@ def json_parts(
         kept = rows[: most - count]
         count += len(rows)
         for row in kept:
-            values = {column.name: column.value(row) for column in columns}
+            values = _values(file_columns(columns), row)
             yield separator + json.dumps(values, cls=DjangoJSONEncoder, ensure_ascii=False)
             separator = ",\n"
     yield f'\n], "is_complete": {json.dumps(count <= most)}}}\n'
+
+
+def _values(columns: Columns, row: Any) -> dict[str, Any]:
+    return {column.file_name: column.value(row) for column in columns if column.value}
 
 
 def _pages(listing: Listing[Any, Any], most: int) -> Iterator[Sequence[Any]]:

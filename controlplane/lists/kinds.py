@@ -13,18 +13,10 @@ from django.db.models import Q
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor
-from controlplane.catalog import queries, streams
+from controlplane.catalog import queries, query_columns, stream_columns, streams
 from controlplane.errors import NotFound
-from controlplane.lists.columns import (
-    AUDIT_COLUMNS,
-    DECISION_COLUMNS,
-    PROPOSAL_COLUMNS,
-    QUERY_COLUMNS,
-    STREAM_COLUMNS,
-    ExportColumn,
-)
 from controlplane.models import Cluster
-from controlplane.pagination.filter_text import FilterField
+from controlplane.pagination.columns import Columns
 from controlplane.pagination.listing import Filters, Listing
 from controlplane.proposals import listing as proposals
 from controlplane.watch import decision_log
@@ -50,22 +42,37 @@ class ListScope:
 class ListKind:
     """A kind of list.
 
-    `noun`: its rows in the plural; `default`: the filter text of an address without one; `rows`:
-    returns the filtered rows of a scope by the values of a query string; `between`: the condition
+    `noun`: its rows in the plural; `default`: the filter text of an address without one; `listing`:
+    returns the rows of a cluster (None: of all) that its filters select; `between`: the condition
     of a time range, None for a list that has no times; `is_of_cluster`: False for all clusters.
     """
 
     name: str
     noun: str
-    fields: Sequence[FilterField]
+    columns: Columns
     common: Sequence[CommonFilter]
-    columns: Sequence[ExportColumn]
     filters: type[Filters]
-    rows: Callable[[ListScope, Mapping[str, Any]], Listing[Any, Any]]
+    listing: Callable[[Any, Any], Listing[Any, Any]]
     default: str = ""
     example: str = ""
     between: Callable[[datetime, datetime], Q] | None = None
     is_of_cluster: bool = True
+
+    @property
+    def fields(self) -> Columns:
+        """Return the columns that its filter text can name."""
+        return [column for column in self.columns if column.kind]
+
+    @property
+    def shown(self) -> Columns:
+        """Return the columns of its table."""
+        return [column for column in self.columns if column.title]
+
+    def rows(self, scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
+        """Return the filtered rows of a scope by the values of a query string. Raises `Invalid`."""
+        if self.is_of_cluster:
+            return self.listing(scope.cluster, self.filters.of(values))
+        return self.listing(None, self.filters.of(values, reader=scope.reader))
 
     def within(
         self, listing: Listing[Any, Any], start: datetime, stop: datetime
@@ -83,73 +90,48 @@ def list_kind(name: str) -> ListKind:
     return KINDS[name]
 
 
-def _cluster_of(scope: ListScope) -> Cluster:
-    if scope.cluster is None:
-        raise ValueError("This list belongs to a cluster")
-    return scope.cluster
-
-
-def _queries(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return queries.queries_listing(_cluster_of(scope), queries.QueryFilters.of(values))
-
-
-def _streams(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return streams.streams_listing(_cluster_of(scope), streams.StreamFilters.of(values))
-
-
-def _proposals(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return proposals.proposals_listing(_cluster_of(scope), proposals.ProposalFilters.of(values))
-
-
-def _decisions(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    filters = decision_log.DecisionFilters.of(values)
-    return decision_log.decisions_listing(_cluster_of(scope), filters)
-
-
-def _audit(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
-    return audit.audit_listing(audit.AuditFilters.of(values, reader=scope.reader))
-
-
 _ALL: Final[Sequence[ListKind]] = (
     ListKind(
-        "queries", "queries", queries.FIELDS,
+        "queries", "queries", query_columns.COLUMNS,
         (CommonFilter("Live", "state:live"), CommonFilter("Failed", "state:failed"),
          CommonFilter("Pending", "state:pending"), CommonFilter("Ended", "state:ended"),
          CommonFilter("Split", "state:live tasks>1"), CommonFilter("All", "")),
-        QUERY_COLUMNS, queries.QueryFilters, _queries,
+        queries.QueryFilters, queries.queries_listing,
         default="state:live", example="state:running node:3 rate>10",
     ),
     ListKind(
-        "streams", "streams", streams.FIELDS,
+        "streams", "streams", stream_columns.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Read", "queries>0"),
          CommonFilter("Not read", "queries:0"), CommonFilter("With drop rules", "has:drops"),
          CommonFilter("Without a schema", "-has:schema")),
-        STREAM_COLUMNS, streams.StreamFilters, _streams, example="rate>100 split:0 has:drops",
+        streams.StreamFilters, streams.streams_listing,
+        example="rate>100 split:0 has:drops",
     ),
     ListKind(
-        "proposals", "proposals", proposals.FIELDS,
+        "proposals", "proposals", proposals.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Open", "state:open"),
          CommonFilter("Ready for approval", "state:ready"),
          CommonFilter("Completed", "state:done"), CommonFilter("Failed", "state:failed,stale")),
-        PROPOSAL_COLUMNS, proposals.ProposalFilters, _proposals,
+        proposals.ProposalFilters, proposals.proposals_listing,
         example="state:ready planner:placement actions>100",
     ),
     ListKind(
-        "decisions", "decisions", decision_log.FIELDS,
+        "decisions", "decisions", decision_log.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Acted", "reason:acted,redirected"),
          CommonFilter("Failed", "reason:failed,no_planner"),
          CommonFilter("With a proposal", "proposal>0")),
-        DECISION_COLUMNS, decision_log.DecisionFilters, _decisions,
+        decision_log.DecisionFilters, decision_log.decisions_listing,
         example="reason:acted times>10",
         between=lambda start, stop: Q(last_at__gte=start, first_at__lt=stop),
     ),
     ListKind(
-        "audit", "entries", audit.FIELDS,
+        "audit", "entries", audit.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("By people", "by:user"),
          CommonFilter("By Weir", "by:weir"), CommonFilter("Proposals", "action:proposal."),
          CommonFilter("Policies and grants", "action:policy.,grant."),
          CommonFilter("Logins", "action:login")),
-        AUDIT_COLUMNS, audit.AuditFilters, _audit, example="by:user action:query. on:trip",
+        audit.AuditFilters, lambda _all, filters: audit.audit_listing(filters),
+        example="by:user action:query. on:trip",
         between=lambda start, stop: Q(at__gte=start, at__lt=stop), is_of_cluster=False,
     ),
 )  # fmt: skip

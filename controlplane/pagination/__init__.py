@@ -1,1 +1,1 @@
-"""Pagination of lists: by page number and by cursor."""
+"""Pagination of lists: by page number for people, by cursor for programs."""

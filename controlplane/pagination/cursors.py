@@ -1,29 +1,57 @@
-"""Pagination by cursor: pages of constant cost, without duplicates when rows are added.
+"""The cursor: one opaque text that says where a list goes on, whatever the list is of.
 
-A cursor names the last row that was seen by the columns of the order, the primary key last; the
-next page starts after it, whatever rows are added or deleted meanwhile. A cursor is opaque to
-callers, and valid for one order.
+It has the place after which the rows begin, as JSON in base64 for addresses. A page at a cursor has
+constant cost, and no duplicates when rows are added or deleted meanwhile.
 """
 
 import base64
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from django.core.exceptions import FieldError, ValidationError
 from django.db import DataError
 from django.db.models import Model, Q, QuerySet
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from controlplane.errors import Invalid
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, text_of, whole
 
-# The longest cursor: base64 of the values of an order.
-MAX_CURSOR: Final = 1000
+# A place among windows has the bytes of a key, which are cut at 256 a column.
+MAX_CURSOR: Final = 6_000
+# A number of a row, and what columns of the database hold.
+Number = Annotated[int, Field(ge=0, lt=2**63)]
+_Scalar = Annotated[int, Field(ge=-(2**63), lt=2**63)] | float | str
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
+
+
+class Cursor(Generic[T]):
+    """The cursors of a list, by the type of its places."""
+
+    def __init__(self, kind: Any) -> None:
+        config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+        self._places: TypeAdapter[T] = TypeAdapter(kind, config=config)
+
+    def text(self, place: T) -> str:
+        """Return the cursor of a place."""
+        return base64.urlsafe_b64encode(self._places.dump_json(place)).decode().rstrip("=")
+
+    def place(self, text: str, name: str = "cursor") -> T:
+        """Return the place of a cursor. Raises `Invalid` for the parameter of this name."""
+        try:
+            if len(text) > MAX_CURSOR:
+                raise ValueError
+            padded = text + "=" * (-len(text) % 4)
+            return self._places.validate_json(base64.b64decode(padded, b"-_", validate=True))
+        except ValueError:
+            raise unusable(name) from None
+
+
+def unusable(name: str = "cursor") -> Invalid:
+    """Return the error for a cursor that is none, or is one of another list or order."""
+    return Invalid({name: ["Is not a cursor of this list and order: start without one"]})
 
 
 @dataclass(frozen=True)
@@ -34,11 +62,9 @@ class Place:
     limit: int = PER_PAGE
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Place":
-        """Read cursor and limit (or per_page) of a query string. Raises `Invalid`."""
-        per_page = whole(values, "per_page", PER_PAGE, MAX_PER_PAGE)
-        limit = whole(values, "limit", per_page, MAX_PER_PAGE)
-        return cls(text_of(values, "cursor"), limit)
+    def of(cls, values: Mapping[str, Any], limit: int = PER_PAGE) -> "Place":
+        """Read cursor and limit of a query string; `limit`: the default. Raises `Invalid`."""
+        return cls(text_of(values, "cursor"), whole(values, "limit", limit, MAX_PER_PAGE))
 
 
 @dataclass(frozen=True)
@@ -51,6 +77,12 @@ class Slice(Generic[T]):
     rows: Sequence[T]
     next: str
     total: int | None = None
+
+
+# The columns of an order, and the values of the last row that was seen, its primary key last.
+_ROWS: Final = Cursor[tuple[list[str], list[Any]]](tuple[list[str], list[_Scalar]])
+# How many rows of a sequence were seen.
+_COUNTS: Final = Cursor[int](Number)
 
 
 def slice_of(
@@ -71,18 +103,31 @@ def slice_of(
     if not place.after:
         # A single page needs no count.
         total = values.count() if more else len(rows)
-    return Slice(row(shown), _written(order, shown[-1]) if more else "", total)
+    last = [_value(shown[-1], column.removeprefix("-")) for column in order] if more else []
+    return Slice(row(shown), _ROWS.text((list(order), last)) if more else "", total)
+
+
+def slice_of_places(
+    places: Sequence[int], place: Place, row: Callable[[Sequence[int]], Sequence[T]]
+) -> Slice[T]:
+    """Return the rows at the places after a cursor. Raises `Invalid` for an invalid cursor."""
+    begin = _COUNTS.place(place.after) if place.after else 0
+    end = min(begin + place.limit, len(places))
+    following = _COUNTS.text(end) if end < len(places) else ""
+    return Slice(row(places[begin:end]), following, None if place.after else len(places))
 
 
 def _rows(wanted: QuerySet[M], order: Sequence[str], after: str, limit: int) -> list[M]:
     if not after:
         return list(wanted[:limit])
-    values = _read(after, order)
+    columns, values = _ROWS.place(after)
+    if columns != list(order) or len(values) != len(order):
+        raise unusable()
     try:
         return list(wanted.filter(_behind(order, values))[:limit])
     except (ValidationError, ValueError, TypeError, FieldError, OverflowError, DataError):
         # A forged cursor: the database rejects its values.
-        raise _bad() from None
+        raise unusable() from None
 
 
 def _behind(order: Sequence[str], values: Sequence[Any]) -> Q:
@@ -100,38 +145,8 @@ def _behind(order: Sequence[str], values: Sequence[Any]) -> Q:
     return Q(**{bound: value}) & behind
 
 
-def _written(order: Sequence[str], last: Model) -> str:
-    values = [_value(last, column.removeprefix("-")) for column in order]
-    text = json.dumps([list(order), values], separators=(",", ":"), default=_plain)
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _read(cursor: str, order: Sequence[str]) -> list[Any]:
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        if len(cursor) > MAX_CURSOR:
-            raise _bad()
-        made_for, values = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
-    except (ValueError, TypeError, RecursionError):
-        raise _bad() from None
-    scalars = isinstance(values, list) and all(isinstance(v, str | int | float) for v in values)
-    if made_for != list(order) or not scalars or len(values) != len(order):
-        raise _bad()
-    return list(values)
-
-
 def _value(row: Model, column: str) -> Any:
     value: Any = row
     for part in column.split("__"):
         value = getattr(value, part)
-    return value
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return str(value)
-
-
-def _bad() -> Invalid:
-    return Invalid({"cursor": ["Is not a cursor of this list and order: start without one"]})
+    return value if isinstance(value, int | float | str) else str(value)

@@ -7,7 +7,7 @@ excludes, quotes keep blanks. A time is a moment (ISO 8601, UTC) or an age: `2h`
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from controlplane.errors import Invalid
 from controlplane.moments import read_moment, shifted
+from controlplane.pagination.columns import LOOKUPS, Columns, FieldKind, ListColumn
 
 MAX_LENGTH: Final = 500
 MAX_TERMS: Final = 20
@@ -30,17 +31,7 @@ _AGE: Final = re.compile(r"(\d{1,6})(s|m|h|d)")
 _UNITS: Final = MappingProxyType(
     {unit: timedelta(seconds=s) for unit, s in (("s", 1), ("m", 60), ("h", 3600), ("d", 86_400))}
 )
-_LOOKUPS: Final = MappingProxyType({">": "gt", ">=": "gte", "<": "lt", "<=": "lte"})
 M = TypeVar("M", bound=Model)
-
-
-class FieldKind(StrEnum):
-    """What values a field has, which decides its operators."""
-
-    TEXT = "text"
-    CHOICE = "choice"
-    NUMBER = "number"
-    TIME = "time"
 
 
 class FilterFault(StrEnum):
@@ -61,35 +52,6 @@ class BadFilter(Invalid):
     def __init__(self, fault: FilterFault, text: str, start: int, end: int) -> None:
         super().__init__({"filter": [text]})
         self.data = {"fault": str(fault), "start": start, "end": end}
-
-
-@dataclass(frozen=True)
-class FilterField:
-    """A field of a list's filter text.
-
-    `condition`: returns the condition of a scope (the cluster of the rows, None for all), a lookup
-    (Django's suffix) and a value; `title`: what it is, for people; `choices`: the values of a field
-    of kind choice; `unit`: of a number.
-    """
-
-    name: str
-    title: str
-    kind: FieldKind
-    condition: Callable[[Any, str, Any], Q]
-    choices: Callable[[], Sequence[str]] = tuple
-    unit: str = ""
-
-    @property
-    def operators(self) -> tuple[str, ...]:
-        """Return the operators that the field takes."""
-        if self.kind in (FieldKind.NUMBER, FieldKind.TIME):
-            return (*_LOOKUPS, "=", ":") if self.kind is FieldKind.NUMBER else tuple(_LOOKUPS)
-        return (":", "=")
-
-
-def by_column(column: str) -> Callable[[Any, str, Any], Q]:
-    """Return the condition of a field that is a column of the rows."""
-    return lambda _scope, lookup, value: Q(**{f"{column}__{lookup}": value})
 
 
 @dataclass(frozen=True)
@@ -145,7 +107,7 @@ def _term_at(text: str, place: int) -> Term:
 def filtered(
     rows: QuerySet[M],
     text: str,
-    fields: Sequence[FilterField],
+    columns: Columns,
     words: Callable[[str], Q],
     scope: object = None,
 ) -> QuerySet[M]:
@@ -153,23 +115,23 @@ def filtered(
 
     Raises `BadFilter`.
     """
-    known = {field.name: field for field in fields}
+    known = {column.term: column for column in columns if column.kind}
     for term in terms_of(text):
         condition = _condition(term, known, words, scope)
         rows = rows.exclude(condition) if term.is_excluded else rows.filter(condition)
     return rows
 
 
-def require_readable(text: str, fields: Sequence[FilterField]) -> None:
+def require_readable(text: str, columns: Columns) -> None:
     """Raise `BadFilter` for the first fault of a filter text."""
-    known = {field.name: field for field in fields}
+    known = {column.term: column for column in columns if column.kind}
     for term in terms_of(text):
         _condition(term, known, lambda _word: Q(), None)
 
 
 def _condition(
     term: Term,
-    known: Mapping[str, FilterField],
+    known: Mapping[str, ListColumn],
     words: Callable[[str], Q],
     scope: object,
 ) -> Q:
@@ -180,39 +142,39 @@ def _condition(
         text = f"There is no field {term.field}; fields are {', '.join(sorted(known))}"
         raise BadFilter(FilterFault.UNKNOWN_FIELD, text, term.start, term.end)
     if term.operator not in field.operators:
-        text = f"{field.name} takes {' '.join(field.operators)}"
+        text = f"{field.term} takes {' '.join(field.operators)}"
         raise BadFilter(FilterFault.OPERATOR, text, term.start, term.end)
     if not term.values:
-        text = f"{field.name}{term.operator} has no value"
+        text = f"{field.term}{term.operator} has no value"
         raise BadFilter(FilterFault.VALUE, text, term.start, term.end)
     lookup = _lookup(field, term.operator)
-    conditions = [field.condition(scope, lookup, _value(field, term, part))
+    conditions = [field.holds(scope, lookup, _value(field, term, part))
                   for part in term.values]  # fmt: skip
     return Q(*conditions, _connector=Q.OR)
 
 
-def _lookup(field: FilterField, operator: str) -> str:
-    if operator in _LOOKUPS:
-        return _LOOKUPS[operator]
+def _lookup(field: ListColumn, operator: str) -> str:
+    if operator in LOOKUPS:
+        return LOOKUPS[operator]
     return "icontains" if field.kind is FieldKind.TEXT and operator == ":" else "exact"
 
 
-def _value(field: FilterField, term: Term, text: str) -> Any:
+def _value(field: ListColumn, term: Term, text: str) -> Any:
     """Return the value of a term in the kind of its field. Raises `BadFilter`."""
     try:
         return _READERS[field.kind](field, text)
     except (ValueError, OverflowError) as error:
-        fault = f"{field.name}: {error}"
+        fault = f"{field.term}: {error}"
         raise BadFilter(FilterFault.VALUE, fault, term.start, term.end) from None
 
 
-def _choice(field: FilterField, text: str) -> str:
+def _choice(field: ListColumn, text: str) -> str:
     if text not in field.choices():
         raise ValueError(f"{text} is none of {', '.join(field.choices())}")
     return text
 
 
-def _number(_field: FilterField, text: str) -> float:
+def _number(_field: ListColumn, text: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -222,7 +184,7 @@ def _number(_field: FilterField, text: str) -> float:
     return int(number) if number.is_integer() else number
 
 
-def _moment(_field: FilterField, text: str) -> datetime:
+def _moment(_field: ListColumn, text: str) -> datetime:
     if age := _AGE.fullmatch(text):
         return shifted(timezone.now(), -int(age[1]) * _UNITS[age[2]])
     try:
@@ -232,7 +194,7 @@ def _moment(_field: FilterField, text: str) -> datetime:
         raise ValueError(fault) from None
 
 
-_READERS: Final[Mapping[FieldKind, Callable[[FilterField, str], Any]]] = MappingProxyType(
+_READERS: Final[Mapping[FieldKind, Callable[[ListColumn, str], Any]]] = MappingProxyType(
     {
         FieldKind.TEXT: lambda _field, text: text,
         FieldKind.CHOICE: _choice,

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from controlplane.errors import Fields, Invalid
-from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.columns import Columns
+from controlplane.pagination.cursors import Place, Slice, slice_of, slice_of_places
+from controlplane.pagination.filter_text import filtered
 from controlplane.pagination.pages import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -15,7 +17,8 @@ from controlplane.pagination.pages import (
     Page,
     one_of,
     optional_whole,
-    page_of,
+    page_range,
+    read_by_id,
     text_of,
     whole,
 )
@@ -112,6 +115,36 @@ class Filters:
         return cls(**read | given)
 
 
+def selected(
+    rows: QuerySet[M],
+    filters: Filters,
+    columns: Columns,
+    words: Callable[[str], Q],
+    scope: object = None,
+) -> QuerySet[M]:
+    """Return the rows that the filters of a list select; arguments as of `filtered`.
+
+    A filter with the name of a column, or of its term, selects the rows with its value; `q` is a
+    word, `filter` a filter text. Raises `BadFilter`.
+    """
+    named = {name: column for column in columns for name in (column.name, column.term)}
+    for field_name, parameter in filters.parameters().items():
+        value = getattr(filters, field_name)
+        if value in ("", None):
+            continue
+        if parameter.name == "filter":
+            rows = filtered(rows, value, columns, words, scope)
+        elif parameter.name == "q":
+            rows = rows.filter(words(value))
+        elif parameter.name in named:
+            rows = rows.filter(named[parameter.name].holds(scope, "exact", value))
+    return rows
+
+
+# The first page of a list that has no filters.
+NO_FILTERS: Final = Filters()
+
+
 @dataclass(frozen=True)
 class Listing(Generic[M, T]):
     """Filtered rows in an order, by page number or after a cursor.
@@ -124,7 +157,7 @@ class Listing(Generic[M, T]):
     rows: QuerySet[M]
     order: Sequence[str]
     row: Callable[[Sequence[M]], Sequence[T]]
-    filters: Filters = Filters()
+    filters: Filters = NO_FILTERS
     by_id: bool = False
     counted: QuerySet[M] | None = None
 
@@ -132,9 +165,36 @@ class Listing(Generic[M, T]):
     def page(self) -> Page[T]:
         """Return the page that the filters name."""
         ordered = self.rows.order_by(*self.order)
-        number, per_page = self.filters.page, self.filters.per_page
-        return page_of(ordered, number, per_page, self.row, by_id=self.by_id, counted=self.counted)
+        total = (self.rows if self.counted is None else self.counted).count()
+        per_page = self.filters.per_page
+        number, places = page_range(total, self.filters.page, per_page)
+        part = ordered[places.start : places.stop]
+        rows = read_by_id(ordered, part) if self.by_id else list(part)
+        return Page(self.row(rows), total, number, per_page)
 
     def after(self, place: Place) -> Slice[T]:
         """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
         return slice_of(self.rows, self.order, place, self.row)
+
+
+@dataclass(frozen=True)
+class PlaceListing(Generic[T]):
+    """Rows that have places in a sequence, such as the actions of a plan.
+
+    `row`: makes the rows at some of the places.
+    """
+
+    places: Sequence[int]
+    row: Callable[[Sequence[int]], Sequence[T]]
+    filters: Filters = NO_FILTERS
+
+    @property
+    def page(self) -> Page[T]:
+        """Return the page that the filters name."""
+        total, per_page = len(self.places), self.filters.per_page
+        number, shown = page_range(total, self.filters.page, per_page)
+        return Page(self.row(self.places[shown.start : shown.stop]), total, number, per_page)
+
+    def after(self, place: Place) -> Slice[T]:
+        """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
+        return slice_of_places(self.places, place, self.row)

@@ -1,7 +1,7 @@
 """Pagination by page number, and values of query strings."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -44,25 +44,6 @@ class Page(Generic[T]):
     def has_previous(self) -> bool:
         """Return True if there is a previous page."""
         return self.number > 1
-
-
-def page_of(
-    rows: QuerySet[M],
-    number: int,
-    per_page: int,
-    row: Callable[[Sequence[M]], Sequence[T]],
-    *,
-    by_id: bool = False,
-    counted: QuerySet[M] | None = None,
-) -> Page[T]:
-    """Return a page; a number past the end returns the last page.
-
-    `by_id`: see `read_by_id`. `counted`: the same rows without what only their order needs.
-    """
-    total = (rows if counted is None else counted).count()
-    number, places = page_range(total, number, per_page)
-    part = rows[places.start : places.stop]
-    return Page(row(read_by_id(rows, part) if by_id else list(part)), total, number, per_page)
 
 
 def read_by_id(rows: QuerySet[M], part: QuerySet[M]) -> list[M]:

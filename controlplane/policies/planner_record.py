@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from controlplane.models import Cluster, LedgerEntry
-from controlplane.pagination.pages import PER_PAGE, Page, page_of
+from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
 
 # The figures that planners decide; pause and latency depend on the pipeline's batches.
 PLANNERS_OWN: Final = ("imbalance", "replication_factor", "bytes")
@@ -126,7 +126,9 @@ def _calibrated(
     )
 
 
-def ledger_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[LedgerEntry]:
-    """Return one page of the ledger, the newest first."""
-    entries = LedgerEntry.objects.filter(cluster=cluster).order_by("-at", "-id")
-    return page_of(entries, number, per_page, list)
+def ledger_listing(
+    cluster: Cluster, filters: Filters = NO_FILTERS
+) -> Listing[LedgerEntry, LedgerEntry]:
+    """Return the entries of the ledger, the newest first."""
+    entries = LedgerEntry.objects.filter(cluster=cluster)
+    return Listing(entries, ("-at", "-pk"), list, filters)

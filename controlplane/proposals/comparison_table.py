@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
 from controlplane.pagination.lookup import row_by
-from controlplane.pagination.pages import PER_PAGE, Page, page_of
 from controlplane.planning.measures import cluster_values, measures
 
 
@@ -78,14 +78,15 @@ def comparison_by_id(cluster: Cluster, pk: int) -> Comparison:
     return row_by(comparisons.filter(cluster=cluster), "comparison", pk=pk)
 
 
-def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[Comparison]:
-    """Return one page, the newest first; each row has the counts `total` and `computing`."""
+def comparisons_listing(
+    cluster: Cluster, filters: Filters = NO_FILTERS
+) -> Listing[Comparison, Comparison]:
+    """Return the comparisons, the newest first; each has the counts `total` and `computing`."""
     computing = Count("candidates", filter=Q(candidates__state=Proposal.State.COMPUTING))
     comparisons: QuerySet[Comparison] = Comparison.objects.filter(cluster=cluster).annotate(
         total=Count("candidates"), computing=computing
     )
-    # Groups do not have the order of the model.
-    return page_of(comparisons.order_by("-pk"), number, per_page, list)
+    return Listing(comparisons, ("-pk",), list, filters)
 
 
 def compared(comparison: Comparison) -> Compared:

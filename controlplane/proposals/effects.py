@@ -1,10 +1,12 @@
-"""Pages of the effects of a proposal's actions."""
+"""The effects of a proposal's actions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
-from controlplane.pagination.pages import PER_PAGE, Page, page_range
+from controlplane.pagination.listing import NO_FILTERS, Filters, PlaceListing
 from controlplane.planning.action_text import ActionText, action_text, names_of
 from controlplane.planning.effects import Effect, effects
 from controlplane.plans.plan import TaskMove
@@ -23,14 +25,16 @@ class EffectRow:
     worst: str
 
 
-def effects_page(proposal: Proposal, number: int, per_page: int = PER_PAGE) -> Page[EffectRow]:
-    """Return one page of the actions in their order; raises `Conflict` without a plan."""
-    snapshot, plan = proposal.snapshot, proposal.plan
+def effects_listing(proposal: Proposal, filters: Filters = NO_FILTERS) -> PlaceListing[EffectRow]:
+    """Return the effects of the actions in their order; raises `Conflict` without a plan."""
     if proposal.snapshot_row is None:
         raise Conflict("no_plan", f"The proposal is {proposal.state}: it has no plan")
-    total = len(plan)
-    number, places = page_range(total, number, per_page)
-    names = names_of(proposal.cluster, plan[places.start : places.stop])
+    return PlaceListing(range(len(proposal.plan)), partial(_rows, proposal), filters)
+
+
+def _rows(proposal: Proposal, places: Sequence[int]) -> list[EffectRow]:
+    snapshot, plan = proposal.snapshot, proposal.plan
+    names = names_of(proposal.cluster, [plan[place] for place in places])
     nodes = {node.index: node.name for node in snapshot.nodes}
     split = {query for query, *_ in snapshot.split}
     rows = []
@@ -48,4 +52,4 @@ def effects_page(proposal: Proposal, number: int, per_page: int = PER_PAGE) -> P
                 worst=nodes[effect.worst],
             )
         )
-    return Page(rows, total, number, per_page)
+    return rows

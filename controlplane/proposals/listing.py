@@ -6,14 +6,9 @@ from typing import Final
 from django.db.models import Q
 
 from controlplane.models import Cluster, Proposal
-from controlplane.pagination.filter_text import (
-    MAX_LENGTH,
-    FieldKind,
-    FilterField,
-    by_column,
-    filtered,
-)
-from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
+from controlplane.pagination.columns import FieldKind, stored
+from controlplane.pagination.filter_text import MAX_LENGTH
+from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from controlplane.pagination.lookup import row_by
 from controlplane.planning.sources import source_names
 from controlplane.plans.proposal_states import ENDED
@@ -28,30 +23,28 @@ def _state_is(_scope: object, lookup: str, state: str) -> Q:
     return ~Q(state__in=ENDED) if state == OPEN else Q(**{f"state__{lookup}": state})
 
 
-# The fields of the list's filter text.
-FIELDS: Final = (
-    FilterField("state", "state; open: not ended", FieldKind.CHOICE, _state_is,
-                lambda: (OPEN, *STATES)),
-    FilterField("planner", "planner", FieldKind.CHOICE, by_column("planner"),
-                source_names),
-    FilterField("algorithm", "algorithm of the planner", FieldKind.TEXT, by_column("algorithm")),
-    FilterField("by", "user or component who requested it", FieldKind.TEXT,
-                by_column("requested_by")),
-    FilterField("approver", "user or component who approved it", FieldKind.TEXT,
-                by_column("approved_by")),
-    FilterField("id", "number of the proposal", FieldKind.NUMBER, by_column("pk")),
-    FilterField("actions", "number of its actions", FieldKind.NUMBER,
-                by_column("predicted__actions")),
-    FilterField("error", "code of the error of its computation", FieldKind.TEXT,
-                by_column("error_code")),
-    FilterField("requested", "time of the request", FieldKind.TIME, by_column("requested_at")),
-    FilterField("decided", "time of the decision", FieldKind.TIME, by_column("decided_at")),
+COLUMNS: Final = (
+    stored("id", "number of the proposal", "id", kind=FieldKind.NUMBER, place=1),
+    stored("state", "state; open: not ended", "state", kind=FieldKind.CHOICE,
+            condition=_state_is, choices=lambda: (OPEN, *STATES), place=4),
+    stored("planner", "planner", "planner", kind=FieldKind.CHOICE, choices=source_names, place=2),
+    stored("algorithm", "algorithm of the planner", "algorithm", place=3),
+    stored("action_count", "number of its actions, null without a plan", "actions",
+            kind=FieldKind.NUMBER, stored="predicted__actions", type=int | None,
+            value=lambda row: row.predicted.get("actions"), in_file="actions", place=5),
+    stored("requested_by", "user or component who requested it", "by", place=6),
+    stored("requested_at", "time of the request", "requested", kind=FieldKind.TIME, place=7),
+    stored("approved_by", "user or component who approved it", "approver"),
+    stored("approved_at"),
+    stored("decided_by"),
+    stored("decided_at", "time of the decision", "decided", kind=FieldKind.TIME),
+    stored("error_code", "code of the error of its computation, such as out_of_memory", "error"),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ProposalFilters(Filters):
-    """Filters of the list; "" selects every state or planner; filter is a text with FIELDS."""
+    """Filters of the list; "" selects every state or planner; filter is a filter text."""
 
     state: str = choice_filter("state", lambda: STATES)
     planner: str = choice_filter("planner", source_names)
@@ -64,11 +57,7 @@ def proposals_listing(cluster: Cluster, filters: ProposalFilters) -> Listing[Pro
     Raises `BadFilter`.
     """
     proposals = Proposal.objects.filter(cluster=cluster).defer(*UNLISTED).select_related("cluster")
-    if filters.state:
-        proposals = proposals.filter(state=filters.state)
-    if filters.planner:
-        proposals = proposals.filter(planner=filters.planner)
-    proposals = filtered(proposals, filters.filter, FIELDS, _mentions)
+    proposals = selected(proposals, filters, COLUMNS, _mentions)
     return Listing(proposals, ("-requested_at", "-pk"), list, filters)
 
 

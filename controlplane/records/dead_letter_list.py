@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from django.http import StreamingHttpResponse
@@ -13,7 +13,8 @@ from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.output.csv_lines import csv_lines
-from controlplane.pagination.pages import optional_whole, whole
+from controlplane.pagination.cursors import Cursor, Number, Place, Slice
+from controlplane.pagination.pages import one_of, text_of
 from controlplane.records.bodies.conformance import to_text
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
@@ -21,9 +22,11 @@ from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.records.record_codec import decode_block
 
 _NDJSON: Final = "application/x-ndjson"
-PER_PAGE: Final = 50
-MAX_PER_PAGE: Final = 500
+# Dead letters that are read together.
+_READ: Final = 500
 _ID: Final = re.compile(r"[\w-]{1,60}:\d{1,18}:-?\d{1,9}")
+# The dead letters by their number.
+CURSOR: Final = Cursor[int](Number)
 # Why a record became a dead letter, as shown to users.
 ABOUT: Final[Mapping[Reason, str]] = {
     Reason.BODY: "does not match the schema (in a request)",
@@ -36,25 +39,17 @@ ABOUT: Final[Mapping[Reason, str]] = {
 
 @dataclass(frozen=True)
 class DeadLetterFilters:
-    """Filters of the list; `before`: only smaller numbers, 0 for all."""
+    """Filters of the list; None selects all."""
 
     stream: Stream | None = None
     reason: Reason | None = None
-    before: int = 0
-    per_page: int = PER_PAGE
 
     @classmethod
     def of(cls, cluster: Cluster, values: Mapping[str, Any]) -> "DeadLetterFilters":
-        """Read stream (name or id), reason, cursor and limit. Raises `NotFound`, `Invalid`."""
-        named, reason = str(values.get("stream", "")), str(values.get("reason", ""))
-        if reason and reason not in list(Reason):
-            raise Invalid({"reason": [f"Must be one of {', '.join(Reason)}"]})
-        return cls(
-            stream_by_key(cluster, named) if named else None,
-            Reason(reason) if reason else None,
-            optional_whole(values, "cursor") or 0,
-            whole(values, "limit", PER_PAGE, MAX_PER_PAGE),
-        )
+        """Read stream (name or id) and reason. Raises `NotFound`, `Invalid`."""
+        named, reason = text_of(values, "stream"), one_of(values, "reason", tuple(Reason))
+        stream = stream_by_key(cluster, named) if named else None
+        return cls(stream, Reason(reason) if reason else None)
 
     def hold(self, letter: DeadLetter) -> bool:
         """Return True if a dead letter matches the filters."""
@@ -87,23 +82,27 @@ class DeadLetterRow:
 
 
 @dataclass(frozen=True)
-class DeadLetterPage:
-    """Dead letters, newest first; `next`: the cursor of the next page, 0 for none."""
+class DeadLetterListing:
+    """The dead letters of a cluster that match filters, newest first."""
 
-    rows: list[DeadLetterRow]
-    next: int = 0
-    filters: DeadLetterFilters = field(default_factory=DeadLetterFilters)
+    cluster: Cluster
+    filters: DeadLetterFilters
+
+    def after(self, place: Place) -> Slice[DeadLetterRow]:
+        """Return the dead letters after a cursor. Raises `Invalid` for an invalid cursor."""
+        letters: list[DeadLetter] = []
+        for letter in _newest(self.cluster, number_of(place.after)):
+            if len(letters) == place.limit:
+                following = CURSOR.text(letters[-1].number)
+                return Slice([*_rows(self.cluster, letters)], following)
+            if self.filters.hold(letter):
+                letters.append(letter)
+        return Slice([*_rows(self.cluster, letters)], "")
 
 
-def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLetterPage:
-    """Return a page of dead letters, newest first."""
-    letters: list[DeadLetter] = []
-    for letter in _newest(cluster, filters.before):
-        if len(letters) == filters.per_page:
-            return DeadLetterPage([*_rows(cluster, letters)], letters[-1].number, filters)
-        if filters.hold(letter):
-            letters.append(letter)
-    return DeadLetterPage([*_rows(cluster, letters)], 0, filters)
+def number_of(cursor: str) -> int:
+    """Return the number of a cursor, 0 for none. Raises `Invalid`."""
+    return CURSOR.place(cursor) if cursor else 0
 
 
 def chosen_letters(
@@ -140,7 +139,7 @@ def record_text(letter: DeadLetter) -> str:
 
 def _newest(cluster: Cluster, before: int) -> Iterator[DeadLetter]:
     client = redis_client()
-    while newest := dead_letters.newest(client, cluster.slug, before=before, limit=MAX_PER_PAGE):
+    while newest := dead_letters.newest(client, cluster.slug, before=before, limit=_READ):
         yield from newest
         before = newest[-1].number
         if before <= 1:

@@ -17,7 +17,13 @@ from controlplane.models import Cluster, Stream
 from controlplane.records import append
 from controlplane.records.bodies import check_zone
 from controlplane.records.bodies.conformance import Conformed, reason_of
-from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
+from controlplane.records.dead_letter_list import (
+    CURSOR,
+    DeadLetterFilters,
+    chosen_letters,
+    letters_of,
+    number_of,
+)
 from controlplane.records.decoding import conform_letter
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
@@ -47,14 +53,14 @@ class Choice:
 class Replayed:
     """The outcome of a replay: the number of appended dead letters, and the faults of the others.
 
-    `left`: how many were tried and stay; `faults`: the first of them, by id. `next`: the number
+    `left`: how many were tried and stay; `faults`: the first of them, by id. `next`: the cursor
     after which the untried ones begin, None if all were tried.
     """
 
     appended: int = 0
     left: int = 0
     faults: dict[str, str] = field(default_factory=dict)
-    next: int | None = None
+    next: str | None = None
 
 
 def store_faulty(stream: Stream, conformed: Conformed, token: IdempotencyToken | None) -> None:
@@ -79,12 +85,12 @@ def _place(token: IdempotencyToken | None) -> str:
 
 
 def replay(
-    actor: Actor, cluster: Cluster, choice: Choice, zone: str = "", after: int = 0
+    actor: Actor, cluster: Cluster, choice: Choice, zone: str = "", after: str = ""
 ) -> Replayed:
     """Append dead letters again, under the present schemas of their streams.
 
     `zone`: the IANA time zone of times that name none, as of the request that they came with.
-    `after`: only dead letters after this number, the oldest first.
+    `after`: the cursor after which they begin, the oldest first.
 
     An appended dead letter is removed. Each has its own idempotency token, so that an interrupted
     call can be repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`,
@@ -92,8 +98,9 @@ def replay(
     """
     require_operator(actor, cluster)
     check_zone(zone)
-    letters = list(islice(_chosen(cluster, choice, after), MAX_REPLAY + 1))
-    done = Replayed(next=letters[MAX_REPLAY - 1].number if len(letters) > MAX_REPLAY else None)
+    letters = list(islice(_chosen(cluster, choice, number_of(after)), MAX_REPLAY + 1))
+    more = len(letters) > MAX_REPLAY
+    done = Replayed(next=CURSOR.text(letters[MAX_REPLAY - 1].number) if more else None)
     run = _Replay(actor, cluster, zone, done)
     try:
         for begin in range(0, min(len(letters), MAX_REPLAY), _CHUNK):

@@ -15,9 +15,10 @@ from controlplane.archive.windows import Part
 from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import computed_by, names_of_streams
 from controlplane.connections import redis_client
-from controlplane.errors import Conflict, Invalid, TryLater
+from controlplane.errors import Conflict, TryLater
 from controlplane.models import Cluster, Query
-from controlplane.results.filters import WindowState, cursor_of, cursor_read
+from controlplane.pagination.cursors import Cursor, Number
+from controlplane.results.filters import WindowState
 from controlplane.results.pages import raw_of_archived, raw_of_stored
 from controlplane.results.sampled import without_unknown
 from controlplane.results.values import KeyedWindow, Names, RawWindow, window_row
@@ -28,7 +29,7 @@ from controlplane.wire.results.read import read_places
 
 # Changed windows of one reading; a gap is reported for more.
 MOST: Final = 500
-_MAX_ID: Final = 4_000
+_CURSOR: Final = Cursor[tuple[int, bytes]](tuple[Number, bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +40,12 @@ class FeedPlace:
     final: bytes
 
     def __str__(self) -> str:
-        return f"{self.number}.{cursor_of(self.final)}"
+        return _CURSOR.text((self.number, self.final))
 
     @classmethod
     def read(cls, text: str) -> "FeedPlace":
         """Return the place of an event's id. Raises `Invalid`."""
-        number, point, final = text.partition(".")
-        try:
-            if not point or not number.isdecimal() or len(text) > _MAX_ID:
-                raise ValueError
-            return cls(int(number[:18]), cursor_read(final))
-        except ValueError:
-            message = "is no id of an event of this feed: begin without one"
-            raise Invalid({"Last-Event-ID": [message]}) from None
+        return cls(*_CURSOR.place(text, "Last-Event-ID"))
 
 
 @dataclass(frozen=True, slots=True)

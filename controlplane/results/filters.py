@@ -1,26 +1,28 @@
 """Filters of windows, parsed from a query string."""
 
-import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from controlplane.errors import Invalid
 from controlplane.moments import read_moment
-from controlplane.pagination.pages import whole
+from controlplane.pagination.cursors import MAX_CURSOR, Cursor
+from controlplane.pagination.pages import text_of, whole
 from controlplane.wire.language.tree import DECIMAL_SCALE, Column, Kind
 from controlplane.wire.query import SIDES, STREAM, Computation
 from controlplane.wire.records.numbers import NumberText, scaled
+from controlplane.wire.results.places import START_BYTES
 
+# The places of windows in the order of their starts and keys.
+CURSOR: Final = Cursor[bytes](Annotated[bytes, Field(min_length=START_BYTES)])
 MAX_WINDOWS: Final = 1000
 DEFAULT_WINDOWS: Final = 200
-# The bytes of a key in a place are cut at 256 a column.
-_MAX_CURSOR: Final = 4_000
 _MAX_KEY: Final = 4_000
 _MAX_MS: Final = 2**53
 # The column of a key with the stream of a record: in a query over one side, and in a join.
@@ -54,7 +56,7 @@ WINDOW_PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "key": {"type": "string", "maxLength": _MAX_KEY},
     "state": {"type": "string", "enum": ["", *STATES]},
     "order": {"type": "string", "enum": ["", "newest", "oldest"]},
-    "cursor": {"type": "string", "maxLength": _MAX_CURSOR},
+    "cursor": {"type": "string", "maxLength": MAX_CURSOR},
     "limit": {"type": "integer", "minimum": 1, "maximum": MAX_WINDOWS},
 }
 
@@ -89,11 +91,12 @@ class WindowFilters:
         key, after = str(values.get("key", "")).strip(), b""
         if len(key) > _MAX_KEY:
             faults["key"] = [f"is longer than {_MAX_KEY:,} characters"]
-        try:
-            after = cursor_read(str(values.get("cursor", "")).strip())
-        except ValueError as error:
-            faults["cursor"] = [str(error)]
         limit = DEFAULT_WINDOWS
+        try:
+            cursor = text_of(values, "cursor")
+            after = CURSOR.place(cursor) if cursor else b""
+        except Invalid as invalid:
+            faults |= invalid.fields
         try:
             limit = whole(values, "limit", DEFAULT_WINDOWS, MAX_WINDOWS)
         except Invalid as invalid:
@@ -102,24 +105,6 @@ class WindowFilters:
             raise Invalid(faults)
         wanted = WindowState(state) if state else None
         return cls(first, stop - 1, key, wanted, after, limit, order == "newest")
-
-
-def cursor_of(place: bytes) -> str:
-    """Return a place as the text of a cursor."""
-    return base64.urlsafe_b64encode(place).decode().rstrip("=")
-
-
-def cursor_read(text: str) -> bytes:
-    """Return the place of a cursor, empty for none. Raises ValueError if it is invalid."""
-    try:
-        if len(text) > _MAX_CURSOR:
-            raise ValueError
-        place = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error):
-        raise ValueError("is no cursor of windows: begin without one") from None
-    if 0 < len(place) < 8:  # noqa: PLR2004 - bytes of a start
-        raise ValueError("is no cursor of windows: begin without one")
-    return place
 
 
 def _moment(

@@ -14,11 +14,12 @@ from controlplane.catalog.queries import computed_by, names_of_streams
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Query
+from controlplane.pagination.cursors import Slice
 from controlplane.results.filters import (
+    CURSOR,
     MAX_WINDOWS,
     WindowFilters,
     WindowState,
-    cursor_of,
     key_values,
 )
 from controlplane.results.sampled import without_unknown
@@ -29,14 +30,6 @@ from controlplane.wire.results import final_windows
 from controlplane.wire.results.assembly import StoredWindow
 from controlplane.wire.results.places import START_BYTES, start_bytes
 from controlplane.wire.results.read import Range, WindowsPage, bytes_of_key, is_before, read_page
-
-
-@dataclass(frozen=True)
-class WindowPage:
-    """Some windows, and the cursor of the next page, empty after the last one."""
-
-    windows: Sequence[KeyedWindow]
-    next: str
 
 
 def keyed_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[KeyedWindow]:
@@ -52,14 +45,14 @@ def keyed_windows(cluster: Cluster, query: Query, limit: int = 200) -> list[Keye
     return keyed_windows[:limit]
 
 
-def windows_page(cluster: Cluster, query: Query, wanted: WindowFilters) -> WindowPage:
+def windows_page(cluster: Cluster, query: Query, wanted: WindowFilters) -> Slice[KeyedWindow]:
     """Return a page of the windows of a query, in the order of starts, then of keys.
 
     Raises `Conflict` (unreadable) where the query calls a function that is gone and nothing is in
     the archive; `Invalid` for a key that the query's results cannot have; redis.RedisError.
     """
     windows, after = _page(cluster, query, wanted)
-    return WindowPage(windows, cursor_of(after))
+    return Slice(windows, CURSOR.text(after) if after else "")
 
 
 def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[KeyedWindow], bytes]:

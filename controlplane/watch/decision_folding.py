@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from controlplane.models import Decision
-from controlplane.pagination.folding import fold_rows
-from controlplane.pagination.listing import Listing
-from controlplane.pagination.pages import Page, page_range
+from controlplane.pagination.folding import Fold, fold_rows
+from controlplane.pagination.listing import Listing, PlaceListing
 
 _COLUMNS: Final = ("loop", "code", "proposal")
 
@@ -27,17 +27,19 @@ class FoldedDecision:
 
 
 def folded_decisions(
-    listing: Listing[Decision, Decision], period: timedelta, number: int, per_page: int
-) -> Page[FoldedDecision]:
-    """Return a page of a listing with decisions folded per period, the newest first."""
+    listing: Listing[Decision, Decision], period: timedelta
+) -> PlaceListing[FoldedDecision]:
+    """Return a listing with its decisions folded per period, the newest first."""
     folds = fold_rows(
         listing.rows, _COLUMNS, period, first="first_at", last="last_at", count="count"
     )
-    number, places = page_range(len(folds), number, per_page)
-    shown = folds[places.start : places.stop]
+    return PlaceListing(range(len(folds)), partial(_rows, folds), listing.filters)
+
+
+def _rows(folds: Sequence[Fold], places: Sequence[int]) -> list[FoldedDecision]:
+    shown = [folds[place] for place in places]
     newest: dict[int, Any] = Decision.objects.in_bulk([fold.newest for fold in shown])
-    rows: Sequence[FoldedDecision] = [
+    return [
         FoldedDecision(newest[fold.newest], fold.count, fold.first, fold.last)
         for fold in shown if fold.newest in newest
     ]  # fmt: skip
-    return Page(rows, len(folds), number, per_page)

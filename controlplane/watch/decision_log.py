@@ -2,20 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
 from django.db.models import F, Q, Subquery
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
-from controlplane.pagination.filter_text import (
-    MAX_LENGTH,
-    FieldKind,
-    FilterField,
-    by_column,
-    filtered,
-)
-from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
+from controlplane.pagination.columns import FieldKind, stored
+from controlplane.pagination.filter_text import MAX_LENGTH
+from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from controlplane.watch.codes import CODES, is_calm
 from controlplane.watch.decision import Outcome
 from controlplane.watch.ladder import STALE, UNSEEN
@@ -85,23 +81,28 @@ def prune(now: datetime) -> int:
     return old.order_by().delete()[0]
 
 
-# The fields of the list's filter text.
-FIELDS: Final = (
-    FilterField("loop", "watch loop", FieldKind.CHOICE, by_column("loop"), lambda: LOOP_NAMES),
-    FilterField("reason", "reason of the decision", FieldKind.CHOICE, by_column("code"),
-                lambda: CODE_NAMES),
-    FilterField("proposal", "number of its proposal", FieldKind.NUMBER, by_column("proposal_id")),
-    FilterField("number", "measured number", FieldKind.NUMBER, by_column("number")),
-    FilterField("times", "number of equal decisions in a row", FieldKind.NUMBER,
-                by_column("count")),
-    FilterField("text", "words of the decision", FieldKind.TEXT, by_column("text")),
-    FilterField("at", "time of the last of them", FieldKind.TIME, by_column("last_at")),
+COLUMNS: Final = (
+    stored("id"),
+    stored("loop", "watch loop", "loop", kind=FieldKind.CHOICE, choices=lambda: LOOP_NAMES,
+            place=1),
+    stored("code", "reason of the decision", "reason", kind=FieldKind.CHOICE,
+            choices=lambda: CODE_NAMES),
+    stored("number", "measured number", "number", kind=FieldKind.NUMBER),
+    stored("limit", "what the number was compared with"),
+    stored("unit", "unit of number and limit: share, ratio, ms, s, nodes, moves or records/s"),
+    stored("text", "words of the decision", "text", place=4),
+    stored("proposal", "number of its proposal", value=attrgetter("proposal_id"),
+            stored="proposal_id", term="proposal", kind=FieldKind.NUMBER, in_file="proposal_id"),
+    stored("first_at", "time of the first of them"),
+    stored("last_at", "time of the last of them", "at", kind=FieldKind.TIME, place=2),
+    stored("count", "number of equal decisions in a row", "times", kind=FieldKind.NUMBER,
+            place=3),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DecisionFilters(Filters):
-    """Filters of the list; "" selects all; filter is a text with fields of FIELDS."""
+    """Filters of the list; "" selects all; filter is a text with terms of COLUMNS."""
 
     loop: str = choice_filter("loop", lambda: LOOP_NAMES)
     code: str = choice_filter("code", lambda: CODE_NAMES)
@@ -126,9 +127,5 @@ def decisions_listing(
     Raises `BadFilter`.
     """
     decisions = Decision.objects.filter(cluster=cluster)
-    if filters.loop:
-        decisions = decisions.filter(loop=filters.loop)
-    if filters.code:
-        decisions = decisions.filter(code=filters.code)
-    decisions = filtered(decisions, filters.filter, FIELDS, lambda word: Q(text__icontains=word))
+    decisions = selected(decisions, filters, COLUMNS, lambda word: Q(text__icontains=word))
     return Listing(decisions, (order, "-pk"), list, filters)

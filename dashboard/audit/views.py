@@ -30,7 +30,7 @@ def index(request: PageRequest) -> HttpResponse:
     Machine actions are folded, unless the address has fold=no.
     """
     time_range = time_range_of(request.GET, timezone.now(), DEFAULT_RANGE)
-    others = {*RANGE_NAMES, "fold", "before"}
+    others = {*RANGE_NAMES, "fold", "cursor"}
     shown = list_page(request, KINDS["audit"], time_range=time_range, others=others)
     context: dict[str, Any] = {
         "span": time_range,
@@ -40,9 +40,9 @@ def index(request: PageRequest) -> HttpResponse:
     }
     if shown.listing is not None and context["is_folded"]:
         period = period_of(time_range.length)
-        before = request.GET.get("before", "")
+        after = request.GET.get("cursor", "")
         folded = folded_page(
-            shown.listing, time_range.start, time_range.end, before, total=shown.page.total
+            shown.listing, time_range.start, time_range.end, after, total=shown.page.total
         )
         context |= {"folded": folded, "period": numbers.duration(period)}
     context["headline"] = _headline(shown, time_range, context.get("folded"))

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.lists.kinds import ListKind
-from controlplane.pagination.filter_text import BadFilter, FieldKind, FilterField
+from controlplane.lists.kinds import CommonFilter, ListKind
+from controlplane.pagination.columns import FieldKind, ListColumn
+from controlplane.pagination.filter_text import BadFilter
 
 # What an operator means for the values of a kind, for people.
 _MEANINGS: Final[Mapping[FieldKind, str]] = {
@@ -33,15 +34,6 @@ class FilterHelp:
 
 
 @dataclass(frozen=True)
-class QuickFilter:
-    """A filter of one click."""
-
-    title: str
-    text: str
-    is_current: bool
-
-
-@dataclass(frozen=True)
 class TextFault:
     """A fault of a filter text: its message, and the text before, at and after its place."""
 
@@ -53,24 +45,25 @@ class TextFault:
 
 @dataclass(frozen=True)
 class FilterBar:
-    """The filter bar of a list page."""
+    """The filter bar of a list page; `chosen`: its text with single blanks."""
 
     text: str
+    chosen: str
     example: str
     fields: Sequence[FilterHelp]
-    quick: Sequence[QuickFilter]
+    quick: Sequence[CommonFilter]
     completion: str
     fault: TextFault | None = None
 
 
 def filter_bar(kind: ListKind, text: str, fault: BadFilter | None = None) -> FilterBar:
     """Return the filter bar of a list with a text."""
-    chosen = " ".join(text.split())
     return FilterBar(
         text=text,
+        chosen=" ".join(text.split()),
         example=kind.example,
         fields=[_help(field) for field in kind.fields],
-        quick=[QuickFilter(c.title, c.text, c.text == chosen) for c in kind.common],
+        quick=kind.common,
         completion=json.dumps([_completion(field) for field in kind.fields]),
         fault=None if fault is None else text_fault(text, fault),
     )
@@ -83,16 +76,16 @@ def text_fault(text: str, fault: BadFilter) -> TextFault:
     return TextFault(message, text[:start], text[start:stop], text[stop:])
 
 
-def _help(field: FilterField) -> FilterHelp:
+def _help(field: ListColumn) -> FilterHelp:
     values = ", ".join(field.choices()) or _VALUES.get(field.kind, "")
     unit = f" ({field.unit})" if field.unit else ""
-    return FilterHelp(field.name, field.title, _MEANINGS[field.kind], f"{values}{unit}")
+    return FilterHelp(field.term, field.about, _MEANINGS[field.kind], f"{values}{unit}")
 
 
-def _completion(field: FilterField) -> Mapping[str, Any]:
+def _completion(field: ListColumn) -> Mapping[str, Any]:
     return {
-        "name": field.name,
-        "title": field.title,
+        "name": field.term,
+        "title": field.about,
         "operators": list(field.operators),
         "values": list(field.choices()),
         "unit": field.unit,

@@ -20,7 +20,7 @@ from dashboard.responses import notify, notify_refusals
 from dashboard.time_range import time_range_of
 
 # Parameters of the pages that do not select rows of a file.
-_OTHERS: Final = (*RANGE_NAMES, "fold", "before", "format", "algorithm")
+_OTHERS: Final = (*RANGE_NAMES, "fold", "cursor", "format", "algorithm")
 
 
 @cluster_page

@@ -131,8 +131,7 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     is_folded = request.GET.get("fold") != "no"
     rows = [single_row(row) for row in shown.page.rows]
     if shown.listing is not None and is_folded:
-        period, page = period_of(time_range.length), shown.page
-        folded = folded_decisions(shown.listing, period, page.number, page.per_page)
+        folded = folded_decisions(shown.listing, period_of(time_range.length)).page
         shown = replace(shown, page=folded)
         rows = [folded_row(row) for row in folded.rows]
     last = why(cluster)

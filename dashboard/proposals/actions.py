@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
@@ -11,13 +12,13 @@ from controlplane.executions.action_status import (
     ActionRow,
     ActionStatus,
     Status,
-    actions_page,
-    selected_page,
+    action_rows,
     statuses,
     steps_of,
 )
 from controlplane.models import Cluster, Proposal
 from controlplane.pagination.filter_text import MAX_LENGTH, BadFilter
+from controlplane.pagination.listing import Filters, PlaceListing
 from controlplane.pagination.pages import text_of, whole
 from controlplane.proposals.listing import proposal_by_id, proposal_of_page
 from dashboard.csv_files import csv_file
@@ -83,7 +84,7 @@ def actions_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse
     """Return the actions as a file, each with its status."""
     proposal = proposal_by_id(cluster, pk)
     action_statuses = statuses(proposal, steps_of(proposal))
-    rows = actions_page(proposal, action_statuses, 1, max(1, len(action_statuses))).rows
+    rows = action_rows(proposal, action_statuses, range(len(action_statuses)))
     return csv_file(f"proposal-{pk}-actions.csv", ACTION_COLUMNS, map(_columns, rows))
 
 
@@ -96,8 +97,8 @@ def actions_context(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         places = matching_places(proposal, action_statuses, text)
     except BadFilter as bad:
         places, fault = range(0), "; ".join(bad.fields["filter"])
-    number = whole(request.GET, "page", 1)
-    page = selected_page(proposal, action_statuses, places, number, ACTIONS_PER_PAGE)
+    filters = Filters(whole(request.GET, "page", 1), ACTIONS_PER_PAGE)
+    page = PlaceListing(places, partial(action_rows, proposal, action_statuses), filters).page
     return {
         "actions": page,
         "diff": list(_diff(page.rows, is_ready=proposal.state in ("ready", "approved"))),

@@ -9,9 +9,10 @@ from algorithms.registry import algorithm_title
 from controlplane.access.roles import require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster
+from controlplane.pagination.listing import Filters
 from controlplane.pagination.pages import whole
 from controlplane.proposals import comparisons, decisions
-from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_page
+from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_listing
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.guards import PageRequest, cluster_action, cluster_page
@@ -119,5 +120,5 @@ def _refuse(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpRespo
 def _index(
     request: PageRequest, cluster: Cluster, form: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    page = comparisons_page(cluster, page_number(request), PER_PAGE)
+    page = comparisons_listing(cluster, Filters(page_number(request), PER_PAGE)).page
     return render_page(request, "comparisons.html", {"page": page} | form, status)

@@ -5,9 +5,10 @@ from django.shortcuts import redirect
 
 from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.models import Cluster, Proposal
+from controlplane.pagination.listing import Filters
 from controlplane.pagination.pages import MAX_DIGITS
 from controlplane.proposals import derivation
-from controlplane.proposals.effects import effects_page
+from controlplane.proposals.effects import effects_listing
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import page_number
@@ -22,7 +23,7 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render a page of the actions with the effect of omitting each."""
     proposal = proposal_by_id(cluster, pk)
     try:
-        page = effects_page(proposal, page_number(request), PER_PAGE)
+        page = effects_listing(proposal, Filters(page_number(request), PER_PAGE)).page
     except Conflict as none:
         raise NotFound("plan of proposal", pk) from none
     context = {

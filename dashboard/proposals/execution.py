@@ -8,9 +8,10 @@ from django.utils import timezone
 
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import Reading, cluster_readings
-from controlplane.executions.progress import Progress, progress_of, step_seconds, steps_page
+from controlplane.executions.progress import Progress, progress_of, step_seconds, steps_listing
 from controlplane.models import Execution, Proposal, Step
 from controlplane.numbers import MISSING, milliseconds, percent, seconds, size
+from controlplane.pagination.listing import Filters
 from controlplane.pagination.pages import whole
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -30,7 +31,8 @@ def execution_context(
     if execution is None:
         return {}
     progress, policy = progress_of(execution), policy_of(proposal.cluster)
-    page = steps_page(execution, whole(request.GET, "steps", 1), STEPS_PER_PAGE)
+    filters = Filters(whole(request.GET, "steps", 1), STEPS_PER_PAGE)
+    page = steps_listing(execution, filters).page
     is_open = execution.finished_at is None
     now = execution.finished_at or timezone.now()
     forward = execution.direction == Execution.Direction.FORWARD

@@ -8,8 +8,9 @@ from django.http import HttpResponse, JsonResponse
 from algorithms.registry import algorithm_title
 from controlplane.models import Cluster, LedgerEntry
 from controlplane.numbers import compact, counted, percent
+from controlplane.pagination.listing import Filters
 from controlplane.planning.adapters import adapters
-from controlplane.policies.planner_record import calibration, ledger_page, record_of
+from controlplane.policies.planner_record import calibration, ledger_listing, record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from dashboard.figures.ledger import ledger_figures
@@ -28,7 +29,7 @@ DRAWN = 200
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show records and calibration of the planners, and a page of the ledger."""
-    page = ledger_page(cluster, page_number(request), PER_PAGE)
+    page = ledger_listing(cluster, Filters(page_number(request), PER_PAGE)).page
     policy = policy_of(cluster)
     figures = calibration(cluster)
     # Plans that people composed have no planner that computes them, yet a record.
@@ -57,7 +58,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
     """Return measured against approved figures, a chart per figure, as JSON."""
-    newest = ledger_page(cluster, 1, DRAWN).rows
+    newest = ledger_listing(cluster, Filters(1, DRAWN)).page.rows
     entries = [
         (
             algorithm_title(entry.planner, entry.algorithm),

@@ -146,7 +146,7 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
         return context | {"results": [], "faults": refusal.fields}
     except Conflict as error:
         return context | {"results": [], "unreadable": str(error)}
-    rows = result_rows(page.windows, columns, is_scaled=_is_scaled(request))
+    rows = result_rows(page.rows, columns, is_scaled=_is_scaled(request))
     return context | {
         "results": rows,
         "is_sampled": any(row.kept for row in rows),

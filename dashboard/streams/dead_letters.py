@@ -14,12 +14,12 @@ from controlplane.access.roles import require_operator
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
+from controlplane.pagination.cursors import Place, Slice
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_list import (
     ABOUT,
     DeadLetterFilters,
-    DeadLetterPage,
-    dead_letters_page,
+    DeadLetterListing,
     exported,
 )
 from controlplane.records.dead_letters import Choice, Replayed
@@ -41,10 +41,10 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     away = False
     try:
         filters = DeadLetterFilters.of(cluster, request.GET.dict())
-        page = dead_letters_page(cluster, filters)
+        page = DeadLetterListing(cluster, filters).after(Place.of(request.GET))
         counts = read_counts(redis_client(), cluster.slug)
     except RedisError:
-        filters, page, counts, away = DeadLetterFilters(), DeadLetterPage([]), {}, True
+        filters, page, counts, away = DeadLetterFilters(), Slice([], ""), {}, True
     chosen = [filters.stream.pk] if filters.stream else []
     context = {
         "page": page, "filters": filters, "away": away, "reasons": ABOUT.items(),

@@ -134,7 +134,7 @@ def unfold_link(context: RequestContext, actions: FoldedActions) -> str:
     if actions.cluster is not None:
         terms.append(f"cluster={actions.cluster.slug}")
     start, stop = (round(moment.timestamp() * 1000) for moment in (actions.start, actions.stop))
-    replaced = dict.fromkeys(("q", "cluster", "action", "request", "before", "page", "range"))
+    replaced = dict.fromkeys(("q", "cluster", "action", "request", "cursor", "page", "range"))
     changes = {"filter": " ".join(filter(None, terms)), "fold": "no", "from": start, "to": stop}
     return with_query(context, **replaced, **changes)
 

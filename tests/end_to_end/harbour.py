@@ -170,7 +170,7 @@ class Harbour(Coast):
     def steps(self, proposal: int | None = None) -> list[dict[str, Any]]:
         """Return the steps of an execution, by default the present one, the first one first."""
         number = self.proposals[-1] if proposal is None else proposal
-        body = self.get(f"/proposals/{number}/execution?per_page=100")
+        body = self.get(f"/proposals/{number}/execution?limit=100")
         return sorted(body.get("step_rows", ()), key=lambda step: int(step["number"]))
 
     def done(self) -> int | None:

@@ -27,7 +27,7 @@ def submit_sides_and_join(page: Page) -> list[str]:
 
     So all three begin with the same record. Returns the right streams.
     """
-    names = [one["name"] for one in read(page, "streams?order=-rate&per_page=12")["streams"]]
+    names = [one["name"] for one in read(page, "streams?order=-rate&limit=12")["streams"]]
     left, right = sorted(names[::2]), sorted(names[1::2])
     sides = [
         {"name": name, "streams": of, "text": SIDE, "tasks": 3}

@@ -76,7 +76,7 @@ def wait_for_steps(page: Page, proposal: int, count: int) -> Any:
     """Wait until so many steps of the execution are done, and return it."""
     deadline = time.monotonic() + MINUTES
     while True:
-        execution = read(page, f"proposals/{proposal}/execution?per_page=100")
+        execution = read(page, f"proposals/{proposal}/execution?limit=100")
         if sum(step["state"] == "done" for step in execution["step_rows"]) >= count:
             return execution
         assert time.monotonic() < deadline, execution
@@ -85,7 +85,7 @@ def wait_for_steps(page: Page, proposal: int, count: int) -> Any:
 
 def actions_of(page: Page, proposal: int) -> list[Any]:
     """Return all actions of a proposal with their status."""
-    rows: list[Any] = read(page, f"proposals/{proposal}/actions?per_page=1000")["actions"]
+    rows: list[Any] = read(page, f"proposals/{proposal}/actions?limit=1000")["actions"]
     return rows
 
 

@@ -43,7 +43,7 @@ class WeirApi:
         """Return whether there is such a cluster."""
         answer = self._client.get("/api/v1/clusters")
         answer.raise_for_status()
-        return any(row["slug"] == self._cluster for row in answer.json())
+        return any(row["slug"] == self._cluster for row in answer.json()["clusters"])
 
     def register(self, declarations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         """Register or update streams; return their ids by name."""
@@ -54,11 +54,11 @@ class WeirApi:
     def live_names(self, prefix: str) -> set[str]:
         """Return the names of the live queries that begin with `prefix`, ending ones left out."""
         names: set[str] = set()
-        page, pages = 1, 1
-        while page <= pages:
-            body = self._call("GET", f"/queries?state=live&q={prefix}&per_page={PAGE}&page={page}")
+        cursor: str | None = ""
+        while cursor is not None:
+            body = self._call("GET", f"/queries?state=live&q={prefix}&limit={PAGE}&cursor={cursor}")
             names |= {row["name"] for row in body["queries"] if row["state"] != "ending"}
-            page, pages = page + 1, int(body["pages"])
+            cursor = body["next"]
         return {name for name in names if name.startswith(prefix)}
 
     def submit(self, wanted: Sequence[Wanted]) -> None:
@@ -71,7 +71,7 @@ class WeirApi:
 
     def pending(self) -> int:
         """Return how many queries wait for their placement."""
-        return int(self._call("GET", "/queries?state=pending&per_page=1")["total"])
+        return int(self._call("GET", "/queries?state=pending&limit=1")["total"])
 
     def disturbances(self) -> list[Disturbance]:
         """Return the scenarios of the cluster that have not ended."""

@@ -10,15 +10,24 @@ from pydantic import ConfigDict, Field
 
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, ReasonIn, Time, columns_of, shown
+from controlplane.api.common.schemas import ReasonIn, Time, columns_of, list_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
-from controlplane.catalog.routing_versions import VersionFilters, version_by_number, versions_slice
+from controlplane.catalog.routing_versions import (
+    VersionFilters,
+    version_by_number,
+    versions_listing,
+)
 from controlplane.clusters import changes
-from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_by_index, node_table
+from controlplane.clusters.listing import (
+    ClusterFilters,
+    clusters_listing,
+    node_by_index,
+    node_table,
+)
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, RoutingVersion
 from controlplane.moments import shifted
-from controlplane.pagination.cursors import Place
+from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.telemetry.time_series import RESOLUTIONS, latest_values, require_readable
 from controlplane.telemetry.time_series import samples as read_samples
 from controlplane.topology import nodes
@@ -53,6 +62,9 @@ class NodeOut(columns_of(Node, "index name capacity emulated active", under="nod
     streams: int
     load: float | None
     busy: float | None
+
+
+ClusterPage = list_of("ClusterPage", clusters=ClusterOut)
 
 
 class MasterIn(ReasonIn):
@@ -91,20 +103,14 @@ router = Router(tags=["clusters"])
 DEFAULT_SPAN = timedelta(minutes=15)
 
 
-@router.get(
-    "", response=list[ClusterOut], openapi_extra=list_parameters(ClusterFilters, by_number=False)
-)
+@router.get("", response=ClusterPage, openapi_extra=list_parameters(ClusterFilters))
 def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
     """List the visible clusters by slug.
 
-    Query parameters q, state, cursor, limit (up to 1000, as many by default); the header Link
-    has the next page.
+    Query parameters q, state, cursor, limit (up to 1000, as many by default).
     """
-    actor = caller(request)
-    filters, place = ClusterFilters.of(request.GET), Place.of({"limit": 1000} | request.GET.dict())
-    page = clusters_slice(actor.clusters, filters, place)
-    listed(request, response, page)
-    return page.rows
+    listing = clusters_listing(caller(request).clusters, ClusterFilters.of(request.GET))
+    return listed(request, response, listing, "clusters", limit=MAX_PER_PAGE)
 
 
 @router.get("/{slug}", response=ClusterOut)
@@ -205,25 +211,20 @@ class VersionOpsOut(VersionOut):
     ops: list[dict[str, Any]]
 
 
-class VersionPage(ListOut):
-    """A page of versions, newest first."""
-
-    versions: list[VersionOut]
+VersionPage = list_of("VersionPage", versions=VersionOut)
 
 
 @router.get(
     "/{slug}/versions", response=VersionPage, tags=["routing"],
-    openapi_extra=list_parameters(VersionFilters, by_number=False),
+    openapi_extra=list_parameters(VersionFilters),
 )  # fmt: skip
 def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List the versions of the routing table, newest first.
 
     Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
     """
-    page = versions_slice(
-        cluster_of(request), VersionFilters.of(request.GET), Place.of(request.GET)
-    )
-    return listed(request, response, page) | {"versions": page.rows}
+    listing = versions_listing(cluster_of(request), VersionFilters.of(request.GET))
+    return listed(request, response, listing, "versions")
 
 
 @router.get("/{slug}/versions/{int:number}", response=VersionOpsOut, tags=["routing"])

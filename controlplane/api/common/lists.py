@@ -1,16 +1,21 @@
-"""Pagination of the API's lists: by cursor, or by page number."""
+"""Lists of the API: all answer their rows with `next`, the cursor of the following rows."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.pagination.cursors import MAX_CURSOR, Place, Slice
-from controlplane.pagination.listing import Filters, Listing
-from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
+from controlplane.pagination.listing import Filters
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE
 
-T = TypeVar("T")
+
+class Listed(Protocol):
+    """Rows that are read after a cursor."""
+
+    def after(self, place: Place) -> Slice[Any]:
+        """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
 
 
 def with_parameters(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -23,60 +28,39 @@ def with_parameters(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def list_parameters(kind: type[Filters], *, by_number: bool = True) -> dict[str, Any]:
-    """Return the `openapi_extra` of a list: its filters, cursor and limit.
-
-    `by_number`: the list can also be requested by page number.
-    """
-    declared = {item.name: item.schema() for item in kind.parameters().values()}
-    if not by_number:
-        declared = {name: schema for name, schema in declared.items() if name not in _NUMBERED}
-    return with_parameters(declared | {"cursor": CURSOR, "limit": LIMIT})
-
-
-def _numbered() -> dict[str, Mapping[str, Any]]:
-    own = {item.name: item.schema() for item in Filters.parameters().values()}
-    return {"page": own["page"], "per_page": own["per_page"]}
-
-
 CURSOR: Final = {"type": "string", "maxLength": MAX_CURSOR}
 LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": MAX_PER_PAGE}
-_NUMBERED: Final = _numbered()
-# The `openapi_extra` of a list by page number.
-BY_NUMBER: Final = with_parameters(_NUMBERED)
+BY_CURSOR: Final[dict[str, Mapping[str, Any]]] = {"cursor": CURSOR, "limit": LIMIT}
+# The pages for people have numbers.
+_NUMBERED: Final = frozenset(Filters.parameters())
 
 
-def requested_page(request: HttpRequest, listing: Listing[Any, T]) -> Page[T] | Slice[T]:
-    """Return the page that a request names by number, else the rows at its cursor.
-
-    Raises `Invalid`, also for a wrong limit beside the number of a page, which it does not use.
-    """
-    place = Place.of(request.GET)
-    return listing.page if "page" in request.GET else listing.after(place)
-
-
-def numbers_of(request: HttpRequest) -> tuple[int, int]:
-    """Return the number of the requested page, and its number of rows."""
-    values = request.GET
-    return whole(values, "page", 1), whole(values, "per_page", PER_PAGE, MAX_PER_PAGE)
-
-
-def about(page: Page[Any]) -> dict[str, int]:
-    """Return the common fields of lists by page number."""
-    return {"total": page.total, "page": page.number, "pages": page.pages}
+def list_parameters(kind: type[Filters] = Filters) -> dict[str, Any]:
+    """Return the `openapi_extra` of a list: its filters, cursor and limit."""
+    own = {item.name: item.schema() for item in kind.parameters().values()}
+    filters = {name: schema for name, schema in own.items() if name not in _NUMBERED}
+    return with_parameters(filters | BY_CURSOR)
 
 
 def listed(
     request: HttpRequest,
     response: HttpResponse,
-    page: Slice[Any] | Page[Any],
+    listing: Listed,
+    name: str,
+    row: Callable[[Any], Any] | None = None,
+    *,
+    limit: int = PER_PAGE,
 ) -> dict[str, Any]:
-    """Return the common fields of a list's body, and set the header Link to the next page."""
-    if isinstance(page, Page):
-        return about(page) | {"next": None}
-    if page.next:
-        link_next(request, response, page.next)
-    return {"total": page.total, "page": None, "pages": None, "next": page.next or None}
+    """Return the body of a list at the requested cursor, and set the header Link to the next rows.
+
+    `name`: of the rows in the body; `row`: returns the body of a row; `limit`: the default number
+    of rows. Raises `Invalid`.
+    """
+    part = listing.after(Place.of(request.GET, limit))
+    if part.next:
+        link_next(request, response, part.next)
+    rows: Sequence[Any] = part.rows if row is None else list(map(row, part.rows))
+    return {"total": part.total, "next": part.next or None, name: rows}
 
 
 def link_next(request: HttpRequest, response: HttpResponse, cursor: str) -> None:

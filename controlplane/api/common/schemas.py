@@ -6,12 +6,12 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Self, TypeVar, get_type_hints
-from uuid import UUID
 
 from django.db import models
 from ninja import Schema
+from ninja.orm.fields import TYPES
 from pydantic import (
     AliasPath,
     AwareDatetime,
@@ -26,21 +26,12 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from controlplane.moments import IN_CALENDAR
+from controlplane.pagination.columns import Columns, terminal_names
 
 # The largest whole number of a column of the database.
 LARGEST: Final = 2**63 - 1
 # Of a request: with a time zone, as the years 1 to 9999 in UTC have it.
 Time = Annotated[AwareDatetime, IN_CALENDAR]
-_TYPES: Final[Mapping[type[Any], Any]] = {
-    models.BooleanField: bool,
-    models.CharField: str,
-    models.DateTimeField: datetime,
-    models.FloatField: float,
-    models.GenericIPAddressField: str,
-    models.IntegerField: int,
-    models.TextField: str,
-    models.UUIDField: UUID,
-}
 
 
 def columns_of(
@@ -49,20 +40,40 @@ def columns_of(
     *,
     base: type[BaseModel] = Schema,
     under: str = "",
+    about: Mapping[str, str | None] = MappingProxyType({}),
     **json: Any,
 ) -> Any:
     """Return a schema with the named columns of a model, of a relation the id.
 
-    `under`: the attribute of a row that has the model, "" if it is the row itself. `json`: the
-    types of columns that hold JSON.
+    `under`: the attribute of a row that has the model, "" if it is the row itself. `about`: what
+    columns are. `json`: the types of columns that hold JSON.
     """
     columns: dict[str, Any] = {}
     for name in (*names.split(), *json):
         column: Any = model._meta.get_field(name)  # noqa: SLF001
-        kind = json.get(name) or _type_of(column)
+        stored = int if column.is_relation else TYPES[column.get_internal_type()]
+        kind: Any = json.get(name, stored)
         alias = AliasPath(under, column.attname) if under else column.attname
-        columns[name] = (kind | None if column.null else kind, Field(validation_alias=alias))
+        declared = Field(validation_alias=alias, description=about.get(name))
+        columns[name] = (kind | None if column.null else kind, declared)
     return create_model(f"_{model.__name__}", __base__=base, **columns)
+
+
+def listed_columns_of(
+    model: type[models.Model], columns: Columns, *, base: type[BaseModel] = Schema
+) -> Any:
+    """Return a schema with the columns of a list that the API has, and those of the terminal."""
+    own = [column for column in columns if column.in_api]
+    names = " ".join(column.name for column in own if column.type is None)
+    about = {column.name: column.description for column in own}
+    typed: dict[str, Any] = {
+        column.name: (column.type, Field(description=about[column.name]))
+        for column in own if column.type is not None
+    }  # fmt: skip
+    stored = columns_of(model, names, base=base, about=about)
+    schema = create_model(f"_{model.__name__}Row", __base__=stored, **typed)
+    schema.model_config |= shown(terminal_names(columns))
+    return schema
 
 
 def fields_of(*kinds: type[Any], without: str = "", base: type[BaseModel] = Schema) -> Any:
@@ -86,12 +97,6 @@ def below(path: str) -> Any:
     return Field(None, validation_alias=AliasPath(*path.split(".")))
 
 
-def _type_of(column: Any) -> Any:
-    if column.is_relation:
-        return int
-    return next(kind for name, kind in _TYPES.items() if isinstance(column, name))
-
-
 Body = TypeVar("Body", bound=BaseModel)
 
 
@@ -99,22 +104,21 @@ class ListOut(BaseModel):
     """The common fields of lists.
 
     next: the cursor of the next page, null on the last one; the header Link has its address.
-    total: how many rows there are in all, null where the list goes on at a cursor. page and pages
-    are those of a list requested by page number.
+    total: how many rows there are in all, null where the list goes on at a cursor.
     """
 
-    total: int | None = None
-    page: int | None = None
-    pages: int | None = None
-    next: str | None = None
+    total: int | None
+    next: str | None
 
 
-class PageOut(Schema):
-    """The common fields of lists by page number."""
-
-    total: int
-    page: int
-    pages: int
+def list_of(name: str, **rows: Any) -> Any:
+    """Return the schema of a list: its name, and the schema of the rows by their name in it."""
+    fields: dict[str, Any] = {
+        key: (list[row], ...)  # type: ignore[valid-type]
+        for key, row in rows.items()
+    }
+    about = f"A page of {' and '.join(rows).replace('_', ' ')}."
+    return create_model(name, __base__=ListOut, __doc__=about, **fields)
 
 
 class RequestBody(Schema):

@@ -12,8 +12,8 @@ from ninja import Router, Schema, Status
 from ninja.errors import HttpError
 
 from controlplane.access.roles import OPERATOR, VIEWER, Actor, require_viewer
-from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, Time, below, columns_of, shown
+from controlplane.api.common.lists import list_parameters, listed
+from controlplane.api.common.schemas import Time, below, columns_of, list_of, shown
 from controlplane.api.common.security import caller, open_to
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
@@ -91,10 +91,7 @@ class JobOut(
     queries: list[AttachedRunOut] = below("runs")
 
 
-class JobPage(ListOut):
-    """One page of jobs."""
-
-    jobs: list[JobOut]
+JobPage = list_of("JobPage", jobs=JobOut)
 
 
 router = Router(tags=["attached jobs"], auth=open_to(VIEWER))
@@ -125,8 +122,7 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
 @router.get("/jobs", response=JobPage, openapi_extra=list_parameters(JobFilters))
 def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
-    page = requested_page(request, jobs_listing(JobFilters.of(request.GET)))
-    return listed(request, response, page) | {"jobs": page.rows}
+    return listed(request, response, jobs_listing(JobFilters.of(request.GET)), "jobs")
 
 
 @router.delete("/jobs/{int:pk}", response={204: None}, auth=open_to(OPERATOR))

@@ -10,11 +10,11 @@ from pydantic import Field
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
-    ListOut,
     RequestBody,
     SecretOut,
     below,
     columns_of,
+    list_of,
     shown,
 )
 from controlplane.api.common.security import caller, open_to
@@ -24,7 +24,6 @@ from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.deliveries import DeliveryFilters, deliveries_listing
 from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Delivery, Webhook
-from controlplane.pagination.cursors import Place
 
 router = Router(tags=["webhooks"], auth=open_to(webhook_managers))
 
@@ -72,10 +71,7 @@ class DeliveryOut(
         return row.next_at if row.state == Delivery.State.WAITING else None
 
 
-class DeliveryPage(ListOut):
-    """A page of a webhook's messages, newest first."""
-
-    deliveries: list[DeliveryOut]
+DeliveryPage = list_of("DeliveryPage", deliveries=DeliveryOut)
 
 
 @router.get("", response=list[WebhookOut])
@@ -133,7 +129,7 @@ def test_webhook(request: HttpRequest, pk: int) -> Any:
 
 @router.get(
     "/{int:pk}/deliveries", response=DeliveryPage,
-    openapi_extra=list_parameters(DeliveryFilters, by_number=False),
+    openapi_extra=list_parameters(DeliveryFilters),
 )  # fmt: skip
 def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> Any:
     """List the messages of a webhook, newest first; finished messages are kept a week.
@@ -142,8 +138,7 @@ def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> An
     """
     hook = webhooks.webhook_by_id(caller(request), pk)
     listing = deliveries_listing(hook, DeliveryFilters.of(request.GET))
-    page = listing.after(Place.of(request.GET))
-    return listed(request, response, page) | {"deliveries": page.rows}
+    return listed(request, response, listing, "deliveries")
 
 
 @router.post("/{int:pk}/deliveries/{int:delivery}/again", response={202: DeliveryOut})

@@ -22,7 +22,7 @@ from ninja import Router, Schema
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from controlplane.api.common.lists import with_parameters
+from controlplane.api.common.lists import CURSOR, with_parameters
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import Busy, Invalid, TryLater
@@ -66,7 +66,7 @@ class FeedPageOut(Schema):
 _STREAM: Final = with_parameters(
     {
         "only": {"type": "string", "enum": ["", "final"]},
-        "after": {"type": "string", "maxLength": 100},
+        "after": CURSOR,
         "once": {"type": "boolean"},
     }
 ) | {

@@ -12,7 +12,6 @@ from controlplane.api.common.lists import (
     link_next,
     list_parameters,
     listed,
-    requested_page,
     with_parameters,
 )
 from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
@@ -66,9 +65,8 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     - before it turns it round), cursor, limit (up to 1000).
     """
     cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
-    page = requested_page(request, queries_listing(cluster, filters))
-    rows = [QueryOut.of(row) for row in page.rows]
-    return QueryPage(**listed(request, response, page), queries=rows)
+    listing = queries_listing(cluster, filters)
+    return QueryPage(**listed(request, response, listing, "queries", QueryOut.of))
 
 
 @router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)
@@ -132,7 +130,8 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     cluster = cluster_of(request)
     query = query_by_name(cluster, name)
     page = windows_page(cluster, query, WindowFilters.of(request.GET))
-    body = {"windows": [window_row(window) for window in page.windows], "next": page.next or None}
+    rows = [window_row(window) for window in page.rows]
+    body = {"total": None, "next": page.next or None, "windows": rows}
     # Written as it is: checking each of a thousand rows against the schema would take longer than
     # reading them.
     answer = HttpResponse(to_json(body, fallback=str), content_type=JSON)

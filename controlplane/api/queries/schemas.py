@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, create_model
@@ -13,19 +13,22 @@ from algorithms.vocabulary import ParameterField
 from controlplane.api.common.examples import QUERY_EXAMPLES
 from controlplane.api.common.parameters import ParameterOut
 from controlplane.api.common.schemas import (
-    ListOut,
     PlaceOut,
     ReasonIn,
     RequestBody,
     columns_of,
     fields_of,
+    list_of,
+    listed_columns_of,
     response_of,
     shown,
 )
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.catalog.queries import QueryRow
+from controlplane.catalog.query_columns import COLUMNS
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
-from controlplane.models import Drop
+from controlplane.models import Drop, Query
+from controlplane.pagination.columns import values_of
 from controlplane.query_spec import ParameterValue, submitted_values
 from controlplane.runtime.request_bounds import MAX_ROWS
 
@@ -208,7 +211,10 @@ class NamesIn(ReasonIn):
     names: list[str] = Field(max_length=MAX_ROWS)
 
 
-class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields())):  # type: ignore[misc]
+_SUBMITTED: Final[Any] = create_model("_Stored", __base__=BaseModel, **response_fields())
+
+
+class QueryOut(listed_columns_of(Query, COLUMNS, base=_SUBMITTED)):  # type: ignore[misc]
     """A query; node is the index of the node its first task runs on.
 
     key_grouping_parameters are those that are not the defaults.
@@ -219,38 +225,18 @@ class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields()))
     aggregators has all, of which the first is aggregator. incarnation
     grows with each restart without state. drops are its drop rules. fault has the reason why the
     data plane could not compute the query: why, stage of the engine, node (index), and sample, some
-    rows of the input; empty for none. records_per_s, latency_ms (p95 of its slowest node),
-    processor_percent (the estimated processor time, in % of one processor), state_bytes and
-    shared_with (the number of queries with the same computation on one of its nodes) are those at
-    measured_at, 0 before the first measurement. late_records: all records that were too late for
-    it; late_at: the last of them.
+    rows of the input; empty for none. What it costs is 0 before the first measurement. late_at: the
+    last of its late records.
     """
 
-    model_config = shown("name state node streams window_s tasks processor_percent")
-
-    id: int
-    state: str
-    detail: str
     fault: dict[str, Any]
-    window_s: float
-    node: int | None
     task_ranges: list[tuple[int, int, int]]
     aggregator: int | None
     aggregators: list[int]
     drops: list[DropOut]
     incarnation: int
-    records_per_s: float
-    latency_ms: float
-    processor_percent: float
-    state_bytes: int
-    shared_with: int
-    measured_at: datetime | None
-    late_records: int
     late_at: datetime | None
-    submitted_by: str
-    submitted_at: datetime
     placed_at: datetime | None
-    ended_at: datetime | None
 
     @classmethod
     def of(cls, row: QueryRow) -> Self:
@@ -260,9 +246,9 @@ class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields()))
             cls,
             query,
             **submitted_values(query),
+            **values_of(COLUMNS, row),
             streams=list(row.left),
             text=_text(row),
-            node=None if row.node is None else row.node.index,
             task_ranges=list(row.task_ranges),
             aggregator=None if query.aggregator is None else query.aggregator.index,
             aggregators=query.aggregators,
@@ -320,14 +306,7 @@ class WindowOut(Schema):
     estimates: dict[str, WindowEstimateOut] = {}
 
 
-class WindowPageOut(Schema):
-    """A page of a query's windows; next is the cursor of the next page, null for the last."""
-
-    windows: list[WindowOut]
-    next: str | None
+WindowPageOut = list_of("WindowPageOut", windows=WindowOut)
 
 
-class QueryPage(ListOut):
-    """One page of queries."""
-
-    queries: list[QueryOut]
+QueryPage = list_of("QueryPage", queries=QueryOut)

@@ -7,11 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
-from controlplane.api.common.lists import with_parameters
+from controlplane.api.common.lists import BY_CURSOR, listed, with_parameters
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import (
     ChoiceIn,
-    DeadLetterOut,
     DeadLetterPageOut,
     DeletedOut,
     DeleteIn,
@@ -19,12 +18,11 @@ from controlplane.api.streams.schemas import (
 )
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.pagination.pages import WHOLE_SCHEMA
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_list import (
-    MAX_PER_PAGE,
     DeadLetterFilters,
-    dead_letters_page,
+    DeadLetterListing,
+    DeadLetterRow,
     exported,
 )
 from controlplane.records.dead_letters import Choice
@@ -34,17 +32,11 @@ router = Router(tags=["dead letters"])
 FileFormat = Literal["ndjson", "csv"]
 # Ninja declares a class here, and calls it a function.
 _FORM: Any = Query("ndjson", alias="format")  # type: ignore[type-arg]
-_FILTERS: Final[Mapping[str, Mapping[str, Any]]] = {
+_FILTERS: Final[dict[str, Mapping[str, Any]]] = {
     "stream": {"type": "string", "maxLength": 100},
     "reason": {"type": "string", "enum": ["", *map(str, Reason)]},
 }
-_LIST: Final = with_parameters(
-    {
-        **_FILTERS,
-        "cursor": WHOLE_SCHEMA,
-        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PER_PAGE},
-    }
-)
+_LIST: Final = with_parameters(_FILTERS | BY_CURSOR)
 _TEXT: Final = {"schema": {"type": "string"}}
 _EXPORT: Final = with_parameters(_FILTERS) | {
     "responses": {200: {"content": {"application/x-ndjson": _TEXT, "text/csv": _TEXT}}}
@@ -56,12 +48,11 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
     """List dead letters, newest first.
 
     Query parameters stream (name or id), reason (body, future, no_time, schema, unreadable),
-    cursor, limit (up to 500). The newest 10,000 of a cluster are kept, and 16 MiB.
+    cursor, limit (up to 1000). The newest 10,000 of a cluster are kept, and 16 MiB.
     """
     cluster = cluster_of(request)
-    page = dead_letters_page(cluster, DeadLetterFilters.of(cluster, request.GET))
-    rows = [DeadLetterOut(**row.to_json()) for row in page.rows]
-    return DeadLetterPageOut(dead_letters=rows, next=str(page.next) if page.next else None)
+    listing = DeadLetterListing(cluster, DeadLetterFilters.of(cluster, request.GET))
+    return listed(request, response, listing, "dead_letters", DeadLetterRow.to_json)
 
 
 @router.get("/{slug}/dead-letters/export", openapi_extra=_EXPORT)
@@ -87,7 +78,7 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     appends nothing twice.
     """
     actor, cluster = caller(request), cluster_of(request)
-    return dead_letters.replay(actor, cluster, _choice(cluster, body), body.zone, body.after or 0)
+    return dead_letters.replay(actor, cluster, _choice(cluster, body), body.zone, body.after)
 
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)

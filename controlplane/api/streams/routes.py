@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
-from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
@@ -28,9 +28,8 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     (up to 1000).
     """
     cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
-    page = requested_page(request, streams_listing(cluster, filters))
-    rows = [StreamOut.of(row) for row in page.rows]
-    return StreamPage(**listed(request, response, page), streams=rows)
+    listing = streams_listing(cluster, filters)
+    return StreamPage(**listed(request, response, listing, "streams", StreamOut.of))
 
 
 @router.get("/{slug}/streams/{stream}", response=StreamOut)

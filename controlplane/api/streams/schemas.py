@@ -13,17 +13,21 @@ from pydantic import (
 )
 
 from controlplane.api.common.schemas import (
-    ListOut,
     RequestBody,
     columns_of,
     fields_of,
+    list_of,
+    listed_columns_of,
     response_of,
     shown,
 )
 from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
+from controlplane.catalog.stream_columns import COLUMNS
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
+from controlplane.pagination.columns import values_of
+from controlplane.pagination.cursors import MAX_CURSOR
 from controlplane.runtime.request_bounds import MAX_ROWS
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
@@ -137,11 +141,7 @@ class DeadLetterOut(BaseModel):
     record: str
 
 
-class DeadLetterPageOut(BaseModel):
-    """Dead letters, the newest first; next is the cursor of the following page."""
-
-    dead_letters: list[DeadLetterOut]
-    next: str | None
+DeadLetterPageOut = list_of("DeadLetterPageOut", dead_letters=DeadLetterOut)
 
 
 class ChoiceIn(RequestBody):
@@ -162,7 +162,7 @@ class ReplayIn(ChoiceIn):
     """
 
     zone: str = Field("", max_length=60)
-    after: int | None = Field(None, ge=0)
+    after: str = Field("", max_length=MAX_CURSOR)
 
 
 class DeleteIn(ChoiceIn):
@@ -215,24 +215,20 @@ class StreamsIn(RequestBody):
 class StreamOut(
     columns_of(  # type: ignore[misc]
         Stream,
-        "id name title declared_rate rate split late_records late_at",
-        base=BaseModel,
+        "late_at",
+        base=listed_columns_of(Stream, COLUMNS, base=BaseModel),
         meta=dict[str, Any],
         characteristics=dict[str, Any],
     )
 ):
-    """A stream; id is its id on the wire, rates in records/s, drops are those of all its edges.
+    """A stream; id is its id on the wire, drops are those of all its edges.
 
     event_time names a column, "" for the time of arrival. dead_letters: records that ever became
-    dead letters, by reason; null while that is not known. late_records: all records that came later
-    than the watermark delay allows; late_at: the last of them.
+    dead letters, by reason; null while that is not known. late_at: the last of its late records.
     """
-
-    model_config = shown("name title declared_rate rate split queries")
 
     columns: list[ColumnBody]
     event_time: str
-    queries: int
     drops: list[DropOut]
     dead_letters: dict[str, int] | None
 
@@ -244,15 +240,12 @@ class StreamOut(
         return response_of(
             cls,
             row.stream,
+            **values_of(COLUMNS, row),
             columns=[ColumnBody.model_validate(column) for column in columns],
             event_time=schema.event_time if schema else "",
-            queries=row.queries,
             drops=[DropOut.of(drop) for drop in row.drops],
             dead_letters=None if row.dead is None else dict(row.dead),
         )
 
 
-class StreamPage(ListOut):
-    """One page of streams."""
-
-    streams: list[StreamOut]
+StreamPage = list_of("StreamPage", streams=StreamOut)

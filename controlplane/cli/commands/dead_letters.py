@@ -16,7 +16,7 @@ def replay_dead_letters(given: Namespace) -> int:
               "all": given.all, "zone": given.zone}  # fmt: skip
     appended = left = 0
     faults: dict[str, Any] = {}
-    after: int | None = 0
+    after: str | None = ""
     while after is not None:
         done = api.post(path, **choice, after=after)
         appended, left = appended + done["appended"], left + done["left"]

@@ -61,10 +61,6 @@ def _path(api: Api, given: Namespace) -> str:
 def _query(given: Namespace) -> dict[str, Any]:
     own = _values(given, "query")
     query = {**DEFAULTS.get(given.operation.command, {}), **own}
-    if "per_page" in own:
-        query.setdefault("page", 1)
-    if own.keys() & {"cursor", "limit"} and "page" not in own:
-        query.pop("page", None)
     if getattr(given, "reverse", False):
         query["order"] = f"-{query['order']}" if query.get("order") else None
     return query

@@ -113,12 +113,8 @@ OPTIONS: Final[Mapping[str, str]] = {
     "queries key-grouping key_grouping_parameters": "param",
     "queries key-grouping key_grouping": "grouping",
 }  # fmt: skip
-# Values that are sent without an option; no page with an option for the first row.
-DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "queries list": {"state": "live", "page": 1},
-    "streams list": {"page": 1},
-    "proposals list": {"page": 1},
-}
+# Values that are sent without an option.
+DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {"queries list": {"state": "live"}}
 # Below /clusters/{slug}: rows with commands of their own group, and the group.
 _OF_CLUSTERS: Final = {
     name: name

@@ -10,7 +10,7 @@ from controlplane.cli.operations.schemas import Schema, columns_of, properties_o
 from controlplane.cli.output import WIDTH, print_facts, print_sentence, print_table
 
 # Values of a page of a list besides its rows.
-_PAGE: Final = ("total", "page", "pages", "next")
+_PAGE: Final = ("total", "next")
 # Room of a text in a table whose columns are chosen by what fits.
 _TEXT: Final = 14
 # A text that is not broken over lines, such as a state.
@@ -33,7 +33,7 @@ def print_value(value: Any, schema: Schema, schemas: Schema, *, is_change: bool 
 
 def _print_object(value: Mapping[str, Any], schema: Schema, schemas: Schema) -> None:
     lists = {name: rows for name, rows in value.items() if _are_rows(rows)}
-    is_page = "next" in value or "pages" in value
+    is_page = "next" in value
     facts = {
         name.replace("_", " "): _short(part)
         for name, part in value.items()
@@ -111,7 +111,6 @@ def _fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _print_pages(answer: Mapping[str, Any]) -> None:
-    if (answer.get("pages") or 1) > 1:
-        print_sentence(f"page {answer['page']} of {answer['pages']} (--page)")
-    elif answer.get("next") and answer.get("page") is None:
-        print_sentence(f"more: --cursor {answer['next']}")
+    if answer.get("next"):
+        total = f" of {answer['total']:,}" if answer.get("total") else ""
+        print_sentence(f"more{total}: --cursor {answer['next']}")

@@ -32,7 +32,7 @@ def login(actor: Actor) -> Client:
 def test_a_grant_on_one_cluster_shows_that_one(sf: Cluster, other: Cluster) -> None:
     """In the list, at its address, and nowhere else."""
     guest = scripted(granted("viewer", sf))
-    assert [one["slug"] for one in get(guest, "/clusters").json()] == ["sf"]
+    assert [one["slug"] for one in get(guest, "/clusters").json()["clusters"]] == ["sf"]
     assert get(guest, "/clusters/sf").status_code == 200
     assert get(guest, "/clusters/nyc").status_code == 404
     assert get(guest, "/clusters/nyc/queries").status_code == 404
@@ -75,7 +75,7 @@ def test_a_token_of_one_cluster_opens_no_other(
     operator: Actor, sf: Cluster, other: Cluster
 ) -> None:
     script = scripted(operator, cluster=sf)
-    assert [one["slug"] for one in get(script, "/clusters").json()] == ["sf"]
+    assert [one["slug"] for one in get(script, "/clusters").json()["clusters"]] == ["sf"]
     assert post(script, "/clusters/sf/queries", QUERY).status_code == 201
     assert get(script, "/clusters/nyc").status_code == 404
     assert get(script, "/attached/jobs").status_code == 403

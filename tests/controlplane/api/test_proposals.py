@@ -199,8 +199,8 @@ def test_what_is_allowed_depends_on_the_state_and_on_who_asks(
 def test_actions_come_in_pages_with_their_status(approving: Client, proposal: Proposal) -> None:
     started(approving, proposal)
     step_through(proposal)
-    page = get(approving, proposal, "/actions?per_page=2")
-    assert (page["total"], page["pages"]) == (len(proposal.actions), -(-len(proposal.actions) // 2))
+    page = get(approving, proposal, "/actions?limit=2")
+    assert (page["total"], bool(page["next"])) == (len(proposal.actions), True)
     first, second = page["actions"]
     assert (first["status"], first["step"], second["status"]) == ("applied", 1, "applying")
     assert first["imbalance"] == proposal.imbalance_after[0]

@@ -10,13 +10,14 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.api.queries.schemas import QueryOut
 from controlplane.catalog.queries import QueryFilters, queries_listing
+from controlplane.catalog.query_columns import COLUMNS
 from controlplane.catalog.query_costs import record_query_costs, shared_counts
 from controlplane.catalog.stream_costs import record_stream_costs
 from controlplane.catalog.streams import StreamFilters, streams_listing
 from controlplane.connections import redis_client
 from controlplane.explain.query_report import query_report
-from controlplane.lists.columns import QUERY_COLUMNS
 from controlplane.models import Cluster, MetricSample, Node, Query, Stream, Task
+from controlplane.pagination.columns import values_of
 from controlplane.wire import measures
 from tests.support import cluster as made
 
@@ -107,7 +108,7 @@ def test_the_processor_time_of_a_query_is_estimated_by_its_records(sf: Cluster) 
     assert [row.query.name for row in page.rows][:2] == ["b", "a"]
     row = page.rows[1]
     assert row.query.processor_percent == pytest.approx(100 * (report.processor or 0.0))
-    columns = {column.name: column.value(row) for column in QUERY_COLUMNS}
+    columns = values_of(COLUMNS, row)
     assert columns["processor_percent"] == pytest.approx(10.0)
     assert QueryOut.of(row).processor_percent == pytest.approx(10.0)
 

@@ -12,6 +12,7 @@ from controlplane.access.roles import Actor
 from controlplane.lists.export import csv_parts, json_parts
 from controlplane.lists.kinds import KINDS, ListScope
 from controlplane.models import Cluster, Decision, Proposal
+from controlplane.pagination.columns import file_columns
 from controlplane.pagination.listing import Listing
 from tests.support import cluster as made
 
@@ -38,7 +39,7 @@ def test_every_list_is_exported_with_its_columns(scope: ListScope, name: str) ->
     listing = kind.rows(scope, {})
     header, *lines = csv.reader(io.StringIO("".join(csv_parts(listing, kind.columns))))
     body = json.loads("".join(json_parts(listing, kind.columns)))
-    assert header == [column.name for column in kind.columns]
+    assert header == [column.file_name for column in file_columns(kind.columns)]
     assert len(lines) == len(body["rows"]) == len(listing.page.rows) > 0
     assert all(list(row) == header for row in body["rows"])
     assert body["is_complete"]

@@ -8,24 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.models import Cluster
+from controlplane.pagination.columns import FieldKind, stored
 from controlplane.pagination.filter_text import (
     MAX_LENGTH,
     MAX_TERMS,
     BadFilter,
-    FieldKind,
     FilterFault,
-    FilterField,
-    by_column,
     filtered,
     terms_of,
 )
 
-FIELDS = (
-    FilterField("name", "name", FieldKind.TEXT, by_column("name")),
-    FilterField("state", "state", FieldKind.CHOICE, by_column("desired"),
-                lambda: ("running", "stopped")),
-    FilterField("slots", "slots", FieldKind.NUMBER, by_column("splits")),
-    FilterField("created", "created", FieldKind.TIME, by_column("created_at")),
+COLUMNS = (
+    stored("name", "name", "name"),
+    stored("desired", "state", "state", kind=FieldKind.CHOICE,
+           choices=lambda: ("running", "stopped")),
+    stored("splits", "slots", "slots", kind=FieldKind.NUMBER),
+    stored("created_at", "created", "created", kind=FieldKind.TIME),
 )  # fmt: skip
 
 
@@ -62,7 +60,7 @@ def _clusters(db: None) -> None:
 )
 @pytest.mark.usefixtures("_clusters")
 def test_all_terms_must_hold(text: str, names: Sequence[str]) -> None:
-    rows = filtered(Cluster.objects.order_by("name"), text, FIELDS, words)
+    rows = filtered(Cluster.objects.order_by("name"), text, COLUMNS, words)
     assert [row.name for row in rows] == names
 
 
@@ -86,7 +84,7 @@ def test_all_terms_must_hold(text: str, names: Sequence[str]) -> None:
 )
 def test_a_fault_has_its_place(text: str, fault: FilterFault, place: tuple[int, int]) -> None:
     with pytest.raises(BadFilter) as refused:
-        filtered(Cluster.objects.all(), text, FIELDS, words)
+        filtered(Cluster.objects.all(), text, COLUMNS, words)
     assert refused.value.data == {"fault": fault, "start": place[0], "end": place[1]}
 
 

@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import Cluster, Comparison, Proposal, Snapshot, Stream
 from controlplane.proposals import comparisons, computation, decisions, requests
-from controlplane.proposals.comparison_table import compared, comparisons_page
+from controlplane.proposals.comparison_table import compared, comparisons_listing
 from controlplane.proposals.comparisons import PlannerRequest
 from tests.support.cluster import placed_split
 from tests.support.execution import prepared_scattered
@@ -166,7 +166,7 @@ def test_the_newest_is_listed_first(operator: Actor, cluster: Cluster) -> None:
         ).pk
         for _ in range(3)
     ]
-    assert [row.pk for row in comparisons_page(cluster, 1).rows] == pks[::-1]
+    assert [row.pk for row in comparisons_listing(cluster).page.rows] == pks[::-1]
 
 
 def test_viewers_compare_nothing(viewer: Actor, cluster: Cluster) -> None:

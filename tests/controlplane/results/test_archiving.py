@@ -19,7 +19,7 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving, window_retention
-from controlplane.results.filters import WindowFilters, WindowState, cursor_read
+from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page
 from controlplane.retention import rows as retention
 from controlplane.topology import queries
@@ -77,13 +77,13 @@ def read(query: Query, **asked: Any) -> dict[tuple[int, str], tuple[int, str]]:
     wanted = WindowFilters(**{"limit": 3, **asked})
     while True:
         page = windows_page(query.cluster, query, wanted)
-        for one in page.windows:
+        for one in page.rows:
             place = round(one.start.timestamp() / 60), one.key["stream"]
             assert place not in found
             found[place] = one.values["n"], str(one.state)
         if not page.next:
             return found
-        wanted = replace(wanted, after=cursor_read(page.next))
+        wanted = replace(wanted, after=CURSOR.place(page.next))
 
 
 def passed(times: int = 1) -> int:
@@ -106,7 +106,7 @@ def test_a_window_is_final_when_all_streams_have_passed_it(query: Query) -> None
     assert redis_client().zcard(keys.windows_key("sf", query.pk)) == 1
     assert ArchivedWindow.objects.filter(query_id=query.pk).count() == 2
     page = windows_page(query.cluster, query, WindowFilters(state=WindowState.FINAL))
-    assert {one.final_at is not None for one in page.windows} == {True}
+    assert {one.final_at is not None for one in page.rows} == {True}
 
 
 def test_an_aggregator_has_a_batch_one_batch_later(operator: Actor, sf: Cluster) -> None:

@@ -98,7 +98,7 @@ def test_what_breaks_is_told_without_its_insides(
     def broken(*args: object) -> None:
         raise ZeroDivisionError("secret inside")
 
-    monkeypatch.setattr("controlplane.api.clusters.routes.clusters_slice", broken)
+    monkeypatch.setattr("controlplane.api.clusters.routes.clusters_listing", broken)
     script = scripted(operator)
     script.raise_request_exception = False
     answer = get(script, "/clusters")

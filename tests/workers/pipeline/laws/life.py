@@ -17,7 +17,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Stream
 from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving
-from controlplane.results.filters import WindowFilters, WindowState, cursor_read
+from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page
 from controlplane.telemetry import late_records
 from controlplane.topology import queries, streams
@@ -352,13 +352,13 @@ class Life:
         )
         while True:
             page = windows_page(self.cluster, query, wanted)
-            for one in page.windows:
+            for one in page.rows:
                 place = (round(one.start.timestamp() * 1000), *one.key.values())
                 assert place not in found
                 found[place] = dict(one.values), one.state
             if not page.next:
                 return found
-            wanted = replace(wanted, after=cursor_read(page.next))
+            wanted = replace(wanted, after=CURSOR.place(page.next))
 
 
 def _record(stream: int, row: dict[str, Any], mark_ms: int | None) -> Record:

@@ -1,0 +1,68 @@
+"""The columns of the list of streams."""
+
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final
+
+from django.db.models import Q
+
+from controlplane.models import Cluster, Drop, QueryStream
+from controlplane.models.query import LIVE_STATES
+from controlplane.pagination.columns import FieldKind, ListColumn, stored
+
+_HAS: Final = ("drops", "schema", "forecast")
+
+
+def _has(_cluster: Cluster | None, _lookup: str, what: str) -> Q:
+    if what == "drops":
+        return Q(pk__in=Drop.objects.values("stream"))
+    return ~Q(schema={}) if what == "schema" else ~Q(forecaster={})
+
+
+def _is_read_by(cluster: Cluster | None, lookup: str, name: str) -> Q:
+    live = Q(query__state__in=LIVE_STATES, query__cluster=cluster)
+    readers = QueryStream.objects.filter(live, **{f"query__name__{lookup}": name})
+    return Q(pk__in=readers.values("stream"))
+
+
+_column = partial(stored, below="stream")
+
+
+def _figure(name: str, about: str, title: str, term: str, **more: Any) -> ListColumn:
+    """Return a column of numbers, the largest first."""
+    given: dict[str, Any] = {"kind": FieldKind.NUMBER, "is_figure": True, "is_ordered": True}
+    return _column(name, about, term, title=title, **{"first": "-"} | given | more)
+
+
+COLUMNS: Final = (
+    _column("id"),
+    _column("name", "name of the stream", "name", title="Stream", is_ordered=True, place=1),
+    _column("title", "title", "title", place=2),
+    _figure("rate", "measured rate, else the declared one", "Rate now, records/s", "rate",
+            explained_by="Rate now", unit="records/s", stored="shown_rate",
+            in_file="records_per_s", place=4),
+    _figure("mean_rate", "mean rate of the last hour", "Mean of 1 h", "mean", unit="records/s",
+            in_api=False, in_file="mean_records_per_s"),
+    _figure("bytes_per_s", "bytes that arrive in the log", "Bytes/s", "bytes", unit="bytes/s",
+            value=attrgetter("bytes_per_s"), is_known=lambda row: row.stream.record_bytes > 0,
+            stored="shown_bytes", in_api=False),
+    ListColumn(name="split_node_latency_ms", about="time that records wait at its split node",
+               value=attrgetter("split_latency_ms"), unit="ms", title="Split node latency",
+               is_figure=True),
+    _column("declared_rate", "declared rate", "declared", unit="records/s",
+            kind=FieldKind.NUMBER, in_file="declared_records_per_s", place=3),
+    _figure("split", "index of its split node", "Split node", "split", first="",
+            in_file="split_node", place=5),
+    _figure("queries", "number of live queries that read it", "Live queries", "queries",
+            value=attrgetter("queries"), stored="reader_count", type=int, in_file="live_queries",
+            place=6),
+    ListColumn(name="query", about="name of a live query that reads it", term="query",
+               kind=FieldKind.TEXT, condition=_is_read_by),
+    ListColumn(name="has", about="what it has", term="has", kind=FieldKind.CHOICE, condition=_has,
+               choices=lambda: _HAS),
+    ListColumn(name="drops", title="Drops", value=lambda row: len(row.drops), term="drops",
+               stored="drop_count", is_ordered=True, in_file="drop_rules"),
+    ListColumn(name="dead_letters",
+               value=lambda row: None if row.dead is None else row.dead_records),
+    _column("late_records", "all records that came later than the watermark delay allows"),
+)  # fmt: skip
