@@ -128,7 +128,7 @@ def level(value: float, color: str, dash: str, text: str) -> dict[str, Any]:
     static/js/limit-labels.js chooses where the name stands.
     """
     label = {"text": text, "font": {"size": 11, "color": color}}
-    return horizontal(value, color, dash) | {"label": label}
+    return horizontal(value, color, dash) | {"layer": "below", "label": label}
 
 
 def _over_time(

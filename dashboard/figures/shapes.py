@@ -14,7 +14,7 @@ from dashboard.figures.parts import (
 )
 
 Shape = dict[str, Any]
-_ACROSS: Final = {"xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
+_ACROSS: Final = {"xref": "paper", "x0": 0, "x1": 1}
 
 
 def level(value: float, color: str = "--limit", dash: str = "dash") -> Shape:
@@ -29,7 +29,7 @@ def limit_shapes(limit: float | None, top: float) -> list[Shape]:
         return []
     shade = {
         "type": "rect", "y0": limit, "y1": max(top, limit), "line": {"width": 0},
-        "fillcolor": "--bad", "opacity": 0.1, **_ACROSS,
+        "fillcolor": "--bad", "opacity": 0.1, "layer": "below", **_ACROSS,
     }  # fmt: skip
     return [level(limit), shade]
 
