@@ -73,19 +73,26 @@ def number_or(message: str) -> Reader:
     return reader
 
 
-def whole(text: str) -> int:
-    """Read a whole number."""
-    value = whole_number(text)
-    if value is None:
-        raise ValueError("Enter a whole number")
-    return value
-
-
 def whole_number(text: str) -> int | None:
     """Return a whole number of at most nine digits; commas and blanks may group them."""
     digits = "".join(text.replace(",", "").split())
     is_whole = digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS
     return int(digits) if is_whole else None
+
+
+def whole_or(message: str) -> Reader:
+    """Return a reader of whole numbers with an error message of its own."""
+
+    def reader(text: str) -> int:
+        value = whole_number(text)
+        if value is None:
+            raise ValueError(message)
+        return value
+
+    return reader
+
+
+whole: Final = whole_or("Enter a whole number")
 
 
 def moment(text: str) -> datetime:

@@ -19,7 +19,7 @@ from controlplane.wire.language.grammar import written
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import SIDES, STREAM
 from controlplane.wire.query_text import QueryText
-from dashboard.forms import Reader, moment, number_or, optional, read_some, whole, words_of
+from dashboard.forms import Reader, moment, number_or, optional, read_some, whole_or, words_of
 from dashboard.queries.key_grouping_forms import parameter_title, parameters_of
 from dashboard.queries.retention_forms import retention_of, retention_values
 
@@ -232,7 +232,7 @@ def _reader(item: QueryField) -> Reader:
     if item.kind is float and "unit" in item.facts:
         return seconds
     return {
-        int: whole,
+        int: whole_or("Must be a whole number"),
         float: optional(number_or("Must be a number"), item.default),
         float | None: optional(seconds),
         datetime | None: optional(moment),
