@@ -211,3 +211,8 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
 def lowered(text: str) -> str:
     """Return a sentence as a clause: with a small first letter."""
     return f"{text[:1].lower()}{text[1:]}"
+
+
+def raised(text: str) -> str:
+    """Return a clause as a sentence: with a capital first letter."""
+    return f"{text[:1].upper()}{text[1:]}"

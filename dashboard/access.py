@@ -10,11 +10,10 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from controlplane.access import tokens
-from controlplane.access.roles import PRODUCER, TOKEN_ROLES, VIEWER, Actor
-from controlplane.clusters.listing import visible_cluster
-from controlplane.errors import Invalid, NotFound
-from controlplane.models import Cluster
-from dashboard.dialog_forms import whole_number
+from controlplane.access.roles import PRODUCER, TOKEN_ROLES, VIEWER
+from controlplane.errors import Invalid
+from dashboard.dialog_forms import chosen_cluster
+from dashboard.forms import whole_number
 from dashboard.frame.headlines import SOON
 from dashboard.guards import PageRequest, anyone_action, anyone_page
 from dashboard.lists import require_known
@@ -40,7 +39,7 @@ def make_token(request: PageRequest) -> HttpResponse:
                 request.actor,
                 values.get("name", ""),
                 values.get("role", VIEWER),
-                _cluster(request.actor, values.get("cluster", "")),
+                chosen_cluster(request.actor, values, "cluster"),
                 # The service rejects 0.
                 whole_number(values.get("days", "")) or 0,
             )
@@ -76,12 +75,3 @@ def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> Http
         "errors": {},
     }
     return render_page(request, "tokens.html", context | more, status)
-
-
-def _cluster(actor: Actor, slug: str) -> Cluster | None:
-    if not slug:
-        return None
-    try:
-        return visible_cluster(actor, slug)
-    except NotFound as missing:
-        raise Invalid({"cluster": [str(missing)]}) from None

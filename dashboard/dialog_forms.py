@@ -9,8 +9,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
-from controlplane.access.roles import require_operator
-from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.access.roles import Actor, require_operator
+from controlplane.clusters.listing import visible_cluster
+from controlplane.errors import Conflict, Fields, Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_action
 from dashboard.responses import notify, notify_refusal, render_page
@@ -60,22 +61,13 @@ def faults_by_field(refusal: Invalid | Conflict, field: str) -> Fields:
     return {name: [text.rstrip(".") for text in texts] for name, texts in faults.items()}
 
 
-def whole_numbers(values: Mapping[str, str], *names: str) -> dict[str, int]:
-    """Return the whole numbers of these fields. Raises `Invalid` per field."""
-    whole_numbers: dict[str, int] = {}
-    faults: Fields = {}
-    for name in names:
-        number = whole_number(values.get(name, ""))
-        if number is None:
-            faults[name] = ["Enter a whole number"]
-        else:
-            whole_numbers[name] = number
-    if faults:
-        raise Invalid(faults)
-    return whole_numbers
+def chosen_cluster(actor: Actor, values: Mapping[str, str], field: str) -> Cluster | None:
+    """Return the cluster whose slug a field has, None for an empty field.
 
-
-def whole_number(text: str) -> int | None:
-    """Return a whole number of at most nine digits; commas and blanks may group them."""
-    digits = "".join(text.replace(",", "").split())
-    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= 9 else None  # noqa: PLR2004
+    Raises `Invalid` if the actor does not see such a cluster.
+    """
+    slug = values.get(field, "")
+    try:
+        return visible_cluster(actor, slug) if slug else None
+    except NotFound as missing:
+        raise Invalid({field: [str(missing)]}) from None

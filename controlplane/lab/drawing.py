@@ -11,6 +11,7 @@ from html import escape
 from typing import Any, Final
 
 from algorithms.lab.experiments import Axis, Experiment, Panel, Table, series_title, summarise
+from controlplane.svg import LogScale, Scale, line, round_values
 
 # Colours of the series in the light theme (static/css/tokens.css), with their dashes and shapes.
 COLORS: Final = ("#1b5fc1", "#2195a8", "#451580", "#a04b78", "#2b323b", "#77573a")
@@ -29,35 +30,6 @@ class _Curve:
     title: str
     place: int
     points: tuple[tuple[float, float, float, float], ...]
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """Positions on an axis from `start` to `stop` of the values from `low` to `high`."""
-
-    low: float
-    high: float
-    start: float
-    stop: float
-    log: bool
-
-    def position(self, value: float) -> float:
-        """Return the position of a value."""
-        low, high, shown = (self._scaled(part) for part in (self.low, self.high, value))
-        share = (shown - low) / (high - low) if high > low else 0.5
-        return self.start + share * (self.stop - self.start)
-
-    def _scaled(self, value: float) -> float:
-        return math.log10(value) if self.log else value
-
-    def ticks(self) -> list[float]:
-        """Return round values inside the axis."""
-        if not self.log:
-            return _round_values(self.low, self.high)
-        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        steps = (1, 2, 5) if last - first <= 2 else (1,)  # noqa: PLR2004 - more would overlap
-        values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-        return [value for value in values if self.low <= value <= self.high] or [self.low]
 
 
 def thumbnail_svg(experiment: Experiment, table: Table) -> str:
@@ -126,30 +98,40 @@ def _is_drawn(row: Mapping[str, Any], x: str, *, logarithmic: bool) -> bool:
 
 def _scales(
     x: Axis, y: Axis, curves: Sequence[_Curve], across: tuple[int, int], up: tuple[int, int]
-) -> tuple[_Scale, _Scale]:
+) -> tuple[Scale[float], Scale[float]]:
     xs = [point[0] for curve in curves for point in curve.points] or [0.0, 1.0]
     ys = [value for curve in curves for point in curve.points for value in point[2:]] or [0.0, 1.0]
     room = 0.0 if y.log else 0.04 * (max(ys) - min(ys)) or 0.5
-    x_scale = _Scale(min(xs), max(xs), *across, log=x.log and min(xs) > 0)
-    return x_scale, _Scale(min(ys) - room, max(ys) + room, *up, log=y.log)
+    x_kind = LogScale if x.log and min(xs) > 0 else Scale
+    y_kind = LogScale if y.log else Scale
+    return x_kind(min(xs), max(xs), *across), y_kind(min(ys) - room, max(ys) + room, *up)
 
 
-def _path(curve: _Curve, x: _Scale, y: _Scale) -> str:
-    places = (f"{x.position(point[0]):.1f} {y.position(point[1]):.1f}" for point in curve.points)
-    return "M" + "L".join(places)
+def _ticks(scale: Scale[float]) -> list[float]:
+    """Return round values inside the axis."""
+    low, high = scale.low, scale.high
+    if not isinstance(scale, LogScale):
+        return round_values(low, high, _TICKS)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1, 2, 5) if last - first <= 2 else (1,)  # noqa: PLR2004 - more would overlap
+    values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return [value for value in values if low <= value <= high] or [low]
 
 
-def _drawn(curve: _Curve, x: _Scale, y: _Scale) -> str:
+def _path(curve: _Curve, x: Scale[float], y: Scale[float]) -> str:
+    return line((x(point[0]), y(point[1])) for point in curve.points)
+
+
+def _drawn(curve: _Curve, x: Scale[float], y: Scale[float]) -> str:
     color = COLORS[curve.place % len(COLORS)]
     dash = _DASHES[curve.place // len(COLORS) % len(_DASHES)]
     whiskers = "".join(
-        f"M{x.position(at_x):.1f} {y.position(low):.1f}V{y.position(high):.1f}"
+        f"M{x(at_x):.1f} {y(low):.1f}V{y(high):.1f}"
         for at_x, _, low, high in curve.points
         if high > low
     )
     dots = "".join(
-        f'<circle cx="{x.position(point[0]):.1f}" cy="{y.position(point[1]):.1f}" r="3"/>'
-        for point in curve.points
+        f'<circle cx="{x(point[0]):.1f}" cy="{y(point[1]):.1f}" r="3"/>' for point in curve.points
     )
     return (
         f'<g fill="none" stroke="{color}"><path stroke-width="1.8" stroke-dasharray="{dash}"'
@@ -157,17 +139,19 @@ def _drawn(curve: _Curve, x: _Scale, y: _Scale) -> str:
     )
 
 
-def _axes(x: Axis, y: Axis, curves: Sequence[_Curve], across: _Scale, up: _Scale) -> list[str]:
+def _axes(
+    x: Axis, y: Axis, curves: Sequence[_Curve], across: Scale[float], up: Scale[float]
+) -> list[str]:
     bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
     parts = [
-        f'<path stroke="#e2e6ec" d="M{_LEFT} {up.position(value):.1f}H{right}"/>'
-        + _text(_LEFT - 8, up.position(value) + 4, f"{value:,.4g}", 'text-anchor="end"')
-        for value in up.ticks()
+        f'<path stroke="#e2e6ec" d="M{_LEFT} {up(value):.1f}H{right}"/>'
+        + _text(_LEFT - 8, up(value) + 4, f"{value:,.4g}", 'text-anchor="end"')
+        for value in _ticks(up)
     ]
     xs = sorted({point[0] for curve in curves for point in curve.points})
-    shown = xs if len(xs) <= 9 else across.ticks()  # noqa: PLR2004 - more would overlap
+    shown = xs if len(xs) <= 9 else _ticks(across)  # noqa: PLR2004 - more would overlap
     parts += [
-        _text(across.position(value), bottom + 18, f"{value:,.6g}", 'text-anchor="middle"')
+        _text(across(value), bottom + 18, f"{value:,.6g}", 'text-anchor="middle"')
         for value in shown
     ]
     middle = (_LEFT + right) / 2
@@ -201,12 +185,3 @@ def _text(x: float, y: float, text: str, attributes: str) -> str:
 
 def _label(axis: Axis) -> str:
     return f"{axis.label} ({axis.unit})" if axis.unit else axis.label
-
-
-def _round_values(low: float, high: float) -> list[float]:
-    """Return about five round values between two values."""
-    step = (high - low) / _TICKS or 1.0
-    power = 10.0 ** math.floor(math.log10(step))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step)
-    first = math.ceil(low / step)
-    return [step * number for number in range(first, math.floor(high / step) + 1)]

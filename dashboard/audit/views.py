@@ -11,7 +11,7 @@ from controlplane import numbers
 from controlplane.access import audit_chain
 from controlplane.access.audit_folding import FoldedPage, folded_page
 from controlplane.lists.kinds import KINDS
-from controlplane.numbers import counted
+from controlplane.numbers import counted, lowered
 from controlplane.pagination.folding import period_of
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
@@ -63,7 +63,7 @@ def _headline(shown: ListPage, time_range: TimeRange, folded: FoldedPage | None)
     what = f"{counted(people, 'changes')}{'' if folded is None else ' by people'}"
     if folded is not None and folded.machines:
         what = f"{what}, {folded.machines:,} by programs and Weir"
-    what = f"{what}: {time_range.label[:1].lower()}{time_range.label[1:]}"
+    what = f"{what}: {lowered(time_range.label)}"
     last = audit_chain.last_verification()
     if last.fault is not None:
         return Headline(what, "The audit log is not intact: see below.", thresholds.BAD)

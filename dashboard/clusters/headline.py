@@ -137,4 +137,4 @@ def phrase(cluster: Cluster, reading: Reading) -> str:
             return f"{value} of the input kept"
         case Measure.AGE:
             return f"no data for {value}"
-    return f"{reading.kind.title[:1].lower()}{reading.kind.title[1:]} {value}"
+    return f"{numbers.lowered(reading.kind.title)} {value}"

@@ -6,7 +6,8 @@ from django.utils import timezone
 
 from controlplane import scenarios
 from controlplane.models import Cluster
-from dashboard.dialog_forms import cluster_dialog, whole_number, whole_numbers
+from dashboard.dialog_forms import cluster_dialog
+from dashboard.forms import read, whole, whole_number
 from dashboard.guards import PageRequest
 from dashboard.responses import cluster_change
 
@@ -36,7 +37,7 @@ def start(request: PageRequest, cluster: Cluster) -> str:
         request.actor,
         cluster,
         values.get("kind", ""),
-        minutes=whole_numbers(values, "minutes")["minutes"],
+        minutes=read(values, minutes=whole)["minutes"],
         node=whole_number(values.get("node", "")),
     )
     return f"{row.get_kind_display()}: until {row.ends_at:%H:%M} UTC."

@@ -6,6 +6,7 @@ from typing import Final
 from controlplane import numbers
 from controlplane.health.summary import SEEN
 from controlplane.models import Cluster, ClusterHealth
+from controlplane.numbers import raised
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
 
@@ -52,4 +53,4 @@ def _sentence(text: str) -> str:
     """Return the text as a sentence, with a capital and a full stop."""
     if not text:
         return ""
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", ")", "!")) else ".")
+    return raised(text) + ("" if text.endswith((".", ")", "!")) else ".")

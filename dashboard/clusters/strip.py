@@ -12,6 +12,7 @@ from controlplane import numbers
 from controlplane.catalog.routing_versions import placements_between, plans_between
 from controlplane.models import AuditEntry, Cluster, MeasurePoint
 from controlplane.scenarios import scenarios_between
+from controlplane.svg import Scale, area, line
 from dashboard.clusters.events import Excess, excesses_between, plan_text
 from dashboard.time_range import TimeRange
 
@@ -98,10 +99,11 @@ def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
     needed = now - time_range.start
     width = next((width for width in WIDTHS if width >= needed), WIDTHS[-1])
     start, end = now - width, max(now, time_range.end)
-    scale = _Scale(start, end)
+    scale = Scale(start, end)
     points = _points(cluster, start, end)
     top = 1.15 * max((value for _, value in points if value is not None), default=0.0)
-    line, area = _paths(points, scale, top)
+    y = Scale(0.0, top or 1.0, HEIGHT, 8.0)
+    places = [(WIDTH * scale(t), None if value is None else y(value)) for t, value in points]
     excesses = excesses_between(cluster, start, end)
     flags = [
         *_flags_of_plans(cluster, scale),
@@ -112,37 +114,26 @@ def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
     return Strip(
         start=start,
         end=end,
-        line=line,
-        area=area,
+        line=line(places),
+        area=area(places, HEIGHT),
         top=top,
-        exceeded=[scale.band(e.since, e.until or end) for e in excesses],
+        exceeded=[_band(scale, e.since, e.until or end) for e in excesses],
         placements=_densities(cluster, scale),
         flags=join_flags(sorted(flags, key=lambda flag: flag.x)),
         ticks=_ticks(scale),
-        brush=scale.band(time_range.start, time_range.end),
+        brush=_band(scale, time_range.start, time_range.end),
         finding=_finding(points, len(excesses), width),
     )
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """The mapping of moments to the width of the strip."""
+def _x(scale: Scale[datetime], moment: datetime) -> float:
+    """Return the position of a moment in %."""
+    return round(100 * scale.share(moment), 2)
 
-    start: datetime
-    end: datetime
 
-    def share(self, moment: datetime) -> float:
-        """Return the position of a moment, from 0 to 1."""
-        return min(1.0, max(0.0, (moment - self.start) / (self.end - self.start)))
-
-    def percent(self, moment: datetime) -> float:
-        """Return the position of a moment in %."""
-        return round(100 * self.share(moment), 2)
-
-    def band(self, since: datetime, until: datetime) -> Band:
-        """Return the band between two moments."""
-        left, right = self.percent(since), self.percent(until)
-        return Band(left, round(max(right - left, 0.1), 2))
+def _band(scale: Scale[datetime], since: datetime, until: datetime) -> Band:
+    left, right = _x(scale, since), _x(scale, until)
+    return Band(left, round(max(right - left, 0.1), 2))
 
 
 def _points(
@@ -164,31 +155,12 @@ def _points(
     return points
 
 
-def _paths(
-    points: Sequence[tuple[datetime, float | None]], scale: _Scale, top: float
-) -> tuple[str, str]:
-    """Return the line, with gaps, and the area below it."""
-    line: list[str] = []
-    area: list[str] = []
-    run: list[str] = []
-    for t, value in [*points, (scale.end, None)]:
-        if value is not None:
-            y = HEIGHT - (HEIGHT - 8) * max(value, 0.0) / (top or 1.0)
-            run.append(f"{WIDTH * scale.share(t):.1f} {y:.1f}")
-        elif run:
-            line.append("M" + "L".join(run))
-            first, last = (run[place].partition(" ")[0] for place in (0, -1))
-            area.append(f"M{first} {HEIGHT:g}L{'L'.join(run)}L{last} {HEIGHT:g}Z")
-            run = []
-    return "".join(line), "".join(area)
-
-
-def _densities(cluster: Cluster, scale: _Scale) -> list[Band]:
+def _densities(cluster: Cluster, scale: Scale[datetime]) -> list[Band]:
     """Return the placements of queries as bands in three levels."""
-    length = (scale.end - scale.start) / _DENSITY
+    length = (scale.high - scale.low) / _DENSITY
     counts: dict[int, int] = {}
-    for minute, count in placements_between(cluster, scale.start, scale.end).items():
-        place = min(_DENSITY - 1, max(0, int((minute - scale.start) / length)))
+    for minute, count in placements_between(cluster, scale.low, scale.high).items():
+        place = min(_DENSITY - 1, max(0, int((minute - scale.low) / length)))
         counts[place] = counts.get(place, 0) + count
     most = max(counts.values(), default=0)
     width = 100 / _DENSITY
@@ -198,44 +170,44 @@ def _densities(cluster: Cluster, scale: _Scale) -> list[Band]:
     ]
 
 
-def _flags_of_plans(cluster: Cluster, scale: _Scale) -> list[Flag]:
+def _flags_of_plans(cluster: Cluster, scale: Scale[datetime]) -> list[Flag]:
     return [
         Flag(
-            scale.percent(plan.time), f"◆ {plan.proposal}",
+            _x(scale, plan.time), f"◆ {plan.proposal}",
             f"{plan_text(plan)}, {_clock(plan.time)}",
             reverse("proposal", args=[cluster.slug, plan.proposal]),
         )
-        for plan in plans_between(cluster, scale.start, scale.end)
+        for plan in plans_between(cluster, scale.low, scale.high)
     ]  # fmt: skip
 
 
-def _flags_of_nodes(cluster: Cluster, scale: _Scale) -> list[Flag]:
+def _flags_of_nodes(cluster: Cluster, scale: Scale[datetime]) -> list[Flag]:
     rows = AuditEntry.objects.filter(
-        cluster=cluster, action="cluster.nodes", at__gte=scale.start, at__lt=scale.end
+        cluster=cluster, action="cluster.nodes", at__gte=scale.low, at__lt=scale.high
     )
     url = f"{reverse('audit')}?{urlencode({'cluster': cluster.slug, 'action': 'cluster.nodes'})}"
     return [
-        Flag(scale.percent(row.at), "nodes", f"Number of nodes changed, {_clock(row.at)}", url)
+        Flag(_x(scale, row.at), "nodes", f"Number of nodes changed, {_clock(row.at)}", url)
         for row in rows.only("at")
     ]
 
 
-def _flags_of_scenarios(cluster: Cluster, scale: _Scale) -> list[Flag]:
+def _flags_of_scenarios(cluster: Cluster, scale: Scale[datetime]) -> list[Flag]:
     url = f"{reverse('audit')}?{urlencode({'cluster': cluster.slug, 'action': 'scenario.start'})}"
     flags = []
-    for row in scenarios_between(cluster, scale.start, scale.end):
+    for row in scenarios_between(cluster, scale.low, scale.high):
         title = str(row.get_kind_display()).lower()
         until = f"until {_clock(row.ended_at or row.ends_at)}"
         about = f"Scenario {title}, {_clock(row.started_at)} {until}"
-        flags.append(Flag(scale.percent(row.started_at), f"⚑ {title}", about, url))
+        flags.append(Flag(_x(scale, row.started_at), f"⚑ {title}", about, url))
     return flags
 
 
-def _flag_of_excess(cluster: Cluster, scale: _Scale, excess: Excess) -> Flag:
+def _flag_of_excess(cluster: Cluster, scale: Scale[datetime], excess: Excess) -> Flag:
     subject = f"{excess.subject}@{_ms(excess.since)}"
     url = f"{reverse('cluster', args=[cluster.slug])}?{urlencode({'explain': subject})}"
     title = f"{excess.text}, {_clock(excess.since)}"
-    return Flag(scale.percent(excess.since), f"! {excess.label}", title, url, "bad", subject)
+    return Flag(_x(scale, excess.since), f"! {excess.label}", title, url, "bad", subject)
 
 
 def join_flags(flags: Sequence[Flag]) -> list[Flag]:
@@ -263,17 +235,17 @@ def _group(flags: Sequence[Flag]) -> Flag:
     return Flag(worst.x, label, titles, worst.url, worst.grade, worst.explain)
 
 
-def _ticks(scale: _Scale) -> list[tuple[float, str]]:
+def _ticks(scale: Scale[datetime]) -> list[tuple[float, str]]:
     """Return whole hours or days with their positions in %, and the end."""
-    hours = (scale.end - scale.start) / timedelta(hours=1)
+    hours = (scale.high - scale.low) / timedelta(hours=1)
     step = next((s for s in (1, 2, 4, 6, 12, 24, 48, 120) if hours / s <= _TICKS), 168)
     length = timedelta(hours=step)
     epoch = datetime(2000, 1, 1, tzinfo=UTC)
-    first = epoch + length * -(-(scale.start - epoch) // length)
+    first = epoch + length * -(-(scale.low - epoch) // length)
     moments = [first + length * place for place in range(int(hours / step) + 1)]
     form = "%H:%M" if step < 24 else "%d %b"  # noqa: PLR2004 - hours of a day
     inner = [moment for moment in moments if 0.03 < scale.share(moment) < 0.95]  # noqa: PLR2004
-    return [(scale.percent(moment), f"{moment:{form}}") for moment in inner]
+    return [(_x(scale, moment), f"{moment:{form}}") for moment in inner]
 
 
 def _finding(

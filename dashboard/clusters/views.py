@@ -13,8 +13,8 @@ from controlplane.wire.network.destinations import masters
 from dashboard.clusters import parts
 from dashboard.clusters.charts import readings_in
 from dashboard.clusters.scenarios import scenario_form
-from dashboard.dialog_forms import cluster_dialog, whole_numbers
-from dashboard.forms import number
+from dashboard.dialog_forms import cluster_dialog
+from dashboard.forms import number, read, whole
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.range_parameters import requested_range
 from dashboard.responses import cluster_change, render_page
@@ -78,7 +78,7 @@ def set_master(request: PageRequest, cluster: Cluster) -> str:
 @cluster_dialog("cluster", form="_cluster_nodes_form.html", field="nodes")
 def set_nodes(request: PageRequest, cluster: Cluster) -> str:
     """Change the number of nodes."""
-    count = whole_numbers(request.POST, "nodes")["nodes"]
+    count = read(request.POST, nodes=whole)["nodes"]
     nodes.set_count(request.actor, cluster, count, request.POST.get("reason", ""))
     return f"{cluster.name} has {count} node{'' if count == 1 else 's'}."
 
@@ -86,7 +86,7 @@ def set_nodes(request: PageRequest, cluster: Cluster) -> str:
 @cluster_dialog("cluster", form="_cluster_limits_form.html", field="max_records")
 def set_limits(request: PageRequest, cluster: Cluster) -> str:
     """Change the limits of micro-batches."""
-    limits = whole_numbers(request.POST, *changes.LIMITS)
+    limits = read(request.POST, **dict.fromkeys(changes.LIMITS, whole))
     changes.set_batch_limits(request.actor, cluster, limits, request.POST.get("reason", ""))
     return (
         f"A micro-batch of {cluster.name} has at most {limits['max_records']:,} records "

@@ -10,6 +10,7 @@ from typing import Final
 
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.explain.values import Series
+from controlplane.svg import Scale, line, percent, round_values
 
 WIDTH: Final = 1000
 HEIGHT: Final = 200
@@ -21,7 +22,6 @@ _X_TICKS: Final = 4
 _GAP: Final = 4
 # Rows of the table of a drawing, as of other charts.
 _TABLE_ROWS: Final = 120
-_STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Plot:
     """The drawing: `path` in units of WIDTH x HEIGHT, ticks, and the words of limit and change.
 
     `limit`, `baseline`, `changed`, `point`: None if there is none. `over`: top and height of the
-    forbidden side. `points`: the samples with values, the oldest first.
+    forbidden side, `baseline`: a height. `points`: the samples with values, the oldest first.
     """
 
     label: str
@@ -56,11 +56,9 @@ class Plot:
     ys: Sequence[Tick]
     xs: Sequence[Tick]
     limit: Tick | None = None
-    limit_y: float | None = None
-    over: tuple[float, float] | None = None
-    baseline_y: float | None = None
+    over: tuple[str, str] | None = None
+    baseline: str | None = None
     changed: Tick | None = None
-    changed_x: float | None = None
     point: tuple[str, str] | None = None
     end: Tick | None = None
     title: str = ""
@@ -81,7 +79,7 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
         return None
     first, last = series.times[0], series.times[-1]
     top = _ROOM * max(*known, series.limit or 0.0, 1e-9)
-    x, y = _Scale(first, last, WIDTH), _Scale(top, 0.0, HEIGHT)
+    x, y = Scale[float](first, last), Scale(top, 0.0)
     changed = series.changed_at if series.changed_at and first <= series.changed_at else None
     return Plot(
         label=f"{series.title}: {finding}",
@@ -92,11 +90,9 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
             y.percent(series.limit),
             f"{series.limit_title} {quantity(series.limit, series.unit)}",
         ),
-        limit_y=None if series.limit is None else y(series.limit),
         over=None if series.limit is None else _forbidden(y(series.limit), series.is_lower),
-        baseline_y=None if series.baseline is None else y(series.baseline),
+        baseline=None if series.baseline is None else y.percent(series.baseline),
         changed=None if changed is None else Tick(x.percent(changed), "change"),
-        changed_x=None if changed is None else x(changed),
         point=_point(series, x, y),
         end=Tick(y.percent(known[-1]), quantity(known[-1], series.unit), "start"),
         title=series.title,
@@ -104,12 +100,12 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
     )  # fmt: skip
 
 
-def _forbidden(limit: float, is_lower: bool) -> tuple[float, float]:
+def _forbidden(limit: float, is_lower: bool) -> tuple[str, str]:
     """Return top and height of the side of a limit whose values exceed it."""
-    return (limit, HEIGHT - limit) if is_lower else (0.0, limit)
+    return (percent(limit), percent(1 - limit)) if is_lower else ("0%", percent(limit))
 
 
-def _points(series: Series, x: "_Scale", y: "_Scale") -> Iterator[PlotPoint]:
+def _points(series: Series, x: Scale[float], y: Scale[float]) -> Iterator[PlotPoint]:
     """Yield the samples with values, in the order of time."""
     for moment, value in zip(series.times, series.values, strict=True):
         if value is not None:
@@ -118,37 +114,21 @@ def _points(series: Series, x: "_Scale", y: "_Scale") -> Iterator[PlotPoint]:
             yield PlotPoint(time, quantity(value, series.unit), *place)
 
 
-class _Scale:
-    """A linear scale from `start` at 0 to `stop` at `length`."""
-
-    def __init__(self, start: float, stop: float, length: float) -> None:
-        self._start, self._length = start, length
-        self._whole = (stop - start) or 1.0
-
-    def __call__(self, value: float) -> float:
-        return round(self._length * (value - self._start) / self._whole, 2)
-
-    def percent(self, value: float) -> str:
-        return f"{100 * self(value) / self._length:.2f}%"
-
-
-def _path(series: Series, x: _Scale, y: _Scale) -> str:
+def _path(series: Series, x: Scale[float], y: Scale[float]) -> str:
     """Return the line, with a break where values are missing or samples are far apart."""
     steps = sorted(b - a for a, b in zip(series.times, series.times[1:], strict=False))
     gap = _GAP * max(steps[len(steps) // 2], 10_000)
-    parts: list[str] = []
-    last: int | None = None
+    places: list[tuple[float, float | None]] = []
+    last = series.times[0]
     for moment, value in zip(series.times, series.values, strict=True):
-        if value is None:
-            last = None
-            continue
-        command = "L" if last is not None and moment - last <= gap else "M"
-        parts.append(f"{command}{x(moment):g} {y(max(value, 0.0)):g}")
+        if moment - last > gap:
+            places.append((0.0, None))
+        places.append((WIDTH * x(moment), None if value is None else HEIGHT * y(value)))
         last = moment
-    return "".join(parts)
+    return line(places)
 
 
-def _point(series: Series, x: _Scale, y: _Scale) -> tuple[str, str] | None:
+def _point(series: Series, x: Scale[float], y: Scale[float]) -> tuple[str, str] | None:
     """Return the place of the sample nearest to the explained moment."""
     if series.explained_at is None:
         return None
@@ -161,21 +141,14 @@ def _point(series: Series, x: _Scale, y: _Scale) -> tuple[str, str] | None:
     return x.percent(moment), y.percent(value)
 
 
-def _y_ticks(top: float, y: _Scale, unit: ValueUnit) -> list[Tick]:
-    raw = top / _Y_TICKS
-    scale = 10.0 ** _exponent(raw)
-    step = next(scale * part for part in _STEPS if scale * part >= raw)
-    count = int(top / step)
-    texts = [quantity(step * place, unit).removesuffix(f" {unit}") for place in range(count + 1)]
-    return [Tick(y.percent(step * place), text, "end") for place, text in enumerate(texts)]
+def _y_ticks(top: float, y: Scale[float], unit: ValueUnit) -> list[Tick]:
+    return [
+        Tick(y.percent(value), quantity(value, unit).removesuffix(f" {unit}"), "end")
+        for value in round_values(0.0, top, _Y_TICKS)
+    ]
 
 
-def _exponent(value: float) -> int:
-    text = f"{value:e}"
-    return int(text[text.index("e") + 1 :])
-
-
-def _x_ticks(first: int, last: int, x: _Scale) -> list[Tick]:
+def _x_ticks(first: int, last: int, x: Scale[float]) -> list[Tick]:
     """Return times at full minutes, evenly spread."""
     length = last - first
     moments = [first + length * place // _X_TICKS for place in range(_X_TICKS + 1)]

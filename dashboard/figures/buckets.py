@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +10,7 @@ from algorithms.vocabulary import Floats
 from controlplane.telemetry.columns import Row
 from controlplane.telemetry.time_series import fitting_resolution
 from controlplane.wire.figures import RollUp, figure_of, names_of
+from dashboard.figures.parts import ms
 from dashboard.time_range import TimeRange
 
 # The figures of the lines, in the order of their columns.
@@ -64,7 +64,7 @@ def line_columns(rows: Sequence[Row], step: int) -> dict[str, list[Any]]:
     """
     groups: dict[int, list[Row]] = {}
     for row in rows:
-        t = _milliseconds(row[0])
+        t = ms(row[0])
         groups.setdefault(t if step == 1 else t // (1000 * step) * 1000 * step, []).append(row)
     columns: dict[str, list[Any]] = {"t": list(groups)}
     for place, name in enumerate(LINES, start=1):
@@ -84,7 +84,7 @@ def heat_of(rows: Sequence[Row], time_range: TimeRange, nodes: Sequence[NodeSeri
     indices = [node.index for node in nodes]
     for row in rows:
         loads = row[-1] or []
-        column = min(count - 1, max(0, _milliseconds(row[0]) // step - first))
+        column = min(count - 1, max(0, ms(row[0]) // step - first))
         known = [i for i, index in enumerate(indices) if index < len(loads)]
         values = [loads[indices[i]] for i in known]
         present = [i for i, value in zip(known, values, strict=True) if value is not None]
@@ -113,7 +113,3 @@ def _merged(name: str, values: Sequence[Any]) -> Any:
 def rounded(value: Any) -> Any:
     """Return a float with four significant digits, others as they are."""
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

@@ -20,6 +20,7 @@ from dashboard.figures.parts import (
     scatter,
     value_axis,
 )
+from dashboard.figures.shapes import level as horizontal
 
 _SECONDS: Final = 0.001
 # Room for the words at the ends of the lines.
@@ -126,11 +127,8 @@ def level(value: float, color: str, dash: str, text: str) -> dict[str, Any]:
 
     static/js/limit-labels.js chooses where the name stands.
     """
-    return {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
-        "line": {"color": color, "width": 1.5, "dash": dash}, "layer": "below",
-        "label": {"text": text, "font": {"size": 11, "color": color}},
-    }  # fmt: skip
+    label = {"text": text, "font": {"size": 11, "color": color}}
+    return horizontal(value, color, dash) | {"layer": "below", "label": label}
 
 
 def _over_time(

@@ -1,7 +1,6 @@
 """The charts of the skew of a query's keys over time: shares of keys, and imbalance."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,9 +10,18 @@ from dashboard.figures.parts import (
     Figure,
     Trace,
     figure,
+    ms,
     scatter,
     time_axis,
     value_axis,
+)
+from dashboard.figures.shapes import (
+    end_label,
+    level,
+    limit_shapes,
+    vertical,
+    vertical_label,
+    without_values,
 )
 from dashboard.figures.thinning import Sample, thin_samples, with_gaps
 
@@ -21,7 +29,7 @@ _POINTS: Final = 400
 # The shortest time of a chart; fewer points than this have marks of their own.
 _LEAST_MS: Final = 5 * 60_000
 _FEW: Final = 4
-_END: Final = {"xref": "paper", "x": 1, "xanchor": "left", "showarrow": False}
+_EMPTY: Final = "No history yet: the first point is stored within a minute"
 
 
 def skew_figures(
@@ -40,7 +48,7 @@ def skew_figures(
     capacity. `shown`: the time range of the axis in ms since the epoch, None: that of the history.
     """
     if not history:
-        return {"skew": _empty(), "imbalance": _empty()}
+        return dict.fromkeys(("skew", "imbalance"), without_values(_EMPTY))
     samples = with_gaps(thin_samples([_sample(point) for point in history], _POINTS))
     changes = _changes(history, titles)
     figures = {
@@ -55,7 +63,7 @@ def skew_figures(
 
 def _sample(point: SkewPoint) -> Sample:
     return {
-        "t": _ms(point.time), "top": point.top_share, "top10": point.top10_share,
+        "t": ms(point.time), "top": point.top_share, "top10": point.top10_share,
         "imbalance": point.imbalance,
     }  # fmt: skip
 
@@ -63,7 +71,7 @@ def _sample(point: SkewPoint) -> Sample:
 def _changes(history: Sequence[SkewPoint], titles: Mapping[str, str]) -> list[tuple[int, str]]:
     """Return the times at which the key grouping changed, with its title."""
     return [
-        (_ms(after.time), titles.get(after.grouping, after.grouping))
+        (ms(after.time), titles.get(after.grouping, after.grouping))
         for before, after in pairwise(history)
         if before.grouping != after.grouping
     ]
@@ -79,12 +87,12 @@ def _skew(
     holds, unit = largest
     shapes, labels = _events(changes)
     if holds is not None and holds <= 1:
-        shapes.append(_level(holds, "--muted", "dot"))
+        shapes.append(level(holds, "--muted", "dot"))
         labels.append(_level_label(holds, f"one {unit} holds {percent(holds)}", "--muted"))
     ends = _apart([last.top_share, last.top10_share], 0.09)
     labels += [
-        _end_label(ends[0], f"largest {percent(last.top_share)}", "--series-1"),
-        _end_label(ends[1], f"ten {percent(last.top10_share)}", "--series-4"),
+        end_label(ends[0], f"largest {percent(last.top_share)}", "--series-1"),
+        end_label(ends[1], f"ten {percent(last.top10_share)}", "--series-4"),
     ]
     finding = (
         f"Share of the most frequent key: {percent(last.top_share)},"
@@ -114,9 +122,9 @@ def _imbalance(
     top = max(1.5 * 100 * limit, 1.15 * most, 1.0)
     shapes, labels = _events(changes)
     if limit:
-        shapes += [_forbidden(100 * limit, top), _level(100 * limit, "--limit", "dash")]
+        shapes += limit_shapes(100 * limit, top)
         labels.append(_level_label(100 * limit, f"limit {100 * limit:.0f} points", "--limit"))
-    labels.append(_end_label(last, f"{last:.1f}" if last < 9.95 else f"{last:.0f}", "--series-1"))  # noqa: PLR2004
+    labels.append(end_label(last, f"{last:.1f}" if last < 9.95 else f"{last:.0f}", "--series-1"))  # noqa: PLR2004
     finding = (
         f"Imbalance: {last:.1f} points of capacity, at most {most:.1f} in this time;"
         f" limit {100 * limit:.0f} points"
@@ -150,18 +158,6 @@ def _over_time(
     )
 
 
-def _empty() -> Figure:
-    note = {
-        "text": "No history yet: the first point is stored within a minute",
-        "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False,
-    }  # fmt: skip
-    axes = {
-        "xaxis": time_axis() | {"showticklabels": False},
-        "yaxis": value_axis("", showticklabels=False, range=[0, 1]),
-    }
-    return figure([], annotations=[note], meta={"finding": note["text"]}, **axes)
-
-
 def _line(
     name: str, field: str, samples: Sequence[Sample], color: str, look: Mapping[str, Any]
 ) -> Trace:
@@ -179,31 +175,10 @@ def _line(
 def _events(
     changes: Sequence[tuple[int, str]],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    shapes: list[dict[str, Any]] = [
-        {"type": "line", "x0": t, "x1": t, "yref": "paper", "y0": 0, "y1": 1,
-         "line": {"color": "--accent", "width": 1, "dash": "dot"}}
-        for t, _ in changes
-    ]  # fmt: skip
-    labels: list[dict[str, Any]] = [
-        {"x": t, "xanchor": "center", "yref": "paper", "y": 1, "yanchor": "bottom", "text": title,
-         "showarrow": False, "font": {"size": 11, "color": "--accent"}}
-        for t, title in changes
-    ]  # fmt: skip
-    return shapes, labels
-
-
-def _level(value: float, color: str, dash: str) -> dict[str, Any]:
-    return {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
-        "line": {"color": color, "width": 1.2, "dash": dash},
-    }  # fmt: skip
-
-
-def _forbidden(limit: float, top: float) -> dict[str, Any]:
-    return {
-        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": top,
-        "fillcolor": "--bad-soft", "opacity": 0.6, "line": {"width": 0}, "layer": "below",
-    }  # fmt: skip
+    return (
+        [vertical(t, "--accent") for t, _ in changes],
+        [vertical_label(t, title, "--accent") for t, title in changes],
+    )
 
 
 def _level_label(value: float, text: str, color: str) -> dict[str, Any]:
@@ -213,18 +188,9 @@ def _level_label(value: float, text: str, color: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _end_label(value: float, text: str, color: str) -> dict[str, Any]:
-    return _END | {"y": value, "yanchor": "middle", "xshift": 5, "text": text,
-                   "font": {"size": 11, "color": color}}  # fmt: skip
-
-
 def _apart(values: Sequence[float], least: float) -> list[float]:
     """Return the heights of two labels, the second at least `least` above the first."""
     low, high = values
     return (
         [low, high] if high - low >= least else [(low + high - least) / 2, (low + high + least) / 2]
     )
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

@@ -12,18 +12,19 @@ from dashboard.figures.parts import (
     figure,
     limit_note,
     marks_axis,
+    ms,
     plan_marks,
     scatter,
     time_axis,
     value_axis,
 )
+from dashboard.figures.shapes import end_label, interval, limit_shapes
 from dashboard.figures.thinning import Sample, with_gaps
 
 # The figures of samples that the charts need.
 FIGURES: Final = (
     "loads", "node_waiting", "node_p95", "node_state", "p95", "arrived", "in",
 )  # fmt: skip
-_END: Final = {"xref": "paper", "x": 1, "xanchor": "left", "showarrow": False, "xshift": 4}
 # Labels need so much of the height of a chart.
 _APART: Final = 0.08
 _SECOND_MS: Final = 1000
@@ -81,13 +82,10 @@ def _add_without(chart: Figure, without: WithoutPlan) -> None:
     name, layout = f"without proposal {without.proposal}", chart["layout"]
     half = without.interval
     if half is not None:
-        edge: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip", "connectgaps": False}
         low = [max(0.0, value - half) for value in values]
-        chart["data"] += [
-            scatter(f"{name}, low", times, low, **edge),
-            scatter(f"{name}, high", times, [value + half for value in values], **edge,
-                    fill="tonexty", fillcolor="--line", opacity=0.2),
-        ]  # fmt: skip
+        high = [value + half for value in values]
+        look = {"fillcolor": "--line", "opacity": 0.2, "showlegend": False}
+        chart["data"] += interval(f"{name}, interval", times, low, high, **look)
     chart["data"].append(
         scatter(name, times, values, connectgaps=False, hovertemplate="%{y:,.3~r} records/s",
                 line={"color": "--series-4", "width": 1.75, "dash": "dash"})
@@ -101,10 +99,7 @@ def _add_without(chart: Figure, without: WithoutPlan) -> None:
     place = values[-1]
     if any(abs(place - other) < _APART * top for other in near):
         place = max(near) + _APART * top
-    font = {"size": 11, "color": "--ink"}
-    layout["annotations"].append(
-        _END | {"y": place, "text": f"without {without.proposal}", "font": font}
-    )
+    layout["annotations"].append(end_label(place, f"without {without.proposal}"))
     layout["meta"]["finding"] += f"; {name} {values[-1]:,.3g} records/s"
 
 
@@ -115,7 +110,7 @@ def _sample(row: tuple[Any, ...], index: int) -> Sample:
     load, own = _of(loads, index), _of(latency, index)
     size = _of(state, index)
     return {
-        "t": round(1000 * moment.timestamp()),
+        "t": ms(moment),
         "load": None if load is None else load * share,
         "backlog": _of(waiting, index),
         "latency": None if own is None else own / _SECOND_MS,
@@ -145,17 +140,14 @@ def _chart(
     known = {name: [s[field] for s in samples if s.get(field) is not None] for field, name in lines}
     top = 1.15 * max([limit or 0.0, *(max(values) for values in known.values() if values)])
     labels = _labels(known, top)
-    shapes: list[dict[str, Any]] = []
     if limit is not None:
-        shapes, label = _limit(limit, top, unit)
-        labels.append(label)
-    start, end = (round(1000 * moment.timestamp()) for moment in ends)
+        labels.append(limit_note(f"limit {limit:,.4g} {unit}", limit))
     return figure(
         [*traces, plan_marks(marks)],
-        xaxis=time_axis() | {"range": [start, end]},
+        xaxis=time_axis() | {"range": list(map(ms, ends))},
         yaxis=value_axis(unit, range=[0, top or 1]),
         yaxis2=marks_axis(),
-        shapes=shapes,
+        shapes=limit_shapes(limit, top),
         annotations=labels,
         showlegend=False,
         margin={"l": 52, "r": 84, "t": 22, "b": 28},
@@ -171,22 +163,7 @@ def _labels(known: dict[str, list[float]], top: float) -> list[dict[str, Any]]:
             ends[-1] = ends[-1][0], f"{ends[-1][1]}, {name}"
         elif values:
             ends.append((values[-1], name))
-    font = {"size": 11, "color": "--ink"}
-    return [_END | {"y": value, "text": name, "font": font} for value, name in ends]
-
-
-def _limit(limit: float, top: float, unit: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the dashed line of a limit with the forbidden side, and its label."""
-    across = {"xref": "paper", "x0": 0, "x1": 1, "yref": "y"}
-    over = across | {
-        "type": "rect", "y0": limit, "y1": top, "fillcolor": "--bad", "opacity": 0.1,
-        "line": {"width": 0}, "layer": "below",
-    }  # fmt: skip
-    edge = across | {
-        "type": "line", "y0": limit, "y1": limit,
-        "line": {"color": "--limit", "width": 1.5, "dash": "dash"},
-    }  # fmt: skip
-    return [over, edge], limit_note(f"limit {limit:,.4g} {unit}", limit)
+    return [end_label(value, name) for value, name in ends]
 
 
 def _finding(known: dict[str, list[float]], unit: str, limit: float | None) -> str:

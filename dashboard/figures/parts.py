@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 Figure = dict[str, Any]
@@ -29,6 +30,11 @@ class PlanMark:
     label: str
     text: str
     url: str = ""
+
+
+def ms(moment: datetime) -> int:
+    """Return a time in ms since the epoch, as axes have them."""
+    return round(moment.timestamp() * 1000)
 
 
 def figure(data: Sequence[Trace], **layout: Any) -> Figure:

@@ -9,8 +9,8 @@ import numpy as np
 
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure
 from controlplane.proposals.counterfactual import Counterfactual
-from dashboard.figures.parts import Figure, Trace, figure, scatter, time_axis, value_axis
-from dashboard.figures.proposal import limit_notes, limit_shapes
+from dashboard.figures.parts import Figure, Trace, figure, ms, scatter, time_axis, value_axis
+from dashboard.figures.shapes import interval, limit_notes, limit_shapes
 
 # By measure: format of ticks and of numbers in words.
 _FORMATS: Final[Mapping[str, tuple[Measure, str, str]]] = {
@@ -49,8 +49,8 @@ def proof_figures(proof: Proof) -> dict[str, Figure]:
 def _figure(proof: Proof, name: str) -> Figure:
     measure, ticks, words = _FORMATS[name]
     series = proof.series
-    times = [round(start.timestamp() * 1000) for start in series.starts]
-    ended = round(proof.end.timestamp() * 1000)
+    times = [ms(start) for start in series.starts]
+    ended = ms(proof.end)
     measured = _listed(series.measured[name])
     without = [
         value if time >= ended else None
@@ -93,19 +93,13 @@ def _band(proof: Proof, name: str, times: Sequence[int], without: Sequence[Any])
         return []
     low = [None if value is None else max(0.0, value - half) for value in without]
     high = [None if value is None else value + half for value in without]
-    shared: dict[str, Any] = {
-        "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False, "connectgaps": False,
-    }  # fmt: skip
-    return [
-        scatter("interval", times, low, **shared),
-        scatter("80 % interval", times, high, **shared, fill="tonexty", fillcolor="--line",
-                opacity=0.2),
-    ]  # fmt: skip
+    look = {"fillcolor": "--line", "opacity": 0.2, "showlegend": False}
+    return interval("80 % interval", times, low, high, **look)
 
 
 def _approved(proof: Proof, name: str, times: Sequence[int], words: str) -> list[Trace]:
     approved, expected = proof.approved.get(name), proof.expected.get(name)
-    ended = round(proof.end.timestamp() * 1000)
+    ended = ms(proof.end)
     traces = []
     if expected is not None and times:
         look = {"color": "--series-2", "width": 1.6, "dash": "dot"}
@@ -128,7 +122,7 @@ def _approved(proof: Proof, name: str, times: Sequence[int], words: str) -> list
 
 
 def _began(proof: Proof) -> dict[str, Any]:
-    begin, end = (round(t.timestamp() * 1000) for t in (proof.begin, proof.end))
+    begin, end = (ms(moment) for moment in (proof.begin, proof.end))
     return {
         "type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": begin, "x1": max(end, begin + 1),
         "line": {"width": 0}, "fillcolor": "--muted", "opacity": 0.15, "layer": "below",

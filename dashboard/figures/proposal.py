@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.numbers import percent
-from dashboard.figures.parts import Figure, Trace, figure, limit_note, scatter, value_axis
+from dashboard.figures.parts import Figure, Trace, figure, scatter, value_axis
+from dashboard.figures.shapes import limit_notes, limit_shapes, vertical
 
 # Up to so many points each is a dot that one can point at.
 MAX_DOTS = 60
@@ -49,27 +50,6 @@ def imbalance_by_action(
         margin=_MARGIN | {"t": 8},
         meta={"finding": finding},
     )
-
-
-def limit_shapes(limit: float | None, top: float) -> list[dict[str, Any]]:
-    """Return the dashed line of a limit, and the shade of the side that it forbids."""
-    if limit is None:
-        return []
-    line = {"color": "--limit", "width": 1.5, "dash": "dash"}
-    whole = {"xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
-    return [
-        {"type": "line", "y0": limit, "y1": limit, "line": line, **whole},
-        {"type": "rect", "y0": limit, "y1": max(top, limit), "line": {"width": 0},
-         "fillcolor": "--bad", "opacity": 0.08, **whole},
-    ]  # fmt: skip
-
-
-def limit_notes(limit: float | None, form: str) -> list[dict[str, Any]]:
-    """Return the label of a limit at its line."""
-    if limit is None:
-        return []
-    text = f"limit {limit:{form}}".replace("%", " %")
-    return [limit_note(text, limit)]
 
 
 def balance_of_steps(
@@ -134,14 +114,7 @@ def _tick(last: int) -> int:
 
 def _rollback_line(place: float) -> dict[str, Any]:
     """Return the line from which on it goes back."""
-    return {
-        "type": "line",
-        "yref": "paper",
-        "x0": place,
-        "x1": place,
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": "--muted", "width": 1, "dash": "dot"},
+    return vertical(place, "--muted") | {
         "label": {
             "text": "rollback from here",
             "textposition": "end",

@@ -10,11 +10,13 @@ from dashboard.figures.parts import (
     Figure,
     Trace,
     figure,
+    ms,
     number_axis,
     scatter,
     time_axis,
     value_axis,
 )
+from dashboard.figures.shapes import end_label, vertical, vertical_label
 
 _MARGIN: Final = {"l": 60, "r": 12, "t": 12, "b": 44}
 # The colours of rungs with drops: --rung-1 and so on.
@@ -128,13 +130,16 @@ def drill_figure(drill: Drill) -> Figure:
         f"Input and kept records: {100 * drill.dropped_share:.1f} % would have been dropped,"
         f" the largest input factor was {drill.largest_factor:.2f}"
     )
-    changes = [(round(moment.timestamp() * 1000), rung) for moment, rung in drill.changes]
+    changes = [(ms(moment), rung) for moment, rung in drill.changes]
     return figure(
         _drill_lines(drill),
         xaxis=time_axis(),
         yaxis=value_axis("records/s", tickformat="~s"),
-        shapes=[_mark(t) for t, _ in changes],
-        annotations=[*(_label(t, rung) for t, rung in changes), *_ends(drill)],
+        shapes=[vertical(t, "--muted") for t, _ in changes],
+        annotations=[
+            *(vertical_label(t, f"rung {rung}", "--ink") for t, rung in changes),
+            *_ends(drill),
+        ],
         showlegend=False,
         margin=_MARGIN | {"t": 24, "r": 84},
         meta={"finding": finding},
@@ -143,7 +148,7 @@ def drill_figure(drill: Drill) -> Figure:
 
 def _drill_lines(drill: Drill) -> list[Trace]:
     """Return what is kept, the input above it, and what the cluster can process of its mix."""
-    times = [round(point.start.timestamp() * 1000) for point in drill.points]
+    times = [ms(point.start) for point in drill.points]
     most = [point.input_per_s / point.factor if point.factor else None for point in drill.points]
     return [
         scatter(
@@ -175,22 +180,4 @@ def _ends(drill: Drill) -> list[dict[str, Any]]:
         labels = [(last.input_per_s, "input", "--ink"), (last.kept_per_s, "kept", "--series-1")]
     if last.factor:
         labels.append((last.input_per_s / last.factor, "capacity", "--limit"))
-    return [
-        {"xref": "paper", "x": 1, "xanchor": "left", "xshift": 5, "y": value, "text": name,
-         "showarrow": False, "font": {"size": 11, "color": color}}
-        for value, name, color in labels
-    ]  # fmt: skip
-
-
-def _mark(t: int) -> dict[str, Any]:
-    return {
-        "type": "line", "x0": t, "x1": t, "yref": "paper", "y0": 0, "y1": 1,
-        "line": {"color": "--muted", "width": 1, "dash": "dot"},
-    }  # fmt: skip
-
-
-def _label(t: int, rung: int) -> dict[str, Any]:
-    return {
-        "x": t, "yref": "paper", "y": 1, "yanchor": "bottom", "text": f"rung {rung}",
-        "showarrow": False, "font": {"size": 11, "color": "--ink"},
-    }  # fmt: skip
+    return [end_label(*label) for label in labels]

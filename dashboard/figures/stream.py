@@ -13,10 +13,12 @@ from dashboard.figures.parts import (
     Trace,
     figure,
     limit_note,
+    ms,
     scatter,
     time_axis,
     value_axis,
 )
+from dashboard.figures.shapes import interval, level, vertical, vertical_label, without_values
 
 # A limit that is further above the values is not drawn: it would flatten them.
 _NEAR: Final = 4.0
@@ -29,7 +31,7 @@ def rate_figures(
 ) -> dict[str, Figure]:
     """Return the chart `rate`; without an outlook it is empty, with a note."""
     if outlook is None:
-        return {"rate": _empty("No record has arrived yet")}
+        return {"rate": without_values("No record has arrived yet")}
     traces = [*_interval(outlook), *_rates(outlook), *_left(outlook)]
     first, last = outlook.starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
@@ -37,8 +39,11 @@ def rate_figures(
         "rate": figure(
             traces,
             yaxis=value_axis("records/s"),
-            xaxis=time_axis() | {"range": [_ms(first), _ms(last)]},
-            shapes=[*_now(outlook), *(_vertical(row.at, "--accent") for row in shown)],
+            xaxis=time_axis() | {"range": [ms(first), ms(last)]},
+            shapes=[
+                vertical(ms(outlook.next_starts[0]), "--line-strong"),
+                *(vertical(ms(row.at), "--accent") for row in shown),
+            ],
             annotations=[_label(row) for row in shown],
             margin={"l": 58, "r": 12, "t": 26, "b": 28},
             showlegend=True,
@@ -51,7 +56,7 @@ def long_figures(
 ) -> dict[str, Figure]:
     """Return the chart `hours`: past hours, and the forecast of the next periods or hour."""
     if outlook is None:
-        return {"hours": _empty("The first mean of five minutes is missing")}
+        return {"hours": without_values("The first mean of five minutes is missing")}
     first, last = outlook.starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
     now = outlook.next_starts[0]
@@ -59,8 +64,8 @@ def long_figures(
         "hours": figure(
             [*_long_rates(outlook), *_long_limit(outlook)],
             yaxis=value_axis("records/s"),
-            xaxis=time_axis() | {"range": [_ms(first), _ms(last)]},
-            shapes=[_ahead(now, last), *(_vertical(row.at, "--accent") for row in shown)],
+            xaxis=time_axis() | {"range": [ms(first), ms(last)]},
+            shapes=[_ahead(now, last), *(vertical(ms(row.at), "--accent") for row in shown)],
             annotations=[*(_label(row) for row in shown), *_overload(outlook)],
             margin={"l": 58, "r": 12, "t": 26, "b": 28},
             showlegend=True,
@@ -75,11 +80,11 @@ def lag_figures(
     """Return the chart `lag`: the lag in the time range, against the limit if it is near."""
     known = [point.seconds for point in points if point.seconds is not None]
     if not known:
-        return {"lag": _empty("The first mean of five minutes is missing")}
+        return {"lag": without_values("The first mean of five minutes is missing")}
     highest = max(known)
     near = 0 < limit_s <= _NEAR * highest
     top = 1.15 * max(highest, limit_s if near else 0.0, _LEAST_LAG_S)
-    times = [_ms(point.time) for point in points]
+    times = [ms(point.time) for point in points]
     drawn = scatter(
         "lag", times, [point.seconds for point in points], connectgaps=False,
         line={"color": "--series-1", "width": 1.6}, hovertemplate="%{y:,.3~r} s",
@@ -88,8 +93,8 @@ def lag_figures(
         "lag": figure(
             [drawn],
             yaxis=value_axis("s", range=[0, top]),
-            xaxis=time_axis() | {"range": [_ms(moment) for moment in shown]},
-            shapes=[_level(limit_s)] if near else [],
+            xaxis=time_axis() | {"range": [ms(moment) for moment in shown]},
+            shapes=[level(limit_s)] if near else [],
             annotations=[limit_note(f"limit {limit_s:g} s", limit_s)] if near else [],
             margin={"l": 52, "r": 12, "t": 8, "b": 28},
             meta={"finding": f"Lag {known[-1]:.3g} s, at most {highest:.3g} s"},
@@ -108,7 +113,7 @@ def _finding(outlook: LongOutlook) -> str:
 def _ahead(now: datetime, last: datetime) -> dict[str, Any]:
     """Return the shade of the time ahead."""
     return {
-        "type": "rect", "xref": "x", "yref": "paper", "x0": _ms(now), "x1": _ms(last), "y0": 0,
+        "type": "rect", "xref": "x", "yref": "paper", "x0": ms(now), "x1": ms(last), "y0": 0,
         "y1": 1, "fillcolor": "--sunken", "opacity": 0.5, "line": {"width": 0}, "layer": "below",
     }  # fmt: skip
 
@@ -119,33 +124,24 @@ def _overload(outlook: LongOutlook) -> list[dict[str, Any]]:
     if moment is None or outlook.left is None:
         return []
     return [
-        {"text": f"! {moment:%H:%M}", "x": _ms(moment), "y": outlook.left, "yanchor": "top",
+        {"text": f"! {moment:%H:%M}", "x": ms(moment), "y": outlook.left, "yanchor": "top",
          "showarrow": False, "bgcolor": "--bad", "borderpad": 2,
          "font": {"size": 11, "color": "--surface"}}
     ]  # fmt: skip
 
 
-def _level(value: float) -> dict[str, Any]:
-    return {
-        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
-        "line": {"color": "--limit", "width": 1.2, "dash": "dash"},
-    }  # fmt: skip
-
-
 def _long_rates(outlook: LongOutlook) -> list[Trace]:
     """Return the means, the forecast, and its interval as a filled area."""
-    measured = [_ms(start) for start in outlook.starts]
-    coming = [_ms(start) for start in outlook.next_starts]
+    measured = [ms(start) for start in outlook.starts]
+    coming = [ms(start) for start in outlook.next_starts]
     # The forecast begins where the measured line ends.
     last = [rate for rate in outlook.rates[-1:] if rate is not None]
     coming = [*measured[-1:], *coming] if last else coming
     hover = {"hovertemplate": "%{y:,.3~r} /s"}
     line = {"color": "--series-1", "width": 1.8}
-    hidden: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip"}
+    low, high = [*last, *outlook.low], [*last, *outlook.high]
     return [
-        scatter("low", coming, [*last, *outlook.low], showlegend=False, **hidden),
-        scatter("90 % interval", coming, [*last, *outlook.high], fill="tonexty",
-                fillcolor="--accent-soft", **hidden),
+        *interval("90 % interval", coming, low, high, fillcolor="--accent-soft"),
         scatter("measured", measured, outlook.rates, line=line, connectgaps=False, **hover),
         scatter("forecast", coming, [*last, *outlook.forecast], line=line | {"dash": "dash"},
                 **hover),
@@ -157,7 +153,7 @@ def _long_limit(outlook: LongOutlook) -> list[Trace]:
     highest = max((*outlook.high, *(rate for rate in outlook.rates if rate is not None)))
     if outlook.left is None or outlook.left > _NEAR * highest:
         return []
-    ends = [_ms(outlook.starts[0]), _ms(outlook.next_starts[-1])]
+    ends = [ms(outlook.starts[0]), ms(outlook.next_starts[-1])]
     drawn = {"color": "--limit", "width": 1.4, "dash": "dash"}
     return [
         scatter("left by the other streams", ends, [outlook.left, outlook.left], line=drawn,
@@ -165,19 +161,9 @@ def _long_limit(outlook: LongOutlook) -> list[Trace]:
     ]  # fmt: skip
 
 
-def _empty(text: str) -> Figure:
-    """Return axes without values, and the reason."""
-    note = {"text": text, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
-    axes = {
-        "xaxis": time_axis() | {"showticklabels": False},
-        "yaxis": value_axis("", showticklabels=False, range=[0, 1]),
-    }
-    return figure([], annotations=[note], meta={"finding": text}, **axes)
-
-
 def _rates(outlook: StreamOutlook) -> list[Trace]:
-    known = [_ms(start) for start in outlook.starts]
-    coming = [_ms(start) for start in outlook.next_starts]
+    known = [ms(start) for start in outlook.starts]
+    coming = [ms(start) for start in outlook.next_starts]
     hover = {"hovertemplate": "%{y:,.3~r} /s"}
     return [
         scatter("measured", known, outlook.rates, line={"color": "--chart-1", "width": 1.8},
@@ -188,20 +174,15 @@ def _rates(outlook: StreamOutlook) -> list[Trace]:
 
 
 def _interval(outlook: StreamOutlook) -> list[Trace]:
-    """Return the interval of 90 % as a filled area: a lower line, and an upper one filled to it."""
-    coming = [_ms(start) for start in outlook.next_starts]
-    hidden: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip"}
-    return [
-        scatter("low", coming, outlook.low, showlegend=False, **hidden),
-        scatter("90 % interval", coming, outlook.high, fill="tonexty",
-                fillcolor="--accent-soft", **hidden),
-    ]  # fmt: skip
+    coming = [ms(start) for start in outlook.next_starts]
+    look = {"fillcolor": "--accent-soft"}
+    return interval("90 % interval", coming, outlook.low, outlook.high, **look)
 
 
 def _left(outlook: StreamOutlook) -> list[Trace]:
     if outlook.left is None:
         return []
-    coming = [_ms(start) for start in outlook.next_starts]
+    coming = [ms(start) for start in outlook.next_starts]
     drawn = {"color": "--bad", "width": 1.4, "dash": "dot"}
     highest = max((*outlook.high, *(rate for rate in outlook.rates if rate is not None)))
     # Far above the rates it would flatten them: it is drawn when its legend is clicked.
@@ -212,24 +193,6 @@ def _left(outlook: StreamOutlook) -> list[Trace]:
     ]  # fmt: skip
 
 
-def _now(outlook: StreamOutlook) -> list[dict[str, Any]]:
-    return [_vertical(outlook.next_starts[0], "--line-strong")]
-
-
-def _vertical(moment: datetime, color: str) -> dict[str, Any]:
-    return {
-        "type": "line", "xref": "x", "yref": "paper", "x0": _ms(moment), "x1": _ms(moment),
-        "y0": 0, "y1": 1, "line": {"color": color, "width": 1, "dash": "dot"},
-    }  # fmt: skip
-
-
 def _label(row: Redirection) -> dict[str, Any]:
-    return {
-        "text": f"{row.source} → {row.target}", "x": _ms(row.at), "y": 1, "yref": "paper",
-        "yanchor": "top", "xanchor": "left", "showarrow": False,
-        "font": {"size": 11, "color": "--accent"},
-    }  # fmt: skip
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
+    label = vertical_label(ms(row.at), f"{row.source} → {row.target}", "--accent")
+    return label | {"yanchor": "top", "xanchor": "left"}

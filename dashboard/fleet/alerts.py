@@ -20,9 +20,10 @@ from controlplane.alerts.states import SUBJECTS, Status, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Alert, AuditEntry, Cluster
 from dashboard.clusters.headline import headline_of
-from dashboard.dialog_forms import faults_by_field, whole_number
+from dashboard.dialog_forms import faults_by_field
 from dashboard.fleet.alert_rows import ORDER, alert_headline, alert_row
 from dashboard.fleet.measure_plot import alert_plot
+from dashboard.forms import whole_number
 from dashboard.guards import PageRequest, anyone_page, cluster_action, cluster_page
 from dashboard.lists import list_filters
 from dashboard.responses import notify, notify_refusal, render_list, render_page

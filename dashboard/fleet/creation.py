@@ -12,11 +12,10 @@ from django_htmx.http import HttpResponseClientRedirect
 from controlplane.access.roles import ADMIN, require
 from controlplane.cluster_spec.creation import NewCluster, create_configured_cluster
 from controlplane.clusters import demo
-from controlplane.clusters.listing import visible_cluster
-from controlplane.errors import Invalid, NotFound
+from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from dashboard.dialog_forms import faults_by_field, whole_number
-from dashboard.forms import number
+from dashboard.dialog_forms import chosen_cluster, faults_by_field
+from dashboard.forms import number, whole_number
 from dashboard.guards import PageRequest, anyone_action
 from dashboard.responses import notify, render_page
 
@@ -72,19 +71,10 @@ def _new_cluster(request: PageRequest) -> NewCluster:
             "slots": slots if slots is not None else 0,
         },
         node_capacity=number(values.get("node_capacity", "").replace(",", "")),
-        policy_of=_policy_of(request, values.get("policy_of", "")),
+        policy_of=chosen_cluster(request.actor, values, "policy_of"),
         starts=bool(values.get("starts")),
     )
 
 
 def _has_log(values: Mapping[str, str]) -> bool:
     return values.get("source") == _OTHER_LOG
-
-
-def _policy_of(request: PageRequest, slug: str) -> Cluster | None:
-    if not slug:
-        return None
-    try:
-        return visible_cluster(request.actor, slug)
-    except NotFound as missing:
-        raise Invalid({"policy_of": [str(missing)]}) from None

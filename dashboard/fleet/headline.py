@@ -7,7 +7,7 @@ from typing import Final
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.states import FAILED_STATES
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
-from controlplane.numbers import lowered
+from controlplane.numbers import counted, lowered
 from dashboard.clusters.status import state_title
 from dashboard.frame.headline import Headline
 
@@ -30,7 +30,7 @@ def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> Headline:
     needing = [row for row in rows if row.assessed.needs_person]
     if needing:
         verb = "needs" if len(needing) == 1 else "need"
-        title = f"{len(needing)} of {_clusters(len(rows))} {verb} you"
+        title = f"{len(needing)} of {counted(len(rows), 'clusters')} {verb} you"
         return Headline(title, " ".join([_worst(needing[0], now), *_others(rows, needing)]))
     return Headline(_calm_title(rows), " ".join(_others(rows, [])))
 
@@ -81,7 +81,7 @@ def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> li
         names = ", ".join(row.assessed.cluster.name for row in needing[1:4])
         more = f" and {len(needing) - 4} more" if len(needing) > 4 else ""  # noqa: PLR2004
         sentences.append(f"So {'does' if len(needing) == 2 else 'do'} {names}{more}.")  # noqa: PLR2004
-    counted = {
+    titles = {
         "near a limit": FleetStatus.NEAR,
         "acknowledged": FleetStatus.ACKNOWLEDGED,
         "silenced": FleetStatus.SILENCED,
@@ -91,7 +91,7 @@ def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> li
     }
     parts = [
         f"{count} {'is' if count == 1 else 'are'} {words}"
-        for words, status in counted.items()
+        for words, status in titles.items()
         if (count := sum(row.assessed.status is status for row in rows))
     ]
     if parts:
@@ -102,7 +102,3 @@ def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> li
 def since_text(since: datetime, now: datetime) -> str:
     """Return a moment as a time of the day, with its date unless it is today."""
     return f"{since:%H:%M}" if since.date() == now.date() else f"{since:%d %b %H:%M}"
-
-
-def _clusters(count: int) -> str:
-    return f"{count} cluster{'' if count == 1 else 's'}"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from controlplane.integrations.attached_list import JobRow
 from controlplane.liveness.status import SiteStatus
 from controlplane.models import ApiToken
-from controlplane.numbers import percent, size
+from controlplane.numbers import counted, percent, size
 from controlplane.proposals.comparison_table import Compared
 from dashboard.frame.headline import Headline
 
@@ -18,18 +18,13 @@ BAD: Final = "bad"
 SOON: Final = timedelta(days=7)
 
 
-def number_of(count: int, noun: str) -> str:
-    """Return a number with its noun, given in the singular."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def tokens_headline(tokens: Sequence[ApiToken], user: str, now: datetime) -> Headline:
     """Return how many tokens a user has, and which expires next; `user`: "" for the actor."""
     owner = f"{user} has" if user else "You have"
     if not tokens:
         return Headline(f"{owner} no token", "Scripts use the API with tokens of their users.")
     limited = [token for token in tokens if token.expires_at is not None]
-    what = f"{owner} {number_of(len(tokens), 'token')}"
+    what = f"{owner} {counted(len(tokens), 'tokens')}"
     if not limited:
         return Headline(what, "They never expire: revoke those that no script uses.", WARN)
     first = min(limited, key=lambda token: token.expires_at or now)
@@ -44,8 +39,8 @@ def grants_headline(total: int, others: int) -> Headline:
     """Return how many grants there are; `others`: users with a role on all clusters without one."""
     why = "The highest role of a user counts; each role includes the roles before it."
     if others:
-        why = f"{number_of(others, 'user')} have a role on all clusters by a group. {why}"
-    return Headline(number_of(total, "grant") if total else "No role is granted yet", why)
+        why = f"{counted(others, 'users')} have a role on all clusters by a group. {why}"
+    return Headline(counted(total, "grants") if total else "No role is granted yet", why)
 
 
 def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> Headline:
@@ -54,7 +49,7 @@ def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> Headline:
         return Headline("No webhook receives events", "People have to watch a page instead.")
     failing = [row["hook"] for row in rows if row["state"] == "not answering"]
     if failing:
-        what = f"{len(failing)} of {number_of(len(rows), 'webhook')} does not answer"
+        what = f"{len(failing)} of {counted(len(rows), 'webhooks')} does not answer"
         if len(failing) > 1:
             what = what.replace("does", "do")
         worst = max(failing, key=lambda hook: hook.failures)
@@ -64,11 +59,11 @@ def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> Headline:
         return Headline(what, why, BAD)
     off = sum(row["state"] == "off" for row in rows)
     if off:
-        what = f"{off} of {number_of(len(rows), 'webhook')} is off"
+        what = f"{off} of {counted(len(rows), 'webhooks')} is off"
         return Headline(what, "Its messages wait until it is switched on.", WARN)
     waiting = sum(row["waiting"] for row in rows)
     what = f"All {len(rows)} webhooks answer" if len(rows) > 1 else "The webhook answers"
-    return Headline(what, f"{number_of(waiting, 'message')} waiting.", GOOD)
+    return Headline(what, f"{counted(waiting, 'messages')} waiting.", GOOD)
 
 
 def webhook_headline(row: Mapping[str, Any]) -> Headline:
@@ -89,7 +84,7 @@ def system_headline(status: SiteStatus) -> Headline:
     """Return whether all processes of Weir run, and what the silent ones stop."""
     problems = status.problems
     if problems:
-        more = number_of(len(problems) - 1, "further problem") + " below." if problems[1:] else ""
+        more = counted(len(problems) - 1, "further problems") + " below." if problems[1:] else ""
         return Headline(f"{problems[0]}", more, BAD)
     silent = [row for row in status.processes if row.state == "silent"]
     if silent:
@@ -111,7 +106,7 @@ def attached_headline(rows: Sequence[JobRow], total: int) -> Headline:
     if failed:
         return Headline(f"Query {failed[0].query.title} failed", failed[0].brief, BAD)
     return Headline(
-        f"{number_of(total, 'attached job')}, each reports",
+        f"{counted(total, 'attached jobs')}, each reports",
         "Weir displays their progress and changes nothing.", GOOD,
     )  # fmt: skip
 
@@ -121,7 +116,7 @@ def comparison_headline(table: Compared) -> Headline:
     plans = [row for row in table.candidates if row.has_plan and row.imbalance is not None]
     if table.computing:
         done = len(table.candidates) - table.computing
-        return Headline(f"{done} of {number_of(len(table.candidates), 'plan')} computed")
+        return Headline(f"{done} of {counted(len(table.candidates), 'plans')} computed")
     if not plans:
         return Headline("No planner found a plan", "The reasons are in the table.", WARN)
     best = min(plans, key=lambda row: (row.imbalance, row.bytes or 0))
@@ -130,7 +125,7 @@ def comparison_headline(table: Compared) -> Headline:
         f" now {percent(table.imbalance)}, for {size(best.bytes)} of moved state"
     )
     pareto = sum(row.pareto for row in plans)
-    return Headline(what, f"{number_of(pareto, 'plan')} of {len(plans)} in the Pareto set.")
+    return Headline(what, f"{counted(pareto, 'plans')} of {len(plans)} in the Pareto set.")
 
 
 def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:
@@ -145,7 +140,7 @@ def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:
     worst = max(known, key=lambda row: row["record"].median_error)
     runs = worst["record"].runs
     what = f"Predictions of {worst['planner']} plans are off by {worst['error']}"
-    why = f"Median over {number_of(runs, 'executed plan')}"
+    why = f"Median over {counted(runs, 'executed plans')}"
     if not worst["is_used"]:
         return Headline(what, f"{why}; the policy sets no limit for auto-approval.")
     limit = percent(worst["limit"])

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from controlplane.explain.units import ValueUnit, quantity
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -31,3 +33,11 @@ class Tile:
     def has_bar(self) -> bool:
         """Return True if the value has something to be compared with."""
         return self.value is not None and bool(self.limit or self.top)
+
+
+def number_and_unit(value: float | None, unit: ValueUnit) -> tuple[str, str]:
+    """Return the texts of a number and its unit."""
+    if value is None:
+        return "no data", ""
+    number, _, name = quantity(value, unit).partition(" ")
+    return number, name

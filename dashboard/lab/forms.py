@@ -9,7 +9,7 @@ from algorithms.lab.experiments import Experiment, series_title
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import LabRun
-from dashboard.forms import form_fields, parameters, words_of
+from dashboard.forms import form_fields, parameters, read_some, words_of
 from dashboard.lab.summary import plain
 
 
@@ -22,20 +22,15 @@ def run_in(
     experiment: Experiment, sent: QueryDict
 ) -> tuple[dict[str, Any], list[float], list[str]]:
     """Return parameters, values and series of a run. Raises `Invalid` for invalid text."""
-    faults: Fields = {}
+    values, faults = read_some(sent, {"values": numbers})
     given: dict[str, Any] = {}
-    values: list[float] = []
     try:
-        given = parameters(lab_fields(experiment), {name: str(sent[name]) for name in sent})
+        given = parameters(lab_fields(experiment), sent)
     except Invalid as invalid:
         faults |= invalid.fields
-    try:
-        values = numbers(sent.get("values", ""))
-    except ValueError as wrong:
-        faults["values"] = [str(wrong)]
     if faults:
         raise Invalid(faults)
-    return given, values, sent.getlist("series")
+    return given, values["values"], sent.getlist("series")
 
 
 def numbers(text: str) -> list[float]:

@@ -6,7 +6,7 @@ from controlplane import numbers
 from controlplane.explain.node_report import NodeReport, NodeTile
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.policies.grades import Grade
-from dashboard.frame.tile import Tile
+from dashboard.frame.tile import Tile, number_and_unit
 
 _TITLES: Final = {
     "load": "Load",
@@ -32,22 +32,14 @@ def tile_rows(report: NodeReport) -> list[Tile]:
 
 
 def _row(report: NodeReport, tile: NodeTile) -> Tile:
-    number, unit = _split(tile.value, tile.unit)
+    number, unit = number_and_unit(tile.value, tile.unit)
+    if tile.value is not None and tile.unit is ValueUnit.RATE:
+        number, unit = numbers.compact(round(tile.value)), "/s"
     grade = str(tile.grade) if tile.grade in (Grade.WARN, Grade.BAD) else ""
     return Tile(
         _TITLES[tile.name], number, unit, _trend(report, tile), _note(tile), tile.value,
         tile.limit, grade=grade, link=f"#{_TARGETS.get(tile.name, 'tasks')}", name=tile.name,
     )  # fmt: skip
-
-
-def _split(value: float | None, unit: ValueUnit) -> tuple[str, str]:
-    """Return a number and its unit apart."""
-    if value is None:
-        return "no data", ""
-    if unit is ValueUnit.RATE:
-        return numbers.compact(round(value)), "/s"
-    number, _, name = quantity(value, unit).partition(" ")
-    return number, name
 
 
 def _trend(report: NodeReport, tile: NodeTile) -> str:

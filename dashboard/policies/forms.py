@@ -1,12 +1,12 @@
 """The form of a policy: its sections and fields, and its parsing."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import time
+from functools import partial
 from typing import Any, Final
 
-from controlplane.errors import Fields, Invalid
+from controlplane.errors import Fields
 from controlplane.planning.adapters import adapters
 from controlplane.policies.settings import (
     DAY_NAMES,
@@ -15,7 +15,7 @@ from controlplane.policies.settings import (
     extra_of,
     input_of,
 )
-from dashboard.forms import number
+from dashboard.forms import Reader, finite, read
 
 
 @dataclass(frozen=True)
@@ -138,22 +138,10 @@ def form_sections(
 
 def policy_changes(sent: Mapping[str, list[str]]) -> dict[str, Any]:
     """Return the settings in a form. Raises `Invalid` for invalid numbers."""
-    faults: Fields = {}
-    policy_changes: dict[str, Any] = {}
-    for setting in SETTINGS:
-        values = sent.get(setting.name, [])
-        text = values[0].strip() if values else ""
-        if setting.kind == "flag":
-            policy_changes[setting.name] = bool(text)
-        elif setting.kind == "many":
-            policy_changes[setting.name] = _many(values)
-        elif setting.kind == "number":
-            policy_changes[setting.name] = _number(setting, text, faults)
-        else:
-            policy_changes[setting.name] = text or None if setting.kind == "time" else text
-    if faults:
-        raise Invalid(faults)
-    return policy_changes
+    texts = {name: values[0] for name, values in sent.items() if values}
+    many = {s.name: _many(sent.get(s.name, [])) for s in SETTINGS if s.kind == "many"}
+    readers = {s.name: _reader(s) for s in SETTINGS if s.kind != "many"}
+    return read(texts, **readers) | many
 
 
 def _form_setting(
@@ -183,12 +171,18 @@ def _many(values: list[str]) -> list[Any]:
     return [int(v) if v.isdecimal() and len(v) == 1 else v for v in values]
 
 
-def _number(setting: Setting, text: str, faults: Fields) -> float | int | None:
-    value = number(text)
-    if not math.isfinite(value):
-        faults[setting.name] = [f"{text[:40]} is not a number" if text else "Must be a number"]
-        return None
-    if setting.scale == 1.0:
+def _reader(setting: Setting) -> Reader:
+    kinds: Mapping[str, Reader] = {
+        "flag": bool,
+        "number": partial(_number, scale=setting.scale),
+        "time": lambda text: text or None,
+    }
+    return kinds.get(setting.kind, str)
+
+
+def _number(text: str, scale: float) -> float | int:
+    value = finite(text)
+    if scale == 1.0:
         return value
     # Rounds binary fractions: a tenth of a megabyte is a whole number of bytes.
-    return round(value * setting.scale, 9) if setting.scale < 1 else round(value * setting.scale)
+    return round(value * scale, 9) if scale < 1 else round(value * scale)

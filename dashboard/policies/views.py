@@ -20,7 +20,7 @@ from controlplane.policies.description import summary
 from controlplane.policies.history import changes_of, revert_change
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.decision_folding import folded_decisions
-from dashboard.forms import moment, number
+from dashboard.forms import moment, number, optional, read_some
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists.page import RANGE_NAMES, list_page, render_list_page
 from dashboard.policies.decisions import decisions_headline, folded_row, single_row, why
@@ -69,10 +69,10 @@ def revert(request: PageRequest, cluster: Cluster, pk: int) -> str:
 @cluster_change("policy")
 def blackout_add(request: PageRequest, cluster: Cluster) -> str:
     """Add a blackout: by a cron line, or a range."""
-    values, faults = request.POST, dict[str, list[str]]()
+    values = request.POST
     ranged = values.get("how") == "range"
-    starts_at = moment(values.get("starts_at", ""), faults) if ranged else None
-    ends_at = moment(values.get("ends_at", ""), faults) if ranged else None
+    names = ("starts_at", "ends_at") if ranged else ()
+    times, faults = read_some(values, dict.fromkeys(names, optional(moment)))
     if faults:
         raise Invalid({"starts_at": ["A range has two moments"]})
     blackouts.add_blackout(
@@ -81,8 +81,8 @@ def blackout_add(request: PageRequest, cluster: Cluster) -> str:
         reason=values.get("reason", ""),
         cron="" if ranged else values.get("cron", "")[:100] or "-",
         minutes=0 if ranged else optional_whole(values, "minutes") or 0,
-        starts_at=starts_at,
-        ends_at=ends_at,
+        starts_at=times.get("starts_at"),
+        ends_at=times.get("ends_at"),
     )
     return "The blackout was added."
 

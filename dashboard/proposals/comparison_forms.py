@@ -1,8 +1,8 @@
 """The form of a comparison: algorithms, parameters and budgets."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from django.http import QueryDict
@@ -17,9 +17,8 @@ from controlplane.proposals.requests import (
     OfferedPlanner,
     offered_planners,
 )
-from dashboard.forms import form_fields, number, parameters
+from dashboard.forms import form_fields, number, optional, parameters, read, words_of
 
-_SEPARATORS = re.compile(r"[\s,;%]+")
 LEVELS = "levels"
 
 
@@ -107,28 +106,22 @@ def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
 
     Raises `Invalid` for invalid numbers.
     """
-    faults: Fields = {}
-    limits = {name: _number(sent, name, faults) for name in KINDS}
-    levels = _levels(sent.get(LEVELS, ""), faults)
-    if faults:
-        raise Invalid(faults)
-    fixed = {name: value for name, value in limits.items() if value is not None}
+    readers = dict.fromkeys(KINDS, optional(_limit)) | {LEVELS: _levels}
+    given = read(sent, **readers)
+    levels = given.pop(LEVELS)
+    fixed = {name: value for name, value in given.items() if value is not None}
     return [fixed | ({} if share >= 1 else {"share": share}) for share in levels or [1.0]]
 
 
-def _levels(text: str, faults: Fields) -> list[float]:
-    levels = [number(word) / 100 for word in _SEPARATORS.split(text) if word]
+def _levels(text: str) -> list[float]:
+    levels = [number(word) / 100 for word in words_of(text.replace("%", " "))]
     if any(not 0 <= share <= 1 for share in levels):
-        faults[LEVELS] = ["Must be percentages from 0 to 100, separated by commas"]
+        raise ValueError("Must be percentages from 0 to 100, separated by commas")
     return levels
 
 
-def _number(sent: Mapping[str, str], name: str, faults: Fields) -> float | None:
-    text = sent.get(name, "").strip().replace("_", "")
-    if not text:
-        return None
-    value = number(text)
-    if not 0 <= value < float("inf"):
-        faults[name] = ["Must be a number of at least 0"]
-        return None
+def _limit(text: str) -> float:
+    value = number(text.replace("_", ""))
+    if not 0 <= value < inf:
+        raise ValueError("Must be a number of at least 0")
     return value

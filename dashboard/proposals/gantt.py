@@ -1,7 +1,7 @@
 """Gantt charts of executions: the transfers of each link, planned and measured."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -10,6 +10,7 @@ from typing import Final
 from controlplane import numbers
 from controlplane.models import Execution, Step
 from controlplane.plans.plan import Plan, TaskMove
+from controlplane.svg import Scale, percent
 
 # Links that are shown, and steps around the present one.
 MAX_LANES: Final = 10
@@ -57,7 +58,7 @@ class Gantt:
         """Return how many of the planned transfers were measured, and how many took longer."""
         kinds = Counter(bar.kind for lane in self.lanes for bar in lane.bars)
         done = sum(count for kind, count in kinds.items() if kind != _PLAN)
-        links = f"{len(self.lanes)} link{'' if len(self.lanes) == 1 else 's'}"
+        links = numbers.counted(len(self.lanes), "links")
         return (
             f"Transfers of {links}: {done} of {kinds[_PLAN]} planned ones measured,"
             f" {kinds[_LATE]} longer than planned"
@@ -149,39 +150,31 @@ def _lane(
     end: datetime,
     now: datetime,
 ) -> Lane:
-    total = (end - begin).total_seconds() or 1.0
-
-    def place(moment: datetime) -> float:
-        return (moment - begin).total_seconds() / total
-
+    scale = Scale(begin, end)
     lengths = {transfer.number: transfer.end - transfer.begin for transfer in planned}
     bars = [
         *((transfer, _PLAN) for transfer in planned),
         *((transfer, _kind(transfer, lengths.get(transfer.number))) for transfer in done),
     ]
     bars.sort(key=lambda item: item[0].begin)
-    drawn = [_bar(item, name, kind, place) for item, kind in bars if name in item.links]
-    shown = _percent(place(now)) if begin <= now <= end else ""
-    return Lane(name, drawn, [_percent(place(transfer.end)) for transfer in planned], shown)
+    drawn = [_bar(item, name, kind, scale) for item, kind in bars if name in item.links]
+    shown = scale.percent(now) if begin <= now <= end else ""
+    return Lane(name, drawn, [scale.percent(transfer.end) for transfer in planned], shown)
 
 
-def _bar(transfer: _StepTransfers, name: str, kind: str, place: Callable[[datetime], float]) -> Bar:
+def _bar(transfer: _StepTransfers, name: str, kind: str, scale: Scale[datetime]) -> Bar:
     sort = "planned" if kind == _PLAN else "measured" if transfer.is_done else "in progress"
     took = numbers.seconds((transfer.end - transfer.begin).total_seconds())
     size = numbers.size(max(0, transfer.links[name] - 1))
-    width = max(0.004, place(transfer.end) - place(transfer.begin))
+    width = max(0.004, scale(transfer.end) - scale(transfer.begin))
     text = f"Step {transfer.number}, {sort}: {size}, {took}"
-    return Bar(_percent(place(transfer.begin)), _percent(width), kind, text)
+    return Bar(scale.percent(transfer.begin), percent(width), kind, text)
 
 
 def _kind(transfer: _StepTransfers, planned: timedelta | None) -> str:
     """Return the kind of a measured transfer: late if it took a fifth longer than planned."""
     is_late = planned is not None and transfer.end - transfer.begin > 1.2 * planned
     return _LATE if is_late else _DONE
-
-
-def _percent(share: float) -> str:
-    return f"{100 * min(1.0, max(0.0, share)):.2f}%"
 
 
 def tick_texts(gantt: Gantt) -> list[str]:

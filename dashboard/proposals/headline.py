@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.numbers import percent, seconds, value_text
+from controlplane.numbers import counted, lowered, percent, raised, seconds, value_text
 from controlplane.planning.measures import FULLEST, IMBALANCE, Measure
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 from dashboard.frame.headline import Headline
@@ -18,7 +18,7 @@ def headline_of(outcome: Outcome, rollback_s: float | None, fullest_node: str = 
     clauses = effect_clauses(outcome, fullest_node) or ["no measure changes"]
     # No line begins with a unit.
     what = "; ".join([*clauses, pause_clause(outcome)]).replace(" %", "\N{NO-BREAK SPACE}%")
-    return Headline(f"{what[:1].upper()}{what[1:]}.", _why(outcome, rollback_s), str(outcome.grade))
+    return Headline(f"{raised(what)}.", _why(outcome, rollback_s), str(outcome.grade))
 
 
 def effect_clauses(outcome: Outcome, fullest_node: str = "") -> list[str]:
@@ -65,8 +65,8 @@ def _measures(outcome: Outcome) -> list[str]:
 def _clause(row: MeasureOutcome) -> str:
     assert row.now is not None
     assert row.expected is not None
-    title = row.measure.title
-    text = f"{title[:1].lower()}{title[1:]} {pair_text(row.measure, row.now, row.expected)}"
+    pair = pair_text(row.measure, row.now, row.expected)
+    text = f"{lowered(row.measure.title)} {pair}"
     if row.limit is None:
         return text
     side = "within" if row.expected <= row.limit else "above"
@@ -92,7 +92,7 @@ def _why(outcome: Outcome, rollback_s: float | None) -> str:
     elif outcome.peak is not None:
         parts.append(f"Some steps are worse than now: imbalance up to {percent(outcome.peak)}")
     if outcome.steps:
-        steps = f"{outcome.steps:,} step{'' if outcome.steps == 1 else 's'}"
+        steps = counted(outcome.steps, "steps")
         parts.append(f"takes at least {seconds(outcome.seconds)} in {steps}")
     if rollback_s is not None:
         parts.append(f"rollback takes {seconds(rollback_s)}")
@@ -110,5 +110,4 @@ def pair_text(measure: Measure, before: float, after: float) -> str:
 
 def joined(clauses: Sequence[str]) -> str:
     """Return clauses as one text that begins with a capital."""
-    text = "; ".join(clauses)
-    return f"{text[:1].upper()}{text[1:]}"
+    return raised("; ".join(clauses))

@@ -12,7 +12,7 @@ from controlplane.access.roles import Actor
 from controlplane.executions import verbs
 from controlplane.executions.progress import Progress, waiting_for
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
-from controlplane.numbers import percent, size
+from controlplane.numbers import percent, raised, size
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import ACTIVE
 from controlplane.policies.auto_approval import refusals
@@ -125,7 +125,7 @@ def _effects(outcome: Outcome, fullest: str) -> dict[str, str]:
     moved = f"; {size(outcome.bytes)} of state moves" if outcome.bytes else ""
     return {
         "measures": f"{joined(clauses)}." if clauses else "No measure changes.",
-        "pause": f"{pause[:1].upper()}{pause[1:]}{moved}.",
+        "pause": f"{raised(pause)}{moved}.",
     }
 
 

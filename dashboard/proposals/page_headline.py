@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.models import Proposal
-from controlplane.numbers import MISSING
+from controlplane.numbers import MISSING, raised
 from dashboard.frame.headline import Headline
 
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
@@ -83,7 +83,7 @@ def _by_state(proposal: Proposal, known: Known, plan: Headline) -> Headline:
 def _stale(proposal: Proposal, *, is_executed: bool) -> Headline:
     """Return what drifted too far, and what remains to be done."""
     clauses = proposal.drift.get("exceeded") or [proposal.error or "the cluster has changed"]
-    texts = ". ".join(f"{clause[:1].upper()}{clause[1:]}".rstrip(".") for clause in clauses)
+    texts = ". ".join(raised(clause).rstrip(".") for clause in clauses)
     if is_executed:
         return Headline(f"Out of date. {texts}", _SKIPPED, "bad")
     why = "The cluster has changed since the plan was computed: recompute it."

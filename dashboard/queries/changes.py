@@ -1,5 +1,7 @@
 """Changes of a query's key grouping, number of tasks, aggregator nodes and retention."""
 
+from typing import Final
+
 from controlplane.access.roles import require_operator
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import query_by_id
@@ -8,11 +10,15 @@ from controlplane.groupings import label_of, route_text
 from controlplane.models import Cluster
 from controlplane.topology import aggregators, key_groupings
 from dashboard.dialog_forms import cluster_dialog
+from dashboard.forms import optional, read, whole_or
 from dashboard.guards import PageRequest
 from dashboard.queries.forms import form_faults
 from dashboard.queries.key_grouping_forms import grouping_context, parameters_of
 from dashboard.queries.retention_forms import UNITS, retention_of
 from dashboard.responses import cluster_change
+
+_COUNT: Final = whole_or("Must be a whole number")
+_NODE: Final = whole_or("There is no node of this number")
 
 
 @cluster_dialog(
@@ -39,7 +45,7 @@ def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:
 def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the number of tasks of a query."""
     require_operator(request.actor, cluster)
-    query, tasks = query_by_id(cluster, pk), _count(request.POST.get("tasks", ""))
+    query, tasks = query_by_id(cluster, pk), read(request.POST, tasks=_COUNT)["tasks"]
     key_groupings.set_task_count(request.actor, query, tasks, request.POST.get("reason", ""))
     return f"{query.name} has {tasks} tasks."
 
@@ -47,10 +53,8 @@ def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
 @cluster_change("query", "pk")
 def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Move the aggregation to another node, by default the least loaded one."""
-    query, text = query_by_id(cluster, pk), request.POST.get("node", "").strip()
-    if text and not _is_count(text):
-        raise Invalid({"node": [f"There is no node {text[:40]}"]})
-    index, reason = int(text) if text else None, request.POST.get("reason", "")
+    query, index = query_by_id(cluster, pk), read(request.POST, node=optional(_NODE))["node"]
+    reason = request.POST.get("reason", "")
     query = aggregators.set_aggregator(request.actor, query, index, reason)
     return f"{query.name} is merged on {query.aggregator}."
 
@@ -59,7 +63,7 @@ def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> str:
 def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the number of aggregator nodes of a query."""
     require_operator(request.actor, cluster)
-    query, count = query_by_id(cluster, pk), _count(request.POST.get("count", ""))
+    query, count = query_by_id(cluster, pk), read(request.POST, count=_COUNT)["count"]
     reason = request.POST.get("reason", "")
     query = aggregators.set_aggregator_count(request.actor, query, count, reason)
     return f"{query.name} has {count} aggregator nodes."
@@ -79,14 +83,3 @@ def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> str:
     reason = str(values.get("reason", ""))
     query_retention.set_retention(request.actor, query, seconds, windows, reason)
     return f"The retention of {query.name} is changed."
-
-
-def _count(text: str) -> int:
-    """Return a number of tasks or nodes."""
-    if not _is_count(text):
-        raise Invalid({"tasks": [f"Must be a whole number, not {text[:40] or 'empty'}"]})
-    return int(text)
-
-
-def _is_count(text: str) -> bool:
-    return text.strip().isdecimal() and len(text) <= 6  # noqa: PLR2004 - less than a million

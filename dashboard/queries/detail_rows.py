@@ -12,7 +12,7 @@ from controlplane.explain.units import ValueUnit, quantity
 from controlplane.models import Query
 from controlplane.policies.grades import Grade
 from dashboard.frame.headline import Headline
-from dashboard.frame.tile import Tile
+from dashboard.frame.tile import Tile, number_and_unit
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ def _part(report: QueryReport) -> str:
         share = quantity(report.node_share, ValueUnit.SHARE)
         texts.append(f"It is {share} of the records that {report.node_share_name} processes.")
     texts += [
-        f"Proposal {plan.proposal} would change it by {plan.actions:,}"
-        f" action{'' if plan.actions == 1 else 's'}."
+        f"Proposal {plan.proposal} would change it by {numbers.counted(plan.actions, 'actions')}."
         for plan in report.waiting[:1]
     ]
     return " ".join(texts)
@@ -86,8 +85,8 @@ def tiles(report: QueryReport) -> list[Tile]:
     """Return the tiles of a query, none after its end: nothing is measured then."""
     if report.query.state in (Query.State.ENDED, Query.State.ENDING):
         return []
-    latency, unit = _apart(report.latency_ms, ValueUnit.MS)
-    size, size_unit = _apart(report.state_bytes, ValueUnit.BYTES)
+    latency, unit = number_and_unit(report.latency_ms, ValueUnit.MS)
+    size, size_unit = number_and_unit(report.state_bytes, ValueUnit.BYTES)
     grade = str(report.grade) if report.grade in (Grade.BAD, Grade.WARN) else ""
     rate = _or_missing(report.records_per_s, numbers.compact)
     share = _or_missing(report.node_share, numbers.percent)
@@ -110,14 +109,6 @@ def tiles(report: QueryReport) -> list[Tile]:
 
 def _or_missing(value: float | None, write: Callable[[float], str]) -> str:
     return "no data" if value is None else write(value)
-
-
-def _apart(value: float | None, unit: ValueUnit) -> tuple[str, str]:
-    """Return a number and its unit apart."""
-    if value is None:
-        return "no data", ""
-    number, _, name = quantity(value, unit).partition(" ")
-    return number, name
 
 
 def tasks_of(placement: TaskPlacement, count: int) -> str:

@@ -19,7 +19,7 @@ from controlplane.wire.language.grammar import written
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import SIDES, STREAM
 from controlplane.wire.query_text import QueryText
-from dashboard.forms import moment, words_of
+from dashboard.forms import Reader, moment, number_or, optional, read_some, whole_or, words_of
 from dashboard.queries.key_grouping_forms import parameter_title, parameters_of
 from dashboard.queries.retention_forms import retention_of, retention_values
 
@@ -219,7 +219,25 @@ def _form_fault(of: str, fault: str) -> FormFault:
 
 def _value(item: QueryField, values: Mapping[str, str], faults: Fields) -> Any:
     """Return the value of a field, its default for a text that is no value."""
-    return _READERS[item.kind](item, values.get(item.option, ""), faults)
+    if item.kind in _LINES:
+        return _LINES[item.kind](item, values.get(item.option, ""), faults)
+    text = {item.path: values.get(item.option, "")}
+    given, wrong = read_some(text, {item.path: _reader(item)})
+    faults |= wrong
+    return given.get(item.path, QueryText.window_s if item.is_required else item.default)
+
+
+def _reader(item: QueryField) -> Reader:
+    seconds = number_or("Must be a number of seconds")
+    if item.kind is float and "unit" in item.facts:
+        return seconds
+    return {
+        int: whole_or("Must be a whole number"),
+        float: optional(number_or("Must be a number"), item.default),
+        float | None: optional(seconds),
+        datetime | None: optional(moment),
+        Sequence[str]: words_of,
+    }.get(item.kind, str)
 
 
 def _named(item: QueryField, text: str, faults: Fields) -> dict[str, str]:
@@ -265,48 +283,12 @@ def _sides(line: str) -> list[str]:
     return [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
 
 
-def _number(item: QueryField, text: str, faults: Fields) -> float:
-    """Return a number, of a field without a unit the default for an empty text."""
-    if "unit" in item.facts:
-        return _seconds(item, text, faults)
-    try:
-        return float(text.strip() or item.default)
-    except ValueError:
-        faults[item.path] = ["Must be a number"]
-        return float(item.default)
-
-
-def _seconds(item: QueryField, text: str, faults: Fields) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        faults[item.path] = ["Must be a number of seconds"]
-        return QueryText.window_s if item.default is None else float(item.default)
-
-
-def _optional_seconds(item: QueryField, text: str, faults: Fields) -> float | None:
-    return _seconds(item, text, faults) if text.strip() else None
-
-
-def _whole(item: QueryField, text: str, faults: Fields) -> int:
-    if text.strip().isdecimal() and len(text.strip()) <= 9:  # noqa: PLR2004 - digits of an int
-        return int(text)
-    faults[item.path] = ["Must be a whole number"]
-    return int(item.default)
-
-
 _NUMBERS: Final = (int, float, float | None)
 _NOTATIONS: Final[Mapping[Any, str]] = {
     Mapping[str, str]: "name = expression, one per line",
     Sequence[Sequence[str]]: f"left {PAIRED} right, one pair per line",
 }
-_READERS: Final[Mapping[Any, Callable[[QueryField, str, Fields], Any]]] = {
-    str: lambda _, text, __: text.strip(),
-    int: _whole,
-    float: _number,
-    float | None: _optional_seconds,
-    datetime | None: lambda _, text, faults: moment(text, faults),
-    Sequence[str]: lambda _, text, __: words_of(text),
+_LINES: Final[Mapping[Any, Callable[[QueryField, str, Fields], Any]]] = {
     Sequence[Sequence[str]]: _pairs,
     Mapping[str, str]: _named,
 }

@@ -9,6 +9,7 @@ from algorithms.partitioning.catalog import GROUPINGS, fields_of
 from algorithms.vocabulary import title_of_name
 from controlplane.numbers import lowered, result
 from controlplane.partitioning.key_report import GroupingReplay, KeyReport
+from controlplane.svg import percent
 from dashboard.queries.key_rows import Columns, TaskColumn, imbalance_grade
 
 # The heights of charts end at round shares of capacity: these times a power of ten.
@@ -129,9 +130,9 @@ def _bars(shares: Sequence[float], columns: Columns, top: float, edge: float) ->
         capacity = min(1.0, top)
         yield LoadBar(
             task, share,
-            _percent(x), _percent(width), _percent(x + width / 2),
-            _y(share, top), _percent(_PLOT * min(share, top) / top),
-            _y(capacity, top), _percent(_PLOT * capacity / top),
+            percent(x, 100), percent(width, 100), percent(x + width / 2, 100),
+            _y(share, top), percent(_PLOT * min(share, top) / top, 100),
+            _y(capacity, top), percent(_PLOT * capacity / top, 100),
             task.short if place % step == 0 else "",
             share > edge,
         )  # fmt: skip
@@ -139,7 +140,7 @@ def _bars(shares: Sequence[float], columns: Columns, top: float, edge: float) ->
 
 
 def _y(share: float, top: float) -> str:
-    return _percent(_PLOT * (1 - min(share, top) / top))
+    return percent(_PLOT * (1 - min(share, top) / top), 100)
 
 
 def _round_up(share: float) -> float:
@@ -148,7 +149,3 @@ def _round_up(share: float) -> float:
         return 0.01
     power = 10.0 ** math.floor(math.log10(share))
     return next(factor * power for factor in _ROUND if factor * power >= share)
-
-
-def _percent(value: float) -> str:
-    return f"{value:.2f}%"

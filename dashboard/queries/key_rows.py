@@ -13,6 +13,7 @@ from controlplane.partitioning.key_report import (
     SkewPoint,
     TaskLoad,
 )
+from controlplane.svg import LogScale, Scale, round_values
 from dashboard.thresholds import GOOD, LOAD, UNKNOWN, WARN
 
 # The keys with a row of their own in the table of tasks.
@@ -28,8 +29,7 @@ _EVEN: Final = 1.05
 _TOLERANCE: Final = 0.01
 # A share that is rounded to 1 %.
 _LEAST: Final = 0.005
-_STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
-_TICKS: Final = 4
+_TICKS: Final = 5
 
 
 @dataclass(frozen=True)
@@ -87,25 +87,22 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class BarScale:
-    """The widths of bars of records/s, in per cent: linear from 0 to `top`, and by powers of ten.
+class BarScales:
+    """The widths of bars of records/s, linear and by powers of ten."""
 
-    `low`, `high`: the ends of the logarithmic scale.
-    """
+    linear: Scale[float]
+    log: LogScale
 
-    top: float
-    low: float
-    high: float
-
-    def linear(self, rate: float) -> str:
-        """Return the width of a rate on the linear scale."""
-        return _percent(rate / self.top)
-
-    def log(self, rate: float) -> str:
-        """Return the width of a rate on the logarithmic scale."""
-        if rate <= self.low:
-            return _percent(0)
-        return _percent(math.log(rate / self.low) / math.log(self.high / self.low))
+    @property
+    def ticks(self) -> list["Tick"]:
+        """Return round rates on the linear scale, and the powers of ten on the other one."""
+        low, high = (math.log10(end) for end in (self.log.low, self.log.high))
+        powers = [10.0**power for power in range(round(low), math.floor(high) + 1)]
+        rates = round_values(0.0, self.linear.high, _TICKS)
+        return [
+            *(Tick(rate, self.linear.percent(rate), "") for rate in rates),
+            *(Tick(rate, "", self.log.percent(rate)) for rate in powers),
+        ]
 
 
 @dataclass(frozen=True)
@@ -250,42 +247,37 @@ def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
     """Return the bars of the most frequent keys, with the capacity of the largest task."""
     scale = _scale_of(report.keys, columns.largest)
     bars = list(_bars(report.keys, scale, columns))
-    ticks = [Tick(rate, scale.linear(rate), "") for rate in _round_rates(scale.top)]
-    decades = range(round(math.log10(scale.low)), math.floor(math.log10(scale.high)) + 1)
-    ticks += [Tick(10.0**power, "", scale.log(10.0**power)) for power in decades]
-    shown = columns.largest <= scale.top
+    shown = columns.largest <= scale.linear.high
     limit = Tick(
         columns.largest,
-        scale.linear(columns.largest) if shown else "",
-        scale.log(columns.largest),
+        scale.linear.percent(columns.largest) if shown else "",
+        scale.log.percent(columns.largest),
     )
-    return KeyBars(bars, ticks, limit, bars[-1].running if bars else 0.0)
+    return KeyBars(bars, scale.ticks, limit, bars[-1].running if bars else 0.0)
 
 
-def _bars(keys: Sequence[KeyShare], scale: BarScale, columns: Columns) -> Iterator[KeyBar]:
+def _bars(keys: Sequence[KeyShare], scale: BarScales, columns: Columns) -> Iterator[KeyBar]:
     running = 0.0
     for key in keys:
         running += key.share
         rate = key.records_per_s
         yield KeyBar(
-            key, running, scale.linear(rate), scale.log(rate), columns.is_overloaded_by(key)
+            key,
+            running,
+            scale.linear.percent(rate),
+            scale.log.percent(rate),
+            columns.is_overloaded_by(key),
         )
 
 
-def _scale_of(keys: Sequence[KeyShare], holds: float) -> BarScale:
+def _scale_of(keys: Sequence[KeyShare], holds: float) -> BarScales:
     """Return a scale of all keys; the linear one has the capacity unless it is far above them."""
     rates = [key.records_per_s for key in keys if key.records_per_s > 0] or [1.0]
     top = max(rates)
     near = holds <= 2 * top
     low = 10.0 ** math.floor(math.log10(min(rates)) - 1e-9)
-    return BarScale(1.08 * max(top, holds if near else 0.0), low, 1.3 * max(top, holds))
-
-
-def _round_rates(top: float) -> list[float]:
-    """Return round rates from 0 to the top of a scale."""
-    power = 10.0 ** math.floor(math.log10(top / _TICKS))
-    step = next(step * power for step in _STEPS if step * power * (_TICKS + 1) > top)
-    return [step * place for place in range(math.floor(top / step) + 1)]
+    linear = Scale(0.0, 1.08 * max(top, holds if near else 0.0))
+    return BarScales(linear, LogScale(low, 1.3 * max(top, holds)))
 
 
 def place_rows(report: KeyReport, columns: Columns) -> list[PlaceRow]:
@@ -361,7 +353,3 @@ def trend_of(history: Sequence[SkewPoint]) -> Trend:
     if abs(newest.time - _HOUR - before.time) > _NEAR:
         return Trend()
     return Trend(newest.top_share - before.top_share, newest.imbalance - before.imbalance)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * min(1.0, max(0.0, share)):.2f}%"

@@ -1,11 +1,13 @@
 """The retention of a query in forms: a number with a unit of time, and a number of windows."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Final
 
 from controlplane.errors import Fields
-from dashboard.dialog_forms import whole_number
+from dashboard.forms import Reader, read_some, whole
 
 # Seconds by unit, the longest first.
 UNITS: Final = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
@@ -28,30 +30,24 @@ def retention_of(values: Mapping[str, str], default: tuple[int, int]) -> tuple[i
 
     A value with a fault, and one that the form does not have, is that of `default`.
     """
-    seconds, windows = default
-    faults: Fields = {}
-    if "retention" in values:
-        duration_s = _seconds(values["retention"], values.get("retention_unit", ""))
-        if duration_s is None:
-            faults["retention_s"] = ["Enter a number of whole seconds, such as 7 days"]
-        else:
-            seconds = duration_s
-    if "retention_windows" in values:
-        number = whole_number(values["retention_windows"])
-        if number is None:
-            faults["retention_windows"] = ["Enter a whole number"]
-        else:
-            windows = number
-    return seconds, windows, faults
+    unit_s = UNITS.get(values.get("retention_unit", ""), 0)
+    readers: dict[str, Reader] = {
+        "retention": partial(_seconds, unit_s=unit_s),
+        "retention_windows": whole,
+    }
+    shown = {name: reader for name, reader in readers.items() if name in values}
+    given, faults = read_some(values, shown)
+    if "retention" in faults:
+        faults["retention_s"] = faults.pop("retention")
+    return given.get("retention", default[0]), given.get("retention_windows", default[1]), faults
 
 
-def _seconds(text: str, unit: str) -> int | None:
-    """Return the whole seconds that a number of a unit is, None if it is none."""
+def _seconds(text: str, unit_s: int) -> int:
+    """Read a number of a unit that is whole seconds; `unit_s`: 0 for an unknown unit."""
     written = "".join(text.replace(",", "").split())
-    if unit not in UNITS or len(written) > _MOST_CHARACTERS or "e" in written.lower():
-        return None
-    try:
-        seconds = Decimal(written) * UNITS[unit]
-    except InvalidOperation:
-        return None
-    return int(seconds) if seconds.is_finite() and seconds == int(seconds) else None
+    if unit_s and len(written) <= _MOST_CHARACTERS and "e" not in written.lower():
+        with suppress(InvalidOperation):
+            seconds = Decimal(written) * unit_s
+            if seconds.is_finite() and seconds == int(seconds):
+                return int(seconds)
+    raise ValueError("Enter a number of whole seconds, such as 7 days")

@@ -1,6 +1,5 @@
 """Load shedding: the ladder of a cluster, what it keeps, drills, weights and floors."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,10 +18,10 @@ from controlplane.shedding.drill import Drill, LeastKept, run_drill
 from controlplane.shedding.feasible import feasible_inputs
 from controlplane.shedding.measured import KeptPart, kept_parts
 from controlplane.shedding.report import LadderReport, ladder_report
-from dashboard.dialog_forms import cluster_dialog, whole_numbers
+from dashboard.dialog_forms import cluster_dialog
 from dashboard.figures.parts import Figure
 from dashboard.figures.shedding import drill_figure, feasible_figure
-from dashboard.forms import moment, number
+from dashboard.forms import finite, moment, optional, read, read_some, whole
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, refusal_text, render_page
 from dashboard.shedding.history import history_context
@@ -102,8 +101,7 @@ def arm(request: PageRequest, cluster: Cluster) -> str:
 )  # fmt: skip
 def disarm(request: PageRequest, cluster: Cluster) -> str:
     """Disarm the ladder, or change when it is armed again."""
-    values = {"minutes": "0"} | request.POST.dict()
-    minutes = whole_numbers(values, "minutes")["minutes"]
+    minutes = read(request.POST, minutes=optional(whole, 0))["minutes"]
     row = arming.disarm(request.actor, cluster, request.POST.get("reason", ""), minutes)
     if row is not None:
         return f"No ladder is armed until {row.arm_at:%d %b %H:%M} UTC."
@@ -116,7 +114,7 @@ def disarm(request: PageRequest, cluster: Cluster) -> str:
 )  # fmt: skip
 def activate(request: PageRequest, cluster: Cluster) -> str:
     """Activate a rung for a bounded time."""
-    values = whole_numbers(request.POST.dict(), "rung", "minutes")
+    values = read(request.POST, rung=whole, minutes=whole)
     reason = request.POST.get("reason", "")
     row = activation.activate(request.actor, cluster, values["rung"], values["minutes"], reason)
     return f"Rung {values['rung']} is active until {row.active_until:%H:%M} UTC."
@@ -215,11 +213,10 @@ def _minute(moment: datetime) -> str:
 
 
 def _range(shown: Mapping[str, str]) -> tuple[datetime, datetime]:
-    faults: Fields = {}
-    start, stop = moment(shown["from"], faults), moment(shown["to"], faults)
-    if faults or start is None or stop is None:
+    times, faults = read_some(shown, {"from": moment, "to": moment})
+    if faults:
         raise Invalid({"to": ["Enter two times, as 2026-01-31T18:00"]})
-    return start, stop
+    return times["from"], times["to"]
 
 
 def _least(drill: Drill) -> LeastKept | None:
@@ -269,15 +266,13 @@ def _changes(
     """Return the queries whose submitted values differ, and the faults by field."""
     changes, faults = [], Fields()
     for query in _running(cluster):
-        given = []
-        for name, unit in (("weight", 1.0), ("floor", 100.0)):
-            present = query.shedding_weight if name == "weight" else query.shedding_floor
-            field = f"{name}-{query.pk}"
-            text = values.get(field, "").strip()
-            value = number(text) / unit if text else present
-            if not math.isfinite(value):
-                faults[field] = ["Enter a number"]
-            given.append(value)
-        if given != [query.shedding_weight, query.shedding_floor]:
-            changes.append((query, given[0], given[1]))
+        present = query.shedding_weight, query.shedding_floor
+        readers = {
+            f"weight-{query.pk}": optional(finite, present[0]),
+            f"floor-{query.pk}": optional(lambda text: finite(text) / 100, present[1]),
+        }
+        given, wrong = read_some(values, readers)
+        faults |= wrong
+        if not wrong and tuple(given.values()) != present:
+            changes.append((query, *given.values()))
     return changes, faults

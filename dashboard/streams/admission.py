@@ -1,15 +1,11 @@
 """Admission on the pages of streams: outlook, characteristics, split nodes and what-if."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
-from django_htmx.http import HttpResponseClientRedirect
 
 from algorithms.admission.metadata import (
     CHARACTERISTICS,
@@ -27,10 +23,10 @@ from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.numbers import result
 from controlplane.topology import characteristics, split_nodes
-from dashboard.dialog_forms import faults_by_field, whole_numbers
-from dashboard.forms import number
-from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.responses import cluster_change, notify, notify_refusal, render_page
+from dashboard.dialog_forms import cluster_dialog, faults_by_field
+from dashboard.forms import number_or, optional, read, whole
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import cluster_change, render_page
 from dashboard.thresholds import LOAD
 
 SHOWN_REDIRECTIONS: Final = 12
@@ -129,26 +125,16 @@ def list_split_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return render_page(request, "_split_nodes.html", split_nodes_context(cluster))
 
 
-@cluster_action
-def declare_characteristics(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+@cluster_dialog(
+    "stream", "pk", form="_stream_characteristics.html", field="rate",
+    context=lambda cluster, pk: {"stream": stream_by_id(cluster, pk).stream},
+    refused=lambda shown: characteristics_context(
+        shown["stream"], shown["values"], shown["errors"]
+    ),
+)  # fmt: skip
+def declare_characteristics(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Declare the characteristics of a stream; empty fields are not declared any more."""
     stream = stream_by_id(cluster, pk).stream
-    require_operator(request.actor, cluster)
-    url = reverse("stream", args=[cluster.slug, pk])
-    try:
-        _declare(request, stream)
-    except Invalid as refusal:
-        if not request.htmx:
-            notify_refusal(request, refusal)
-            return redirect(url)
-        errors = faults_by_field(refusal, "rate")
-        context = characteristics_context(stream, request.POST.dict(), errors)
-        return render_page(request, "_stream_characteristics.html", context, status=422)
-    notify(request, f"The characteristics of {stream.name} are declared: the next plan uses them.")
-    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
-
-
-def _declare(request: PageRequest, stream: Stream) -> None:
     if "measured" in request.POST:
         values = measured_characteristics(stream).metadata.to_json()
         # The newest rate is of no use for a stream that already has rates.
@@ -157,6 +143,7 @@ def _declare(request: PageRequest, stream: Stream) -> None:
         values = submitted_characteristics(request.POST.dict())
     reason = request.POST.get("reason", "")
     characteristics.set_characteristics(request.actor, stream, values, reason)
+    return f"The characteristics of {stream.name} are declared: the next plan uses them."
 
 
 @cluster_change("stream", "pk")
@@ -164,7 +151,7 @@ def redirect_stream(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Redirect a stream to another split node."""
     require_operator(request.actor, cluster)
     stream = stream_by_id(cluster, pk).stream
-    target = whole_numbers(request.POST, "split")["split"]
+    target = read(request.POST, split=whole)["split"]
     split_nodes.redirect(request.actor, stream, target, request.POST.get("reason", ""))
     return f"{stream.name} is read by split node {target} from the next micro-batch on."
 
@@ -172,9 +159,8 @@ def redirect_stream(request: PageRequest, cluster: Cluster, pk: int) -> str:
 @cluster_change("streams")
 def set_split_capacity(request: PageRequest, cluster: Cluster) -> str:
     """Declare the capacity of every split node."""
-    capacity = number((request.POST.get("capacity") or "0").replace(",", ""))
-    if math.isnan(capacity):
-        raise Invalid({"capacity": ["Enter a number of records/s"]})
+    reader = optional(number_or("Enter a number of records/s"), 0.0)
+    capacity = read(request.POST, capacity=reader)["capacity"]
     emulated, reason = "emulated" in request.POST, request.POST.get("reason", "")
     split_nodes.set_split_capacity(
         request.actor, cluster, capacity, emulated=emulated, reason=reason
@@ -225,22 +211,9 @@ def _cells(replay: SplitNodeReplay, capacity: float) -> list[HourCell]:
 
 def submitted_characteristics(values: Mapping[str, str]) -> dict[str, Any]:
     """Return the characteristics that a form has, by name. Raises `Invalid` by field."""
-    given: dict[str, Any] = {}
-    faults: Fields = {}
-    for item in CHARACTERISTICS:
-        text = values.get(item.name, "").strip()
-        if not text:
-            continue
-        if item.limit is None:
-            given[item.name] = text
-            continue
-        value = number(text.replace(",", ""))
-        if math.isnan(value):
-            faults[item.name] = ["Enter a number"]
-        given[item.name] = value
-    if faults:
-        raise Invalid(faults)
-    return given
+    numbers = number_or("Enter a number")
+    given = [item for item in CHARACTERISTICS if values.get(item.name, "").strip()]
+    return read(values, **{item.name: str if item.limit is None else numbers for item in given})
 
 
 def _text(value: float | str | None) -> str:

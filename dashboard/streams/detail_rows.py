@@ -90,14 +90,14 @@ def tiles(report: StreamReport) -> list[Tile]:
         _lag_tile(report),
         Tile("Read by", f"{report.reader_count:,}",
              "query" if report.reader_count == 1 else "queries",
-             f"on {_counted(report.node_count, 'node')}"),
+             f"on {numbers.counted(report.node_count, 'nodes')}"),
     ]  # fmt: skip
 
 
 def _share_note(share: float | None, streams: int) -> str:
     """Return the load of the split node and what it reads."""
     load = "capacity not known" if share is None else f"node at {numbers.percent(share)}"
-    return f"{load}, {_counted(streams, 'stream')}"
+    return f"{load}, {numbers.counted(streams, 'streams')}"
 
 
 def _forecast_of(report: StreamReport) -> str:
@@ -134,7 +134,3 @@ def _exceeded(report: StreamReport) -> str:
     if first is not None:
         return f"{_clock(first)} UTC"
     return "never" if report.outlook and report.outlook.left is not None else "no data"
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -1,17 +1,16 @@
 """Rows and form of drop rules."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from controlplane.catalog.drop_rules import drop_rules_of, moment_of
 from controlplane.catalog.queries import computed_by
-from controlplane.errors import Fields, Invalid
+from controlplane.errors import Invalid
 from controlplane.models import Drop, Query, Stream
 from controlplane.topology.drop_rules import DropSpec, windows_text
-from dashboard.forms import number
+from dashboard.forms import finite, optional, read
 
 # The maximum length of the list of queries.
 MOST_READERS = 500
@@ -79,18 +78,23 @@ def drop_spec(stream: Stream, values: Mapping[str, str]) -> DropSpec:
 
     Raises `Invalid` for invalid numbers.
     """
-    faults: Fields = {}
-    share = _number(values, "percent", "share", faults) or 0.0
-    if values.get("kind") != "windows":
-        return _unless(faults, DropSpec(share / 100))
-    window_s = _number(values, "window_s", "window_s", faults)
-    slide_s = _number(values, "slide_s", "slide_s", faults)
-    batch = _number(values, "batch", "batch", faults) or 1.0
-    if window_s is None and not faults:
-        window_s = _own_window(stream, values.get("query", ""))
-    if batch != int(batch):
-        faults["batch"] = ["Together must be a whole number"]
-    return _unless(faults, DropSpec(share / 100, window_s, slide_s, int(batch)))
+    windows = {"window_s": optional(finite), "slide_s": optional(finite), "batch": _batch}
+    readers = {"share": _share} | (windows if values.get("kind") == "windows" else {})
+    spec = DropSpec(**read({**values, "share": values.get("percent", "")}, **readers))
+    if "window_s" in readers and spec.window_s is None:
+        return replace(spec, window_s=_own_window(stream, values.get("query", "")))
+    return spec
+
+
+def _share(text: str) -> float:
+    return finite(text.removesuffix("%") or "0") / 100
+
+
+def _batch(text: str) -> int:
+    value = finite(text or "1")
+    if value != int(value):
+        raise ValueError("Together must be a whole number")
+    return int(value)
 
 
 def _own_window(stream: Stream, name: str) -> float:
@@ -99,22 +103,6 @@ def _own_window(stream: Stream, name: str) -> float:
     if query is None:
         raise Invalid({"window_s": ["Enter the length of the windows"]})
     return computed_by(query).window.size_ms / 1000
-
-
-def _number(values: Mapping[str, str], field: str, name: str, faults: Fields) -> float | None:
-    """Return the number in a field, None if it is empty."""
-    text = values.get(field, "").strip().removesuffix("%")
-    value = number(text) if text else None
-    if value is not None and not math.isfinite(value):
-        faults[name] = [f"{text[:40]} is not a number"]
-        return None
-    return value
-
-
-def _unless(faults: Fields, spec: DropSpec) -> DropSpec:
-    if faults:
-        raise Invalid(faults)
-    return spec
 
 
 def _seconds(ms: int) -> str:

@@ -7,7 +7,7 @@ from django.db.models import Count, Q, Sum
 from django.urls import reverse
 
 from controlplane.models import Cluster, Drop, Stream
-from controlplane.numbers import compact, counted
+from controlplane.numbers import compact, counted, raised
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.wire.dead_letters import Reason
 from dashboard.frame.headline import Headline
@@ -45,6 +45,4 @@ def dead_letters_headline(counts: Mapping[int, Mapping[Reason, int]], *, is_kept
     what = f"{counted(by_reason.total(), 'records')} of {counted(len(counts), 'streams')} were not"
     why = "; ".join(f"{ABOUT[reason]}: {count:,}" for reason, count in by_reason.most_common())
     kept = "" if is_kept else " They were appended again, deleted, or replaced by newer ones."
-    return Headline(
-        f"{what} accepted", f"{why[:1].upper()}{why[1:]}.{kept}", WARN if is_kept else ""
-    )
+    return Headline(f"{what} accepted", f"{raised(why)}.{kept}", WARN if is_kept else "")

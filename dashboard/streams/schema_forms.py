@@ -20,6 +20,7 @@ from controlplane.wire.schema import (
     StreamSchema,
 )
 from controlplane.wire.types import type_names
+from dashboard.forms import number_or, optional, read
 
 # The number of empty rows for further columns.
 BLANK: Final = 3
@@ -52,23 +53,12 @@ class ColumnRow:
 
 
 @dataclass(frozen=True)
-class SettingRow:
-    """A setting in seconds in the form."""
-
-    name: str
-    label: str
-    hint: str
-    value: str
-    faults: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
 class SchemaForm:
     """The context of the form."""
 
     columns: Sequence[ColumnRow] = ()
     event_time: str = ""
-    settings: Sequence[SettingRow] = ()
+    settings: Sequence[Mapping[str, Any]] = ()
     errors: Fields = field(default_factory=dict)
     records: int = 0
     types: Sequence[str] = TYPES
@@ -146,12 +136,10 @@ def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
 
 def schema_in(values: QueryDict) -> StreamSchema:
     """Return the submitted schema. Raises `Invalid` by field."""
-    faults: Fields = {}
-    settings = {name: _seconds(name, values, faults) for name in SETTINGS}
-    event_time = values.get("event_time", "").strip()
-    if faults:
-        raise Invalid(faults)
-    return schema_from({"columns": columns_in(values), "event_time": event_time, **settings})
+    seconds = number_or("Must be a number of seconds")
+    settings = {name: optional(seconds, default) for name, (_, _, default) in SETTINGS.items()}
+    given = read(values, event_time=str, **settings)
+    return schema_from({"columns": columns_in(values), **given})
 
 
 def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
@@ -169,17 +157,11 @@ def _pad(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:
     return [*rows, *(ColumnRow() for _ in range(blank))]
 
 
-def _settings(values: Mapping[str, str], errors: Fields) -> list[SettingRow]:
+def _settings(values: Mapping[str, str], errors: Fields) -> list[dict[str, Any]]:
     return [
-        SettingRow(name, label, hint, values.get(name, ""), errors.get(name, ()))
+        {
+            "name": name, "label": label, "hint": hint,
+            "value": values.get(name, ""), "faults": errors.get(name, ()),
+        }
         for name, (label, hint, _) in SETTINGS.items()
-    ]
-
-
-def _seconds(name: str, values: QueryDict, faults: Fields) -> float:
-    text = values.get(name, "").strip()
-    try:
-        return float(text) if text else SETTINGS[name][2]
-    except ValueError:
-        faults[name] = ["Must be a number of seconds"]
-        return 0.0
+    ]  # fmt: skip

@@ -15,6 +15,7 @@ from controlplane.records.bodies import Format
 from controlplane.topology import streams
 from controlplane.topology.schema_change import preview, set_schema
 from controlplane.topology.streams import StreamSpec
+from dashboard.forms import number_or, optional, read_some
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, refusal_text, render_page
 from dashboard.streams.admission import submitted_characteristics
@@ -115,21 +116,17 @@ def _infer_schema(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 
 def _spec(request: PageRequest) -> StreamSpec:
-    values, faults = request.POST, {}
-    rate = values.get("declared_rate", "").strip()
-    try:
-        declared = float(rate) if rate else None
-    except ValueError:
-        faults["declared_rate"] = ["Must be a number of records/s"]
-        declared = None
+    values, rate = request.POST, optional(number_or("Must be a number of records/s"))
+    given, faults = read_some(values, {"stream": str, "title": str, "declared_rate": rate})
     if not columns_in(values):
         faults["columns"] = ["Name at least one column"]
     if faults:
         raise Invalid(faults)
     schema = schema_in(values).to_json()
-    name, title = values.get("stream", "").strip(), values.get("title", "").strip()
-    declared_values = submitted_characteristics(values.dict())
-    return StreamSpec(name, title, schema, declared, characteristics=declared_values or None)
+    declared = submitted_characteristics(values.dict()) or None
+    return StreamSpec(
+        given["stream"], given["title"], schema, given["declared_rate"], characteristics=declared
+    )
 
 
 def _unprefixed(fields: Fields) -> Fields:

@@ -11,6 +11,8 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from controlplane.svg import Scale, line, percent
+
 register = template.Library()
 
 # Drawings in a square of 16 by 16.
@@ -97,7 +99,7 @@ def bullet(
     return format_html(
         '<svg class="bullet" data-grade="{}" aria-hidden="true"><rect class="track" y="3"'
         ' width="100%" height="6"/><rect class="fill" y="3" width="{}" height="6"/>{}{}</svg>',
-        grade, _percent(value or 0.0, whole), _tick("at-limit", limit, whole),
+        grade, percent(value or 0.0, whole), _tick("at-limit", limit, whole),
         _tick("at-bound", bound, whole),
     )  # fmt: skip
 
@@ -108,7 +110,7 @@ def share(part: float | None, grade: str = "") -> SafeString:
     return format_html(
         '<svg class="share" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
         ' height="100%"/><rect class="fill" width="{}" height="100%"/></svg>',
-        grade, _percent(part or 0.0, 1.0),
+        grade, percent(part or 0.0),
     )  # fmt: skip
 
 
@@ -125,9 +127,10 @@ def spark(
     if len(known) < 2:  # noqa: PLR2004 - a line has two ends
         return SafeString("")
     top = 1.1 * max(*known, limit or 0.0, 1e-9)
-    rule = ""
+    scale, rule = Scale(0.0, top, SPARK_HEIGHT - 1, 1.0), ""
+    places = [None if value is None else scale(value) for value in drawn]
     if limit is not None:
-        y = _height(limit, top)
+        y = f"{scale(limit):.1f}"
         rule = format_html(
             '<line class="limit" x1="0" x2="{}" y1="{}" y2="{}"/>', SPARK_WIDTH, y, y
         )
@@ -135,39 +138,19 @@ def spark(
         '<svg class="spark" role="img" aria-label="{}" viewBox="0 0 {} {}"'
         ' preserveAspectRatio="none">{}<path class="l {}" d="{}"/></svg>',
         label, SPARK_WIDTH, SPARK_HEIGHT, rule, "sb" if grade == "bad" else "s1",
-        _path(drawn, top),
+        line(zip(_places(len(drawn)), places, strict=True)),
     )  # fmt: skip
 
 
-def _path(values: Sequence[float | None], top: float) -> str:
-    scale = (SPARK_HEIGHT - 2) / top
-    parts, command = [], "M"
-    for x, value in zip(_places(len(values)), values, strict=True):
-        if value is None:
-            command = "M"
-            continue
-        parts.append(f"{command}{x} {SPARK_HEIGHT - 1 - scale * max(value, 0.0):.1f}")
-        command = "L"
-    return "".join(parts)
-
-
 @cache
-def _places(count: int) -> tuple[str, ...]:
+def _places(count: int) -> tuple[float, ...]:
     """Return the horizontal places of so many values; lines have few different lengths."""
     step = SPARK_WIDTH / max(1, count - 1)
-    return tuple(f"{i * step:.1f}" for i in range(count))
-
-
-def _height(value: float, top: float) -> str:
-    return f"{SPARK_HEIGHT - 1 - (SPARK_HEIGHT - 2) * max(value, 0.0) / top:.1f}"
+    return tuple(i * step for i in range(count))
 
 
 def _tick(css_class: str, value: float | None, whole: float) -> SafeString:
     if value is None:
         return SafeString("")
-    x = _percent(value, whole)
+    x = percent(value, whole)
     return format_html('<line class="{}" x1="{}" x2="{}" y2="12"/>', css_class, x, x)
-
-
-def _percent(value: float, whole: float) -> str:
-    return f"{100 * min(1.0, max(0.0, value / whole)):.1f}%"

@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.plans.proposal_states import State
+from controlplane.svg import percent
 
 register = template.Library()
 # The shades of a matrix, from the lightest.
@@ -59,7 +60,7 @@ def range_row(
         "",
         '<line class="{}" x1="{}" x2="{}" y1="0" y2="20"/>',
         (
-            (name, _percent(value, top), _percent(value, top))
+            (name, percent(value, top), percent(value, top))
             for name, value in (("at-limit", limit), ("at-bound", bound))
             if value is not None
         ),
@@ -69,8 +70,8 @@ def range_row(
         ' height="4"/><rect class="path" y="8" x="{}" width="{}" height="4"/>{}'
         '<circle class="was" cx="{}" cy="10" r="4.5"/><circle class="will" cx="{}" cy="10" r="5"/>'
         "</svg>",
-        _percent(left, top), _percent(right - left, top), ticks, _percent(now, top),
-        _percent(expected, top),
+        percent(left, top), percent(right - left, top), ticks, percent(now, top),
+        percent(expected, top),
     )  # fmt: skip
 
 
@@ -78,14 +79,14 @@ def range_row(
 def load_bar(before: float, after: float, top: float, limit: float) -> SafeString:
     """Return the load of a node: outline now, bar after; the tick is the limit."""
     whole = max(top, limit) * 1.1
-    tick = _percent(limit, whole)
+    tick = percent(limit, whole)
     grade = "bad" if after > limit else ""
     return format_html(
         '<svg class="load-bar" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
         ' height="12" y="2"/><rect class="value" y="4" width="{}" height="8"/>'
         '<rect class="outline" y="2" width="{}" height="12"/>'
         '<line class="at-limit" x1="{}" x2="{}" y1="0" y2="16"/></svg>',
-        grade, _percent(after, whole), _percent(before, whole), tick, tick,
+        grade, percent(after, whole), percent(before, whole), tick, tick,
     )  # fmt: skip
 
 
@@ -105,9 +106,5 @@ def progress_bar(done: float, part: float = 0.0) -> SafeString:
         ' aria-valuemax="100" aria-label="Finished actions"><rect class="track" width="100%"'
         ' height="10"/><rect class="value" width="{}" height="10"/>'
         '<rect class="part" x="{}" width="{}" height="10"/></svg>',
-        round(100 * done), _percent(done, 1.0), _percent(done, 1.0), _percent(part, 1.0),
+        round(100 * done), percent(done), percent(done), percent(part),
     )  # fmt: skip
-
-
-def _percent(value: float, whole: float) -> str:
-    return f"{100 * min(1.0, max(0.0, value / whole)):.2f}%" if whole else "0%"

@@ -48,7 +48,7 @@ def test_the_share_that_a_node_holds_is_drawn_if_it_is_a_share() -> None:
 
 def test_the_limit_of_the_imbalance_is_within_the_axis() -> None:
     layout = figures()["imbalance"]["layout"]
-    forbidden, limit = (shape for shape in layout["shapes"] if shape.get("xref") == "paper")
+    limit, forbidden = (shape for shape in layout["shapes"] if shape.get("xref") == "paper")
     top = layout["yaxis"]["range"][1]
     assert (limit["y0"], forbidden["y0"], forbidden["y1"]) == (20.0, 20.0, top)
     assert top > 20.0

@@ -27,8 +27,8 @@ def test_the_load_without_the_plan_is_dashed_with_its_interval() -> None:
     lines = {trace["name"]: trace for trace in chart["data"]}
     line = lines["without proposal 12"]
     assert (line["y"], line["line"]["dash"]) == ([700.0] * 3, "dash")
-    assert lines["without proposal 12, low"]["y"] == [670.0] * 3
-    assert lines["without proposal 12, high"]["y"] == [730.0] * 3
+    assert lines["without proposal 12, interval, low"]["y"] == [670.0] * 3
+    assert lines["without proposal 12, interval"]["y"] == [730.0] * 3
     assert chart["layout"]["yaxis"]["range"][1] > 700
     assert "without proposal 12 700 records/s" in chart["layout"]["meta"]["finding"]
     texts = [label["text"] for label in chart["layout"]["annotations"]]

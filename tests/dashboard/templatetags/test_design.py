@@ -5,8 +5,8 @@ from dashboard.templatetags.design import bullet, spark
 
 def test_a_bullet_has_a_tick_at_its_limit() -> None:
     drawn = bullet(0.5, 1.0, "warn")
-    assert 'width="41.7%"' in drawn
-    assert 'x1="83.3%"' in drawn
+    assert 'width="41.67%"' in drawn
+    assert 'x1="83.33%"' in drawn
     assert bullet(0.0, None) == ""
 
 
