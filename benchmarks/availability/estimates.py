@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from algorithms.estimates import MB, Estimate, ProblemSize, total
 from benchmarks.planners.shedding_speed import cluster_snapshot
+from controlplane.plans.shedding_input import SheddingInput
 
 # A tenth of the queries reads further streams.
 _STREAMS_PER_QUERY: Final = 0.05
@@ -58,7 +59,7 @@ def measured_needs(queries: int, names: Sequence[str]) -> Iterator[Need]:
     snapshot = cluster_snapshot(queries, streams, _NODES, None)
     from controlplane.planning.adapters import adapters  # noqa: PLC0415 - needs Django
 
-    readings = sum(len(query.streams) for query in snapshot.shedding.queries)
+    readings = sum(len(query.streams) for query in snapshot.input(SheddingInput).queries)
     size = ProblemSize(queries, readings, streams, _NODES)
     for adapter in adapters().values():
         if not names or adapter.name in names:

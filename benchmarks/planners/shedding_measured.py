@@ -94,7 +94,7 @@ def run(course: Course, options: Any) -> None:
     if options.former:
         settings = replace(settings, limit=options.limit, drain_s=5.0)
     snapshot = snapshot_of(samples, per_s.mean(axis=0), settings, former=options.former)
-    given, ladder = snapshot.shedding, compute_ladder(snapshot)
+    given, ladder = snapshot.input(SheddingInput), compute_ladder(snapshot)
     assert ladder is not None
     assert given is not None
     network = network_of(snapshot)
@@ -119,17 +119,18 @@ def report(course: Course, since: int, rates: Any, settings: SheddingSettings) -
     seconds = (half[-1]["emitted_ms"] - half[0]["emitted_ms"]) / 1000
     processed = sum(sum(node["loads"] for node in row["nodes"]) for row in half[1:])
     snapshot = snapshot_of(samples_of(course), rates, settings)
-    assert snapshot.shedding is not None
+    given = snapshot.input(SheddingInput)
+    assert given is not None
     network = network_of(snapshot).problem.network
     problem = SheddingProblem(
         network, {f"stream {s}": rate for s, rate in zip(STREAMS, rates, strict=True)}
     )
     best = Lp().solve(problem).outcome.value
-    ideal = Lp().solve(replace_limits(problem, snapshot.shedding)).outcome.value
+    ideal = Lp().solve(replace_limits(problem, given)).outcome.value
     p95 = [row["latency"]["p95"] / 1000 for row in half if row["latency"]]
     spans = [(b["emitted_ms"] - a["emitted_ms"]) / 1000 for a, b in pairwise(half)]
     late = np.mean(np.array(p95) > settings.latency_s)
-    print(f"at the costs of the overload: {snapshot.shedding.batch}")
+    print(f"at the costs of the overload: {given.batch}")
     for row in network_of(snapshot).nodes.rows:
         print(f"  {row}")
     print(
@@ -188,7 +189,7 @@ def snapshot_of(
         1, 0.1, [NodeRow(i, f"n{i}", 1.0, active=True, emulated=False) for i in range(2)],
         [StreamRow(s, float(rate)) for s, rate in zip(STREAMS, rates, strict=True)],
         [QueryRow(s, f"q{s}", s - 1, [s]) for s in STREAMS], {}, [], [], [],
-        dict.fromkeys(STREAMS, 0), 1, shedding=given,
+        dict.fromkeys(STREAMS, 0), 1, inputs={given.name: given},
     )  # fmt: skip
 
 

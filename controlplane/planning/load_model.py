@@ -81,7 +81,7 @@ class LoadModel:
             np.zeros(count),
             queries.nodes,
             np.fromiter(state, np.int64, count),
-            snapshot.partitioning,
+            snapshot.input(PartitioningInput),
         )
         places = zip(rows, nodes.tolist(), strict=True)
         return whole.with_split([(q, t, node, own, size) for (q, t, _, own, size), node in places])

@@ -3,10 +3,10 @@
 import gc
 import json
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from django.db import connection
@@ -29,16 +29,13 @@ from controlplane.models import (
     Stream,
     Task,
 )
-from controlplane.planning.admission.observation import read_input
-from controlplane.planning.partitioning.observation import read_keys
-from controlplane.planning.shedding.observation import read_work
+from controlplane.planning.adapter import InputReader
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,
     Excluded,
     GroupingRow,
     NodeRow,
-    PlannerInput,
     QueryRow,
     SplitQueryRow,
     StreamRow,
@@ -82,19 +79,14 @@ def _newest_samples(cluster: Cluster) -> list[dict[str, Any]]:
 
 # Concurrent versions are rare.
 TRIES = 20
-_READERS: Final[Mapping[PlannerInput, Callable[[Cluster], Any]]] = {
-    PlannerInput.ADMISSION: read_input,
-    PlannerInput.PARTITIONING: read_keys,
-    PlannerInput.SHEDDING: read_work,
-}
 
 
 def take_snapshot(
-    cluster_id: int, nu: float, inputs: Collection[PlannerInput] = ()
+    cluster_id: int, nu: float, inputs: Collection[InputReader] = ()
 ) -> ClusterSnapshot:
     """Return a snapshot that is consistent with one routing version.
 
-    `inputs`: the additional parts, which only the proposals of some planners need.
+    `inputs`: the readers of additional parts, which only the proposals of some planners need.
     """
     for _ in range(TRIES):
         cluster = Cluster.objects.get(pk=cluster_id)
@@ -142,7 +134,7 @@ def keep_snapshot(snapshot: ClusterSnapshot) -> Snapshot:
 
 
 def _read(
-    cluster: Cluster, nu: float, measured: Measured, inputs: Collection[PlannerInput]
+    cluster: Cluster, nu: float, measured: Measured, inputs: Collection[InputReader]
 ) -> ClusterSnapshot:
     running = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
@@ -178,7 +170,7 @@ def _read(
         split_emulated=cluster.split_emulated,
         drop_rules=[DropRuleRow(*row.edge, row.rule) for row in cluster.drops.all()],
         ladder=ArmedLadder.objects.filter(cluster=cluster).values_list("ladder", flat=True).first(),
-        **{part: _READERS[part](cluster) for part in inputs},
+        inputs={part.name: part for part in (read(cluster) for read in inputs)},
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 
 class AdmittedStream(NamedTuple):
@@ -58,6 +58,7 @@ class AdmissionInput:
     node, in seconds. `interval_s`: seconds from one micro-batch to the next.
     """
 
+    name: ClassVar[str] = "admission"
     seconds: int
     capacity: float
     latency: Mapping[int, float]

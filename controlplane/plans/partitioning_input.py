@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 
 class SampledQuery(NamedTuple):
@@ -31,6 +31,7 @@ class PartitioningInput:
     `merge_s`: seconds that an aggregator node needs per partial result, None: not measured.
     """
 
+    name: ClassVar[str] = "partitioning"
     queries: Sequence[SampledQuery]
     interval_s: float = 1.0
     merge_s: float | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 # The p95 latency is about twice the duration of micro-batches: a record waits for the next batch,
 # and for its results. The rest of the bound is for batches that take longer than others.
@@ -163,6 +163,7 @@ class SheddingInput:
     declared.
     """
 
+    name: ClassVar[str] = "shedding"
     streams: Sequence[SheddingStream]
     queries: Sequence[SheddingQuery]
     nodes: Sequence[NodeSeconds]

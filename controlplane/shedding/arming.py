@@ -18,8 +18,9 @@ from controlplane.isolation.limits import ladder_limits
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Proposal
 from controlplane.planning.adapters.shedding import NO_PLAN
 from controlplane.planning.shedding.ladder import compute_ladder
+from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry, retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder
@@ -45,7 +46,7 @@ def compute(cluster: Cluster) -> ComputedLadder:
     Raises `Conflict` no_query, no_rates, no_costs, no_plan, too_large, out_of_memory or
     out_of_time.
     """
-    snapshot = take_snapshot(cluster.pk, cluster.nu, {PlannerInput.SHEDDING})
+    snapshot = take_snapshot(cluster.pk, cluster.nu, {read_work})
     return ComputedLadder(ladder_of(snapshot), snapshot)
 
 

@@ -96,7 +96,7 @@ def run_drill(cluster: Cluster, start: datetime, stop: datetime) -> Drill:
     row = ArmedLadder.objects.filter(cluster=cluster).first()
     if row is None:
         computed = compute(cluster)
-        ladder, given = computed.ladder, computed.snapshot.shedding
+        ladder, given = computed.ladder, computed.snapshot.input(SheddingInput)
         assert given is not None, "the ladder is computed from it"
     else:
         ladder, given = row.value, read_work(cluster)

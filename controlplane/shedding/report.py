@@ -17,7 +17,7 @@ from controlplane.planning.shedding.quality import Kept, kept_by, parts_at
 from controlplane.planning.shedding.windows import RandomReason, choose_windows
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.policies.store import policy_of
 from controlplane.shedding.arming import ladder_of
 from controlplane.shedding.measured import rung_latencies
@@ -163,7 +163,7 @@ def _present(cluster: Cluster) -> LadderReport:
         return replace(preview, arm_at=waiting.arm_at, disarmed_by=waiting.disarmed_by)
     now, policy = read_work(cluster), policy_of(cluster)
     snapshot = None if row.snapshot is None else row.snapshot.value()
-    then = None if snapshot is None else snapshot.shedding
+    then = None if snapshot is None else snapshot.input(SheddingInput)
     drift = drift_of(row, now, policy.shedding_drift)
     sample = latest_values(cluster) or {}
     facts = {
@@ -181,8 +181,8 @@ def _preview(cluster: Cluster) -> LadderReport:
     running = cluster.queries.filter(state=Query.State.RUNNING).count()
     if running > MOST_PREVIEWED:
         return LadderReport(armed=False, missing_code="not_computed", missing=NOT_COMPUTED)
-    snapshot = take_snapshot(cluster.pk, cluster.nu, {PlannerInput.SHEDDING})
-    now = snapshot.shedding
+    snapshot = take_snapshot(cluster.pk, cluster.nu, {read_work})
+    now = snapshot.input(SheddingInput)
     assert now is not None, "the snapshot is for this planner"
     try:
         ladder = ladder_of(snapshot)
@@ -198,7 +198,7 @@ def _preview(cluster: Cluster) -> LadderReport:
 
 def _reasons(snapshot: ClusterSnapshot | None, ladder: Ladder) -> Mapping[Edge, RandomReason]:
     """Return why edges drop no windows; nothing without a snapshot, or with too many queries."""
-    given = None if snapshot is None else snapshot.shedding
+    given = None if snapshot is None else snapshot.input(SheddingInput)
     if snapshot is None or given is None or len(given.queries) > MOST_PREVIEWED:
         return {}
     try:

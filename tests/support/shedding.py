@@ -112,7 +112,7 @@ class SheddingCluster:
         return ClusterSnapshot(
             1, 0.1, nodes, [StreamRow(s, self.rates[s]) for s in sorted(read)], self.whole, {},
             self.split, [], self.groupings, {pk: pk % 2 for pk in self.rates}, 2,
-            shedding=given,
+            inputs={given.name: given},
         )  # fmt: skip
 
 

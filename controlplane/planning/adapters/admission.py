@@ -7,10 +7,12 @@ from controlplane.arrivals import PERIOD_S
 from controlplane.errors import Conflict
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
 from controlplane.planning.admission.expected_rates import expected_rates, split_loads
+from controlplane.planning.admission.observation import read_input
 from controlplane.planning.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
 from controlplane.planning.admission.problem import Outlook, actions_of, split_problem
 from controlplane.planning.measures import Better, Measure, Unit
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.admission_input import AdmissionInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.cluster_actions import AssignStream
 
 NO_STREAM: Final = "The cluster has no stream, so there is nothing to assign"
@@ -24,7 +26,7 @@ def plan_admission(request: PlanRequest) -> PlannerResult:
     bound that no number of nodes keeps.
     """
     snapshot = request.snapshot
-    given = snapshot.admission
+    given = snapshot.input(AdmissionInput)
     if given is None or not given.streams:
         raise Conflict("no_stream", NO_STREAM)
     outlook = outlook_of(request.parameters)
@@ -53,13 +55,13 @@ def _splits_after(snapshot: ClusterSnapshot, plan: Any) -> dict[int, int]:
 
 
 def _split_nodes(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
-    if snapshot.admission is None:
+    if snapshot.input(AdmissionInput) is None:
         return None
     return len(set(_splits_after(snapshot, plan).values()))
 
 
 def _redirected(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
-    if snapshot.admission is None:
+    if snapshot.input(AdmissionInput) is None:
         return None
     after = _splits_after(snapshot, plan)
     return sum(after[stream] != split for stream, split in snapshot.splits.items())
@@ -67,7 +69,7 @@ def _redirected(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
 
 def _split_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
     """Return the expected records/s beyond the capacities of split nodes in their worst periods."""
-    given = snapshot.admission
+    given = snapshot.input(AdmissionInput)
     if given is None or not given.capacity:
         return None
     loads = split_loads(given, _splits_after(snapshot, plan), expected_rates(given))
@@ -100,7 +102,7 @@ ADAPTER: Final = PlannerAdapter(
         Measure("redirected", "Redirected streams", Unit.COUNT, Better.NEITHER, _redirected),
     ),
     compared=0,
-    inputs=frozenset({PlannerInput.ADMISSION}),
+    inputs=frozenset({read_input}),
     # Policies approve redirections, and this changes queries.
     decided_by_people=frozenset({PARALLELISM}),
 )

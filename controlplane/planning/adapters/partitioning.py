@@ -13,13 +13,14 @@ from controlplane.planning.adapter import (
 )
 from controlplane.planning.key_loads import Prediction
 from controlplane.planning.measures import SKEW, Better, Measure, Unit
+from controlplane.planning.partitioning.observation import read_keys
 from controlplane.planning.partitioning.problem import (
     grouped_queries,
     planned_limit,
     predictions,
     problem_of,
 )
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.query_actions import SetKeyGrouping
 
 NO_QUERY: Final = (
@@ -90,7 +91,7 @@ ADAPTER: Final = PlannerAdapter(
         Measure("partials", "Partial results", Unit.RATE, Better.LOWER, _partials),
     ),
     compared=0,
-    inputs=frozenset({PlannerInput.PARTITIONING}),
+    inputs=frozenset({read_keys}),
     changes_queries=True,
     watch=WatchSupport(
         frozenset({"skew"}),

@@ -14,10 +14,12 @@ from controlplane.planning.adapter import (
 )
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.planning.shedding.ladder import compute_ladder, input_factor
+from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.shedding.problem import network_of
 from controlplane.planning.shedding.quality import kept_at_factor
 from controlplane.plans.plan import PlannedAction
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.shedding_input import SheddingInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.ladder import Ladder
 
@@ -56,14 +58,14 @@ def _rungs(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int:
 
 def _quality_lost(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
     """Return the part of the value that is lost at twice what the cluster can process."""
-    ladder, given = ladder_after(snapshot, plan), snapshot.shedding
+    ladder, given = ladder_after(snapshot, plan), snapshot.input(SheddingInput)
     if ladder is None or given is None:
         return None
     return round(kept_at_factor(ladder, given, OVERLOAD).quality_lost, 9)
 
 
 def _input_kept(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
-    ladder, given = ladder_after(snapshot, plan), snapshot.shedding
+    ladder, given = ladder_after(snapshot, plan), snapshot.input(SheddingInput)
     if ladder is None or given is None:
         return None
     return round(kept_at_factor(ladder, given, OVERLOAD).input, 9)
@@ -98,7 +100,7 @@ ADAPTER: Final = PlannerAdapter(
         Measure("rungs", "Rungs", Unit.COUNT, Better.NEITHER, _rungs),
     ),
     compared=0,
-    inputs=frozenset({PlannerInput.SHEDDING}),
+    inputs=frozenset({read_work}),
     watch=WatchSupport(
         frozenset({"ladder"}), order=3, needs=lambda whole, split: whole + split > 0
     ),

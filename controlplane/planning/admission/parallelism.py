@@ -70,7 +70,7 @@ class Exclusions:
 
 def scalable_queries(snapshot: ClusterSnapshot) -> list[ScalableQuery]:
     """Return the queries of a snapshot whose numbers of tasks can change, by id."""
-    given = snapshot.admission
+    given = snapshot.input(AdmissionInput)
     streams = {query.id: query.streams for query in given.queries} if given is not None else {}
     groupings = {row.query: row for row in snapshot.groupings if not row.joins}
     return [
@@ -87,7 +87,7 @@ def plan_parallelism(
 
     Raises `Conflict` no_costs, and `LatencyTooShort`.
     """
-    given, excluded = snapshot.admission, Exclusions.of(snapshot)
+    given, excluded = snapshot.input(AdmissionInput), Exclusions.of(snapshot)
     queries = [query for query in scalable_queries(snapshot) if not excluded.forbid(query)]
     if given is None or not queries:
         return []
@@ -199,7 +199,7 @@ def _aggregators(query: ScalableQuery, scale: QueryScale, nodes: _FreeNodes) -> 
 
 def _query_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
     """Return the expected records/s beyond what the tasks of queries process with head-room."""
-    given = snapshot.admission
+    given = snapshot.input(AdmissionInput)
     if given is None or not given.costs.operator_s:
         return None
     queries = scalable_queries(snapshot)

@@ -11,7 +11,7 @@ from controlplane.planning.key_loads import (
     stream_of,
     task_capacities,
 )
-from controlplane.plans.partitioning_input import SampledQuery
+from controlplane.plans.partitioning_input import PartitioningInput, SampledQuery
 from controlplane.plans.plan import PlannedAction
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.query_actions import (
@@ -46,7 +46,7 @@ def grouped_queries(
     snapshot: ClusterSnapshot, plan: Iterable[PlannedAction] = ()
 ) -> list[GroupedQuery]:
     """Return the queries of a snapshot whose key grouping can change, by id, after a plan."""
-    given = snapshot.partitioning
+    given = snapshot.input(PartitioningInput)
     sampled = {row.id: row for row in given.queries} if given is not None else {}
     rows = {
         row.query: row
@@ -100,7 +100,7 @@ def _after(query: GroupedQuery, planned: PlannedAction) -> GroupedQuery:
 
 def problem_of(query: GroupedQuery, snapshot: ClusterSnapshot) -> RecommendationProblem:
     """Return the problem of a sampled query."""
-    given = snapshot.partitioning
+    given = snapshot.input(PartitioningInput)
     assert given is not None, "the snapshot is for this planner"
     assert query.keys is not None, "the query was sampled"
     nodes = {node.index: node.capacity for node in snapshot.nodes}

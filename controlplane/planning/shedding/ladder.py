@@ -37,7 +37,7 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
     program; of a fair ladder also `TooLarge` with too many queries.
     """
     network = network_of(snapshot)
-    given = snapshot.shedding
+    given = snapshot.input(SheddingInput)
     assert given is not None, "the network is that of the input"
     model, base = network.problem.model, network.problem.vector
     full = first_full_factor(model, base)

@@ -100,7 +100,7 @@ def measured_node(index: int, name: str, capacity: float, work: NodeWork | None)
 
 def costs_of(snapshot: ClusterSnapshot | None) -> tuple[NodeCost, ...]:
     """Return the costs of the nodes with queries in a snapshot, none without its input."""
-    given = None if snapshot is None else snapshot.shedding
+    given = None if snapshot is None else snapshot.input(SheddingInput)
     if snapshot is None or given is None:
         return ()
     return tuple(node_costs(given, query_groups(snapshot, given)))

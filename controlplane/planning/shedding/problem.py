@@ -74,7 +74,7 @@ def network_of(snapshot: ClusterSnapshot) -> ClusterNetwork:
 
     Raises `Conflict` no_query, no_rates, no_costs, which name what is not measured.
     """
-    given = snapshot.shedding
+    given = snapshot.input(SheddingInput)
     if given is None or not given.queries:
         raise Conflict("no_query", NO_QUERY)
     _require_rates(given)

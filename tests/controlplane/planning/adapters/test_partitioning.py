@@ -20,7 +20,7 @@ from controlplane.planning.partitioning.problem import grouped_queries, predicti
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.partitioning_input import PartitioningInput
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.settings import PolicySettings
@@ -56,7 +56,7 @@ def query(operator: Actor, sf: Cluster, now: datetime) -> Query:
 
 
 def snapshot_of(cluster: Cluster) -> ClusterSnapshot:
-    return take_snapshot(cluster.pk, 0.1, {PlannerInput.PARTITIONING})
+    return take_snapshot(cluster.pk, 0.1, {read_keys})
 
 
 def proposed(by: Actor, cluster: Cluster, **parameters: float) -> Proposal:
@@ -96,9 +96,10 @@ def test_keys_are_read_from_the_recent_samples(
 
 def test_snapshots_have_the_input_only_for_this_planner(sf: Cluster, query: Query) -> None:
     snapshot = snapshot_of(sf)
-    assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
-    assert take_snapshot(sf.pk, 0.1).to_json()["partitioning"] is None
-    assert take_snapshot(sf.pk, 0.1).partitioning is None
+    stored = ClusterSnapshot.from_json(snapshot.to_json())
+    assert stored.input(PartitioningInput) == snapshot.input(PartitioningInput)
+    assert stored.to_json() == snapshot.to_json()
+    assert take_snapshot(sf.pk, 0.1).input(PartitioningInput) is None
 
 
 def test_a_proposal_lowers_the_skew(operator: Actor, sf: Cluster, query: Query) -> None:
@@ -138,7 +139,7 @@ def test_the_loads_of_nodes_follow_the_key_grouping(sf: Cluster, query: Query) -
     assert after.loads.sum() == pytest.approx(before.loads.sum())
     assert IMBALANCE.compute(snapshot, before, ()) > 0.3
     assert IMBALANCE.compute(snapshot, after, ()) == pytest.approx(0.0, abs=0.01)
-    unknown = replace(snapshot, partitioning=PartitioningInput([]))
+    unknown = replace(snapshot, inputs={"partitioning": PartitioningInput([])})
     same = LoadModel.of(unknown).after(plan)
     assert same.loads.tolist() == LoadModel.of(unknown).loads.tolist()
 
@@ -240,7 +241,7 @@ def test_a_comparison_and_a_budget(operator: Actor, sf: Cluster, query: Query) -
     rows = {row.planner: row for row in comparison.candidates.all()}
     assert {row.state for row in rows.values()} == {Proposal.State.READY}
     assert len(rows["partitioning"].plan) == 1
-    assert rows["partitioning"].snapshot.partitioning is not None
+    assert rows["partitioning"].snapshot.input(PartitioningInput) is not None
     assert rows["partitioning"].snapshot_row_id == rows["migration"].snapshot_row_id
 
 

@@ -1,5 +1,6 @@
 """Proposals of the shedding planner, from measurements to the routing table and back."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -12,7 +13,8 @@ from controlplane.models import ArmedLadder, Cluster, Node, Proposal, Query
 from controlplane.planning.adapters import adapter_of
 from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.snapshots import take_snapshot
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.shedding_input import SheddingInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
@@ -80,9 +82,10 @@ def test_rates_costs_and_weights_are_read(sf: Cluster, busy: Query, now: datetim
     assert [node.seconds for node in given.nodes] == [0.001] * 4
     assert (given.split_seconds, given.merge_s) == (None, round(0.1 / 180, 9))
     assert given.partials_per_record == pytest.approx(180 / 400)
-    snapshot = take_snapshot(sf.pk, 0.1, {PlannerInput.SHEDDING})
-    assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
-    assert take_snapshot(sf.pk, 0.1).to_json()["shedding"] is None
+    snapshot = take_snapshot(sf.pk, 0.1, {read_work})
+    stored = ClusterSnapshot.from_json(snapshot.to_json())
+    assert stored.input(SheddingInput) == snapshot.input(SheddingInput)
+    assert take_snapshot(sf.pk, 0.1).to_json()["inputs"] == {}
 
 
 def test_emulated_nodes_cost_what_their_capacity_leaves(
@@ -114,8 +117,10 @@ def test_a_proposal_arms_and_disarms_a_ladder(
     assert current_table(sf.pk).ladder == action.ladder
     row = ArmedLadder.objects.get(cluster=sf)
     assert (row.value, row.snapshot_id) == (action.ladder, proposal.snapshot_row_id)
-    snapshot = take_snapshot(sf.pk, 0.1, {PlannerInput.SHEDDING})
-    assert ClusterSnapshot.from_json(snapshot.to_json()) == snapshot
+    snapshot = take_snapshot(sf.pk, 0.1, {read_work})
+    assert (
+        replace(ClusterSnapshot.from_json(snapshot.to_json()), inputs=snapshot.inputs) == snapshot
+    )
     control.roll_back(approver, proposal, proposal.seal, "try it")
     executed(proposal)
     assert current_table(sf.pk).ladder is None

@@ -64,7 +64,7 @@ def snapshot(rate: float, tasks: int = 4, **changed: Any) -> ClusterSnapshot:
             groupings=[GroupingRow(QUERY, "", 0), GroupingRow(OTHER, "", 0),
                        GroupingRow(JOIN, "", 0, joins=True)],
             splits={1: 0, 2: 0, 3: 0, 9: 0},
-            admission=given(rate),
+            inputs={"admission": given(rate)},
         ),
         **changed,
     )  # fmt: skip
@@ -118,7 +118,7 @@ def test_far_too_many_tasks_become_as_many_as_needed() -> None:
 
 
 def test_the_number_of_tasks_is_limited() -> None:
-    (action, *_) = plan(snapshot(1e9, admission=given(1e9, MeasuredCosts(0.001))))
+    (action, *_) = plan(snapshot(1e9, inputs={"admission": given(1e9, MeasuredCosts(0.001))}))
     assert isinstance(action, SetTaskCount)
     assert action.tasks == MAX_TASKS
 
@@ -126,7 +126,7 @@ def test_the_number_of_tasks_is_limited() -> None:
 def test_aggregator_nodes_follow_the_partial_results() -> None:
     """Six query nodes emit 500 partial results/s each, of which a node merges 900."""
     costs = replace(COSTS, merge_s=0.001)
-    value = snapshot(5_400, tasks=6, admission=given(5_400, costs))
+    value = snapshot(5_400, tasks=6, inputs={"admission": given(5_400, costs)})
     (action,) = plan(value)
     assert isinstance(action, SetAggregators)
     assert (action.query, action.nodes[0], len(set(action.nodes))) == (QUERY, 0, 4)
@@ -135,7 +135,7 @@ def test_aggregator_nodes_follow_the_partial_results() -> None:
 
 def test_aggregator_nodes_are_as_many_as_active_nodes_at_most() -> None:
     costs = replace(COSTS, merge_s=1.0)
-    actions = plan(snapshot(5_400, tasks=6, admission=given(5_400, costs)))
+    actions = plan(snapshot(5_400, tasks=6, inputs={"admission": given(5_400, costs)}))
     assert [sorted(a.nodes) for a in actions if isinstance(a, SetAggregators)] == [
         list(range(7)), list(range(7)),
     ]  # fmt: skip
@@ -145,7 +145,7 @@ def test_far_too_many_aggregator_nodes_become_as_many_as_needed() -> None:
     groupings = [GroupingRow(QUERY, "", 3, more_aggregators=(5, 1))]
     assert plan(snapshot(1_800, groupings=groupings)) == [SetAggregators(QUERY, (3,))]
     unknown = given(1_800, MeasuredCosts(0.001))
-    assert plan(snapshot(1_800, groupings=groupings, admission=unknown)) == []
+    assert plan(snapshot(1_800, groupings=groupings, inputs={"admission": unknown})) == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_excluded_nodes_neither_get_nor_lose_anything() -> None:
 
 
 def test_without_measured_costs_there_is_no_plan() -> None:
-    value = snapshot(5_400, admission=given(5_400, MeasuredCosts()))
+    value = snapshot(5_400, inputs={"admission": given(5_400, MeasuredCosts())})
     with pytest.raises(Conflict) as refused:
         plan(value)
     assert refused.value.code == "no_costs"
@@ -179,7 +179,7 @@ def test_without_measured_costs_there_is_no_plan() -> None:
 
 def test_a_latency_bound_demands_more_tasks() -> None:
     """Batches of 4 s with a bound of 6 s: nodes are busy for half of their time."""
-    value = snapshot(3_000, admission=given(3_000, interval_s=4.0))
+    value = snapshot(3_000, inputs={"admission": given(3_000, interval_s=4.0)})
     assert plan(value) == []
     (action,) = plan(value, latency_s=6.0)
     assert isinstance(action, SetTaskCount)
@@ -193,7 +193,7 @@ def test_a_plan_suffices_and_the_next_one_is_empty(
     rate: float, tasks: int, merge_s: float, partials: float
 ) -> None:
     costs = MeasuredCosts(0.001, merge_s, partials)
-    value = snapshot(rate, tasks, admission=given(rate, costs))
+    value = snapshot(rate, tasks, inputs={"admission": given(rate, costs)})
     actions = plan(value)
     assert overload(value, actions) == pytest.approx(0, abs=1e-6)
     after = dict.fromkeys((QUERY, OTHER), 2) | {QUERY: tasks}

@@ -13,7 +13,7 @@ from controlplane.errors import Conflict
 from controlplane.planning.shedding.ladder import compute_ladder, input_factor
 from controlplane.planning.shedding.problem import network_of
 from controlplane.planning.shedding.quality import kept_by, parts_at
-from controlplane.plans.shedding_input import SheddingSettings
+from controlplane.plans.shedding_input import SheddingInput, SheddingSettings
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import Ladder, ResourceKind
@@ -89,7 +89,7 @@ def test_positions_between_rungs_keep_the_optimal_value(
     full = first_full_factor(network.problem.model, network.problem.vector)
     rates = {name: factor * full * rate for name, rate in network.problem.rates.items()}
     best = Lp().solve(SheddingProblem(network.problem.network, rates)).outcome.value
-    given_ = snapshot.shedding
+    given_ = snapshot.input(SheddingInput)
     assert given_ is not None
     scaled = {stream: factor * full * rate for stream, rate in given_.rates.items()}
     kept = kept_by(
@@ -178,7 +178,7 @@ def test_a_fair_ladder_has_equal_parts_of_all_queries_within_weights_and_floors(
     cluster.settings = SheddingSettings(objective="fair", latency_s=10.0)
     ladder = ladder_of(cluster)
     snapshot = cluster.snapshot()
-    assert snapshot.shedding is not None
+    assert snapshot.input(SheddingInput) is not None
     full = input_factor(network_of(snapshot))
     for factor in (1.1, 1.5, 2.0):
         parts = parts_at(ladder, compiled_ladder(ladder).position_of(factor))

@@ -15,7 +15,7 @@ from controlplane.planning.shedding.windows import (
     reaction_s,
     windows_per_group,
 )
-from controlplane.plans.shedding_input import SheddingSettings
+from controlplane.plans.shedding_input import SheddingInput, SheddingSettings
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import WindowDrop
@@ -29,8 +29,9 @@ def choice_of(cluster: SheddingCluster) -> WindowChoice:
     snapshot = cluster.snapshot()
     ladder = compute_ladder(snapshot)
     assert ladder is not None
-    assert snapshot.shedding is not None
-    choice = choose_windows(network_of(snapshot), snapshot.shedding, ladder)
+    work = snapshot.input(SheddingInput)
+    assert work is not None
+    choice = choose_windows(network_of(snapshot), work, ladder)
     assert list(ladder.windows) == choice.windows
     assert ladder.edges == {(w.stream, w.query) for w in choice.windows} | choice.reasons.keys()
     return choice
