@@ -1,13 +1,13 @@
 """The input of the shedding planner in a snapshot: rates, queries with weights, measured costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-# The p95 latency is about twice the duration of micro-batches: a record waits for the next batch,
-# and for its results. The rest of the bound is for batches that take longer than others.
-BATCHES_OF_LATENCY: Final = 2.5
+from controlplane.planning.admission.costs import BatchSeconds
+from controlplane.plans.ladder_settings import SheddingSettings
+
 # The objective of ladders that are max-min fair over queries.
 FAIR: Final = "fair"
 # The usable share of the time of a node if no micro-batch was measured.
@@ -83,75 +83,6 @@ class NodeSeconds(NamedTuple):
     capacity: float = 0.0
 
 
-class BatchSeconds(NamedTuple):
-    """The time of micro-batches: outside of their longest node, and growth per time of that node.
-
-    `growth` is at least 1: the time of a batch grows by so much per time of the node. `usual_s`:
-    the median duration.
-    """
-
-    outside_s: float
-    growth: float
-    usual_s: float = 0.0
-
-    def usable(self, fixed_s: float, batch_s: float) -> float:
-        """Return the share of a batch of `batch_s` that a node with a fixed time has for records.
-
-        Batches take at least twice the time of one without records, as shorter ones are impossible.
-        """
-        empty = self.outside_s + self.growth * fixed_s
-        length = max(batch_s, 2 * empty)
-        return (length - empty) / (self.growth * length)
-
-
-@dataclass(frozen=True)
-class SheddingSettings:
-    """The settings of ladders in a policy.
-
-    `limit`: the largest load of a resource, of its usable time; `hold_s`: the position falls after
-    the input allowed it for so long; `drain_s`: a backlog is to be worked off within it, 0: it
-    follows from `latency_s`, the bound of the p95 latency. `max_factor`: the input factor of the
-    last rung; `rungs`: their largest number. `windows`: "auto" drops whole short windows where it
-    can, "random" drops records always. `objective`: "value" keeps the most weighted results, "fair"
-    the largest least kept part of a query over its weight.
-    """
-
-    limit: float = 1.0
-    hold_s: float = 5.0
-    drain_s: float = 0.0
-    max_factor: float = 4.0
-    rungs: int = 8
-    windows: str = "auto"
-    objective: str = "value"
-    latency_s: float = 10.0
-
-    @classmethod
-    def of_policy(cls, stored: Mapping[str, Any]) -> "SheddingSettings":
-        """Return the settings of a policy's stored ones, whose names begin with `shedding_`.
-
-        `latency_s` is the limit of the p95 latency of the whole policy.
-        """
-        names = {field.name: f"shedding_{field.name}" for field in fields(cls)}
-        given = {name: stored[key] for name, key in names.items() if key in stored}
-        if "latency_ms" in stored:
-            given["latency_s"] = stored["latency_ms"] / 1000
-        return cls(**given)
-
-    @property
-    def batch_s(self) -> float:
-        """Return the longest micro-batches with which the p95 latency is within its bound."""
-        return self.latency_s / BATCHES_OF_LATENCY
-
-    @property
-    def backlog_s(self) -> float:
-        """Return the time within which a backlog is to be worked off.
-
-        By default two micro-batches: the pipeline counts as a backlog what arrives in more than
-        half of this time, which is one batch of the longest duration.
-        """
-        return self.drain_s or 2 * self.batch_s
-
-
 @dataclass(frozen=True)
 class SheddingInput:
     """What is known of the work of a cluster.
@@ -170,7 +101,7 @@ class SheddingInput:
     split_seconds: float | None = None
     merge_s: float | None = None
     partials_per_record: float | None = None
-    settings: SheddingSettings = SheddingSettings()
+    settings: SheddingSettings = field(default_factory=SheddingSettings)
     batch: BatchSeconds | None = None
     split_measured: bool = False
 

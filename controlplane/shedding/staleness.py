@@ -55,7 +55,7 @@ class LadderDrift:
 
 def drift_of(row: ArmedLadder, now: SheddingInput, tolerated: float) -> LadderDrift:
     """Return the changes since the snapshot of an armed ladder."""
-    then = None if row.snapshot is None else row.snapshot.value().shedding
+    then = None if row.snapshot is None else row.snapshot.value().input(SheddingInput)
     if then is None:
         return LadderDrift(0.0, 0.0, 0.0, (StaleReason(StaleCode.UNKNOWN, UNKNOWN),))
     drift = drift_since(then, now, tolerated)

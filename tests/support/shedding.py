@@ -6,12 +6,12 @@ from datetime import datetime
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Task
+from controlplane.planning.admission.costs import BatchSeconds
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.shedding_input import (
-    BatchSeconds,
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
-    SheddingSettings,
     SheddingStream,
 )
 from controlplane.plans.snapshot import (

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from algorithms.vocabulary import Floats
 from controlplane.planning.admission.slopes import Line, has_spread, line_through
-from controlplane.plans.shedding_input import BatchSeconds
 
 # A node that is busy for less of its time mostly shows the fixed cost of a micro-batch.
 LEAST_BUSY: Final = 0.25
@@ -24,6 +23,27 @@ LEAST_MERGE_BUSY: Final = 0.05
 _FULLEST: Final = 10
 
 Samples = Sequence[Mapping[str, Any]]
+
+
+class BatchSeconds(NamedTuple):
+    """The time of micro-batches: outside of their longest node, and growth per time of that node.
+
+    `growth` is at least 1: the time of a batch grows by so much per time of the node. `usual_s`:
+    the median duration.
+    """
+
+    outside_s: float
+    growth: float
+    usual_s: float = 0.0
+
+    def usable(self, fixed_s: float, batch_s: float) -> float:
+        """Return the share of a batch of `batch_s` that a node with a fixed time has for records.
+
+        Batches take at least twice the time of one without records, as shorter ones are impossible.
+        """
+        empty = self.outside_s + self.growth * fixed_s
+        length = max(batch_s, 2 * empty)
+        return (length - empty) / (self.growth * length)
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from controlplane.planning.admission.costs import (
 )
 from controlplane.planning.load_model import last_share
 from controlplane.planning.shedding.node_costs import measured_node
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.shedding_input import (
     CostSource,
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
-    SheddingSettings,
     SheddingStream,
 )
 from controlplane.wire.query_text import QueryText

@@ -6,6 +6,7 @@ from controlplane.access.roles import Actor
 from controlplane.catalog.query_shedding import set_shedding
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import ArmedLadder, AuditEntry, Cluster, Query
+from controlplane.plans.shedding_input import SheddingInput
 from controlplane.shedding import arming
 from controlplane.shedding.arming import ComputedLadder, arm, compute, disarm
 from controlplane.topology.apply import Change, apply
@@ -20,7 +21,7 @@ def test_an_operator_arms_and_disarms(operator: Actor, busy: Cluster) -> None:
     assert (row.set_by, row.reason) == (operator.name, "the sale begins")
     assert current_table(busy.pk).ladder == row.value == compute(busy).ladder
     assert row.snapshot is not None
-    assert row.snapshot.value().shedding is not None
+    assert row.snapshot.value().input(SheddingInput) is not None
     entry = AuditEntry.objects.get(action="ladder.arm")
     assert (entry.reason, entry.after["limit"]) == ("the sale begins", 1.0)
     assert len(entry.after["rungs"]) == len(row.value.rungs)

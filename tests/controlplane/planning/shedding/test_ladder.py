@@ -13,7 +13,8 @@ from controlplane.errors import Conflict
 from controlplane.planning.shedding.ladder import compute_ladder, input_factor
 from controlplane.planning.shedding.problem import network_of
 from controlplane.planning.shedding.quality import kept_by, parts_at
-from controlplane.plans.shedding_input import SheddingInput, SheddingSettings
+from controlplane.plans.ladder_settings import SheddingSettings
+from controlplane.plans.shedding_input import SheddingInput
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import Ladder, ResourceKind

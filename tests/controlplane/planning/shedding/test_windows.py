@@ -15,7 +15,8 @@ from controlplane.planning.shedding.windows import (
     reaction_s,
     windows_per_group,
 )
-from controlplane.plans.shedding_input import SheddingInput, SheddingSettings
+from controlplane.plans.ladder_settings import SheddingSettings
+from controlplane.plans.shedding_input import SheddingInput
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import WindowDrop
