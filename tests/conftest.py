@@ -31,10 +31,10 @@ KEPT_BY_CLUSTER = (
     ("controlplane.arrivals.periods", "_CACHE"),
     ("controlplane.watch.observation", "_KEPT"),
     ("controlplane.watch.ladder", "_KEPT"),
-    ("controlplane.partitioning.replays", "_REPLAYS"),
-    ("controlplane.admission.long_outlook", "_computed"),
+    ("controlplane.planners.partitioning.replays", "_REPLAYS"),
+    ("controlplane.planners.admission.long_outlook", "_computed"),
     ("controlplane.clusters.routes", "routes_of"),
-    ("controlplane.shedding.measured", "_kept_parts"),
+    ("controlplane.planners.shedding.measured", "_kept_parts"),
     ("controlplane.explain.node_work", "_placed"),
     ("controlplane.explain.node_work", "_split"),
 )

@@ -11,7 +11,6 @@ from django.utils import timezone
 from controlplane import arrivals
 from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
-from controlplane.admission import fitting
 from controlplane.alerts import evaluation
 from controlplane.background import reconcile as reconciliation
 from controlplane.background.table_statistics import update_statistics
@@ -19,7 +18,8 @@ from controlplane.clusters import demo
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
-from controlplane.partitioning import skew_history
+from controlplane.planners.admission import fitting
+from controlplane.planners.partitioning import skew_history
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.retention import housekeeping
 from controlplane.runtime.beats import forget_instances, now_ms

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from algorithms.estimates import MB, Estimate, ProblemSize, total
 from benchmarks.planners.shedding_speed import cluster_snapshot
-from controlplane.plans.shedding_input import SheddingInput
+from controlplane.planners.shedding.inputs import SheddingInput
 
 # A tenth of the queries reads further streams.
 _STREAMS_PER_QUERY: Final = 0.05

@@ -68,8 +68,8 @@ def fill(streams: int, nodes: int, periods: int) -> Any:
 
 
 def _measure(cluster: Any, repeats: int) -> None:
-    from controlplane.admission.redirections import plan_redirections  # noqa: PLC0415
-    from controlplane.planning.admission.observation import read_input  # noqa: PLC0415
+    from controlplane.planners.admission.observation import read_input  # noqa: PLC0415
+    from controlplane.planners.admission.redirections import plan_redirections  # noqa: PLC0415
     from controlplane.policies.store import policy_of  # noqa: PLC0415
 
     policy = policy_of(cluster)

@@ -36,17 +36,17 @@ from algorithms.shedding.problem import SheddingProblem
 from benchmarks.application import Weir, wait
 from benchmarks.planners.shedding_pipeline import CLUSTER, SCHEMA, STEP_S, STREAMS, Course
 from benchmarks.planners.slow_functions import SLOW_S, SLOWER_S
-from controlplane.planning.admission.costs import BatchSeconds, batch_seconds, node_work
-from controlplane.planning.shedding.ladder import compute_ladder
-from controlplane.planning.shedding.node_costs import measured_node
-from controlplane.planning.shedding.problem import network_of
-from controlplane.plans.ladder_settings import SheddingSettings
-from controlplane.plans.shedding_input import (
+from controlplane.planners.shedding.inputs import (
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
     SheddingStream,
 )
+from controlplane.planners.shedding.ladder import compute_ladder
+from controlplane.planners.shedding.node_costs import measured_node
+from controlplane.planners.shedding.problem import network_of
+from controlplane.planning.measured.costs import BatchSeconds, batch_seconds, node_work
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, QueryRow, StreamRow
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire.producer import Producer

@@ -12,15 +12,15 @@ from django.conf import settings
 
 from controlplane import arrivals, scenarios, watch
 from controlplane.access import idempotency
-from controlplane.admission import cluster_forecast
 from controlplane.alerts import listing as alerts
 from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.logins import second_factor
-from controlplane.partitioning import skew_history
+from controlplane.planners.admission import cluster_forecast
+from controlplane.planners.partitioning import skew_history
+from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.results import edge_periods, window_retention
 from controlplane.retention import history, rows
-from controlplane.shedding import history as shedding_history
 from controlplane.telemetry import time_series
 
 

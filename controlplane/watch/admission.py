@@ -3,15 +3,15 @@
 from datetime import datetime
 from typing import Final
 
-from controlplane.admission.cluster_forecast import keep_forecast
-from controlplane.admission.redirections import (
+from controlplane.errors import Conflict, VersionMoved
+from controlplane.models import Cluster
+from controlplane.numbers import percent
+from controlplane.planners.admission.cluster_forecast import keep_forecast
+from controlplane.planners.admission.redirections import (
     PlannedRedirections,
     apply_redirections,
     plan_redirections,
 )
-from controlplane.errors import Conflict, VersionMoved
-from controlplane.models import Cluster
-from controlplane.numbers import percent
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import requests
 from controlplane.watch.decision import Outcome, Situation, decide, unobservable

@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import Max
 
 from controlplane.models import Cluster, Execution, Proposal
+from controlplane.planners.shedding.refinement import refine_provisional
 from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
-from controlplane.shedding.refinement import refine_provisional
 from controlplane.watch.admission import redirect_streams
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.models import ArmedLadder, Cluster, Decision
-from controlplane.planning.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, drift_of
 from controlplane.policies.settings import PolicySettings
-from controlplane.shedding.staleness import LadderDrift, StaleCode, drift_of
 from controlplane.watch.codes import is_calm
 
 LADDER: Final = "ladder"

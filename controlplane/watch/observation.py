@@ -12,8 +12,8 @@ from django.db.models import Count, Q
 from controlplane.arrivals.catching_up import CatchingUp, catching_up, load_of
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
-from controlplane.partitioning.skew_history import QuerySkew, recent_skews
-from controlplane.planning.adapters.placement import active_positions, placement_problem
+from controlplane.planners.partitioning.skew_history import QuerySkew, recent_skews
+from controlplane.planners.placement.adapter import active_positions, placement_problem
 from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.exclusions import live_exclusions

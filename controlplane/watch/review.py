@@ -10,6 +10,7 @@ from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Decision, Proposal
 from controlplane.numbers import percent
+from controlplane.planners.shedding.arming import confirm_ladder
 from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import IMBALANCE
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
@@ -19,7 +20,6 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import observe_drift
 from controlplane.proposals.staleness import mark_stale
-from controlplane.shedding.arming import confirm_ladder
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import Outcome
 from controlplane.watch.decision_log import last_decision, record_decision

@@ -5,7 +5,7 @@ from typing import Final
 from django.http import Http404, HttpResponse
 
 from controlplane.models import Cluster
-from controlplane.shedding.report import LadderReport, ladder_report
+from controlplane.planners.shedding.report import LadderReport, ladder_report
 from dashboard.csv_files import csv_file
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.shedding.status import drop_text

@@ -7,9 +7,9 @@ from typing import Any, Final
 from django.http import HttpResponse
 
 from controlplane.models import Cluster, Query, SheddingInterval
-from controlplane.shedding.episodes import QUIET, episodes
-from controlplane.shedding.history import totals
-from controlplane.shedding.interval_costs import IntervalCost
+from controlplane.planners.shedding.episodes import QUIET, episodes
+from controlplane.planners.shedding.history import totals
+from controlplane.planners.shedding.interval_costs import IntervalCost
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import render_page
 

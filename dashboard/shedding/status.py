@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.numbers import percent
-from controlplane.plans.shedding_input import CostSource
-from controlplane.shedding.report import EdgeDrop, LadderReport, QueryReport, RungReport
+from controlplane.planners.shedding.inputs import CostSource
+from controlplane.planners.shedding.report import EdgeDrop, LadderReport, QueryReport, RungReport
 from dashboard.figures.shedding import rung_level
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
 

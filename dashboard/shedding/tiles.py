@@ -1,8 +1,8 @@
 """The tiles of load shedding: the state of the ladder, and what a drill would have dropped."""
 
 from controlplane.numbers import MISSING, compact, percent, ratio, seconds
-from controlplane.shedding.drill import Drill, LeastKept
-from controlplane.shedding.report import LadderReport
+from controlplane.planners.shedding.drill import Drill, LeastKept
+from controlplane.planners.shedding.report import LadderReport
 from dashboard.frame.tile import Tile
 from dashboard.templatetags.weir import age
 from dashboard.thresholds import WARN

@@ -14,11 +14,11 @@ from django_htmx.http import HttpResponseClientRefresh
 from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Query
-from controlplane.shedding import activation, arming
-from controlplane.shedding.drill import Drill, LeastKept, run_drill
-from controlplane.shedding.feasible import feasible_inputs
-from controlplane.shedding.measured import KeptPart, kept_parts
-from controlplane.shedding.report import LadderReport, ladder_report
+from controlplane.planners.shedding import activation, arming
+from controlplane.planners.shedding.drill import Drill, LeastKept, run_drill
+from controlplane.planners.shedding.feasible import feasible_inputs
+from controlplane.planners.shedding.measured import KeptPart, kept_parts
+from controlplane.planners.shedding.report import LadderReport, ladder_report
 from dashboard.dialog_forms import cluster_dialog, whole_numbers
 from dashboard.figures.parts import Figure
 from dashboard.figures.shedding import drill_figure, feasible_figure

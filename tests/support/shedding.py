@@ -6,14 +6,14 @@ from datetime import datetime
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Task
-from controlplane.planning.admission.costs import BatchSeconds
-from controlplane.plans.ladder_settings import SheddingSettings
-from controlplane.plans.shedding_input import (
+from controlplane.planners.shedding.inputs import (
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
     SheddingStream,
 )
+from controlplane.planning.measured.costs import BatchSeconds
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     GroupingRow,

@@ -8,11 +8,11 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.catalog.query_shedding import set_shedding
 from controlplane.models import ArmedLadder, Cluster, Decision, Proposal, Query
+from controlplane.planners.shedding.arming import arm, confirm_ladder, disarm
+from controlplane.planners.shedding.staleness import StaleCode
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.proposals import computation
-from controlplane.shedding.arming import arm, confirm_ladder, disarm
-from controlplane.shedding.staleness import StaleCode
 from controlplane.watch import review_proposal, watch_cluster
 from controlplane.watch.ladder import ladder_of
 from controlplane.wire.routing.cluster_actions import SetLadder

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controlplane.models import Cluster
-from controlplane.partitioning.skew_history import QuerySkew
+from controlplane.planners.partitioning.skew_history import QuerySkew
+from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, StaleReason
 from controlplane.policies.settings import PolicySettings
-from controlplane.shedding.staleness import LadderDrift, StaleCode, StaleReason
 from controlplane.watch.ladder import ObservedLadder
 from controlplane.watch.loops import BY_NAME, Reading
 from controlplane.watch.observation import Observation, ObservedNode, Replication

@@ -17,8 +17,8 @@ from controlplane.models import (
     Query,
     SheddingInterval,
 )
-from controlplane.shedding.arming import arm, disarm
-from controlplane.shedding.report import ladder_report
+from controlplane.planners.shedding.arming import arm, disarm
+from controlplane.planners.shedding.report import ladder_report
 from tests.support import cluster as made
 from tests.support.shedding import busy_cluster
 
@@ -53,7 +53,7 @@ def test_a_cluster_without_measurements_is_explained(operator: Actor, operating:
 def test_a_ladder_of_many_queries_is_armed_without_a_preview(
     operating: Client, busy: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controlplane.shedding.report.MOST_PREVIEWED", 1)
+    monkeypatch.setattr("controlplane.planners.shedding.report.MOST_PREVIEWED", 1)
     content = operating.get(PAGE).content.decode()
     assert 'data-reason="not_computed"' in content
     assert 'popovertarget="arm"' in content

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from controlplane import arrivals
 from controlplane.access.roles import Actor
-from controlplane.admission.stream_report import stream_report
 from controlplane.models import Cluster, KeySkew, Query, Stream
+from controlplane.planners.admission.stream_report import stream_report
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.topology.split_nodes import set_split_capacity
