@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 ALIASES = ("default", "results")
 KEPT_BY_CLUSTER = (
     ("controlplane.arrivals.periods", "_CACHE"),
-    ("controlplane.watch.observation", "_KEPT"),
-    ("controlplane.watch.ladder", "_KEPT"),
+    ("controlplane.planners.placement.loop", "_KEPT"),
+    ("controlplane.planners.shedding.loop", "_KEPT"),
     ("controlplane.planners.partitioning.replays", "_REPLAYS"),
     ("controlplane.planners.admission.long_outlook", "_computed"),
     ("controlplane.clusters.routes", "routes_of"),

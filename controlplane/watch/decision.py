@@ -6,7 +6,7 @@ from datetime import datetime
 from controlplane.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.codes import is_calm
-from controlplane.watch.loops import SECONDS, SHARE, Reading
+from controlplane.watch.reading import SECONDS, SHARE, Reading
 
 
 @dataclass(frozen=True)

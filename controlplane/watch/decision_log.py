@@ -16,17 +16,22 @@ from controlplane.pagination.filter_text import (
     filtered,
 )
 from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
-from controlplane.watch.codes import CODES, is_calm
+from controlplane.watch.codes import CODES, STALE, is_calm
 from controlplane.watch.decision import Outcome
-from controlplane.watch.ladder import STALE, UNSEEN
-from controlplane.watch.loops import ALL_LOOPS
+from controlplane.watch.loops import all_loops
 
 # The retention of samples of a minute.
 KEPT: Final = timedelta(days=30)
 # Codes that are always published.
 NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted", "redirected")
-LOOP_NAMES = tuple(loop.name for loop in ALL_LOOPS)
+# A staleness that no cycle has read for this time starts again.
+UNSEEN: Final = timedelta(seconds=60)
 CODE_NAMES = tuple(CODES)
+
+
+def loop_names() -> tuple[str, ...]:
+    """Return the names of all loops."""
+    return tuple(loop.name for loop in all_loops())
 
 
 def last_decision(cluster: Cluster, loop: str) -> Decision | None:
@@ -87,7 +92,7 @@ def prune(now: datetime) -> int:
 
 # The fields of the list's filter text.
 FIELDS: Final = (
-    FilterField("loop", "watch loop", FieldKind.CHOICE, by_column("loop"), lambda: LOOP_NAMES),
+    FilterField("loop", "watch loop", FieldKind.CHOICE, by_column("loop"), loop_names),
     FilterField("reason", "reason of the decision", FieldKind.CHOICE, by_column("code"),
                 lambda: CODE_NAMES),
     FilterField("proposal", "number of its proposal", FieldKind.NUMBER, by_column("proposal_id")),
@@ -103,7 +108,7 @@ FIELDS: Final = (
 class DecisionFilters(Filters):
     """Filters of the list; "" selects all; filter is a text with fields of FIELDS."""
 
-    loop: str = choice_filter("loop", lambda: LOOP_NAMES)
+    loop: str = choice_filter("loop", loop_names)
     code: str = choice_filter("code", lambda: CODE_NAMES)
     filter: str = text_filter("filter", MAX_LENGTH)
 
@@ -111,11 +116,11 @@ class DecisionFilters(Filters):
 def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
     """Return the last decision of each loop, in the order of the loops; None before the first."""
     rows = Decision.objects.filter(cluster=cluster).order_by("-last_at", "-id")
-    newest = [Subquery(rows.filter(loop=name).values("pk")[:1]) for name in LOOP_NAMES]
+    newest = [Subquery(rows.filter(loop=name).values("pk")[:1]) for name in loop_names()]
     # One statement for all loops: each is a search in the index.
     ids = Cluster.objects.filter(pk=cluster.pk).values_list(*newest).get()
     known = Decision.objects.in_bulk([pk for pk in ids if pk is not None])
-    return {name: known.get(pk) for name, pk in zip(LOOP_NAMES, ids, strict=True)}
+    return {name: known.get(pk) for name, pk in zip(loop_names(), ids, strict=True)}
 
 
 def decisions_listing(

@@ -13,7 +13,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.watch.cycle import watch_cluster
 from controlplane.watch.decision import Situation, decide
-from controlplane.watch.loops import Reading
+from controlplane.watch.reading import Reading
 from tests.support.cluster import telemetry
 from tests.support.watching import measured, newest
 

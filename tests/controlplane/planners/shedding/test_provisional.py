@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from controlplane.planners.shedding.refinement import refine_provisional
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
@@ -13,7 +14,6 @@ from controlplane.planners.shedding import arming, refinement
 from controlplane.planners.shedding.arming import arm
 from controlplane.planners.shedding.inputs import CostSource
 from controlplane.planners.shedding.observation import read_work
-from controlplane.planners.shedding.refinement import refine_provisional
 from controlplane.planners.shedding.report import ladder_report
 from controlplane.planners.shedding.staleness import StaleCode
 from controlplane.policies.store import update_policy

@@ -9,12 +9,13 @@ from controlplane.access.roles import Actor
 from controlplane.catalog.query_shedding import set_shedding
 from controlplane.models import ArmedLadder, Cluster, Decision, Proposal, Query
 from controlplane.planners.shedding.arming import arm, confirm_ladder, disarm
-from controlplane.planners.shedding.staleness import StaleCode
+from controlplane.planners.shedding.loop import ObservedLadder, ladder_of, ladder_reading
+from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, StaleReason
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.proposals import computation
 from controlplane.watch import review_proposal, watch_cluster
-from controlplane.watch.ladder import ladder_of
+from controlplane.watch.reading import Reading
 from controlplane.wire.routing.cluster_actions import SetLadder
 from tests.support.admission import arrived
 from tests.support.cluster import actor
@@ -157,3 +158,41 @@ def test_no_armed_ladder_is_not_watched(operator: Actor, armed: Cluster, now: da
     disarm(operator, armed, "over")
     assert ladder_of(armed, PolicySettings(), now) is None
     assert watch(armed, now).code == "within"
+
+
+def reading_of(
+    *reasons: StaleCode, stale_s: float = 0.0, is_trouble: bool = False, **changes: float
+) -> Reading:
+    drift = LadderDrift(
+        0.5, changes.get("mix", 0.0), 0.0,
+        tuple(StaleReason(code, f"{code} changed") for code in reasons),
+        changes.get("queries", 0.0),
+    )  # fmt: skip
+    return ladder_reading(PolicySettings(), ObservedLadder(drift, stale_s, is_trouble))
+
+
+def test_a_ladder_is_stale_for_some_time_before_a_plan() -> None:
+    fresh = reading_of(mix=0.05)
+    assert (fresh.number, fresh.limit, fresh.trouble, fresh.near) == (0.05, 0.1, False, False)
+    assert fresh.calm == "within"
+    assert reading_of(mix=0.095).near
+    young = reading_of(StaleCode.RATES, mix=0.4, stale_s=299.0)
+    assert (young.trouble, young.calm, young.number) == (False, "stale", 0.4)
+    assert young.text == "The armed ladder is stale: rates changed"
+    assert reading_of(StaleCode.RATES, mix=0.4, stale_s=300.0).trouble
+    # A plan was requested: it is stale until it is armed.
+    assert reading_of(StaleCode.RATES, mix=0.4, is_trouble=True).trouble
+
+
+def test_single_queries_make_no_ladder_stale() -> None:
+    few = reading_of(StaleCode.QUERIES, queries=0.02, is_trouble=True)
+    assert (few.trouble, few.number, few.calm) == (False, 0.02, "within")
+    assert reading_of(StaleCode.QUERIES, queries=0.2, is_trouble=True).trouble
+    both = reading_of(StaleCode.QUERIES, StaleCode.WEIGHTS, queries=0.02, is_trouble=True)
+    assert both.trouble
+    assert both.text == "The armed ladder is stale: weights changed"
+
+
+def test_without_an_armed_ladder_there_is_nothing_to_compute() -> None:
+    reading = ladder_reading(PolicySettings(), None)
+    assert (reading.trouble, reading.near, reading.number) == (False, False, 0.0)

@@ -16,9 +16,11 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import requests
 from controlplane.watch.decision import Outcome, Situation, decide, unobservable
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.loops import ADMISSION, Reading
+from controlplane.watch.loop import Loop
 from controlplane.watch.planner_request import WATCH
+from controlplane.watch.reading import Reading
 
+ADMISSION: Final = "admission"
 # Load/capacity above which a split node is overloaded.
 FULL: Final = 1.0
 # A decision names so many streams; the audit log has all.
@@ -33,9 +35,9 @@ def redirect_streams(
     The forecast that pages read is computed again if it is due.
     """
     keep_forecast(cluster, policy, now)
-    last = last_decision(cluster, ADMISSION.name)
+    last = last_decision(cluster, ADMISSION)
     outcome = _outcome(cluster, policy, situation, last.code if last else "", now)
-    record_decision(cluster, ADMISSION.name, outcome, now, last)
+    record_decision(cluster, ADMISSION, outcome, now, last)
 
 
 def _outcome(
@@ -64,7 +66,7 @@ def _requested(cluster: Cluster, policy: PolicySettings, reading: Reading) -> Ou
     proposal = requests.request(
         WATCH, cluster, policy.redirect_strategy,
         {"latency_s": policy.redirect_latency_s, "consolidate": policy.close_split_nodes},
-        planner="admission",
+        planner=ADMISSION,
     )  # fmt: skip
     return Outcome("asked", reading.number, reading.limit, reading.text, proposal=proposal.pk)
 
@@ -100,3 +102,14 @@ def _act(
     except VersionMoved:
         return Outcome("busy", number, limit, "The routing table changed; the next cycle retries")
     return Outcome("redirected", number, limit, summary)
+
+
+LOOPS: Final = (
+    Loop(
+        ADMISSION,
+        "a split node beyond its capacity, now or in the next periods",
+        80,
+        lambda _: Reading(None, None, ""),
+        evaluate=redirect_streams,
+    ),
+)
