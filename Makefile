@@ -31,16 +31,16 @@ help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
-	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.runtime
+	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.processes.runtime
 
 test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
-	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	java="$$($(PY) -m controlplane.processes.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadscope --no-loadscope-reorder $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else takes many starts of Spark, all examples of laws
-	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.processes.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
 	POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadfile tests/workers/pipeline/schedules tests/workers/lab/live_migration \
@@ -112,7 +112,7 @@ lock: $(INSTALLED) ## make requirements.lock anew from pyproject.toml
 		--output-file requirements.lock pyproject.toml
 
 bench: $(INSTALLED) ## run the benchmarks and print their tables
-	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.processes.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m benchmarks
 
 screenshots: $(INSTALLED) ## draw docs/images from a running Weir; D=FOLDER: every page, both themes, two widths; P=a,b: these

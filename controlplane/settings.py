@@ -44,7 +44,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "controlplane.middleware.with_request_id",
-    "controlplane.request_metrics.measure_requests",
+    "controlplane.processes.serving.request_metrics.measure_requests",
     "controlplane.api.common.problems.api_problems",
     "controlplane.api.common.bodies.refuse_encoded_bodies",
     # Before what reads the fields of a form.
@@ -85,7 +85,7 @@ TEMPLATES = [
 WEB_THREADS = env.integer("WEIR_WEB_THREADS", 4, minimum=1, maximum=256)
 
 ROOT_URLCONF = "controlplane.urls"
-ASGI_APPLICATION = "controlplane.asgi.application"
+ASGI_APPLICATION = "controlplane.processes.asgi.application"
 # Named, not imported: the control plane imports neither the pages nor the workers.
 WEBSOCKET_URLPATTERNS = "dashboard.consumers.websocket_urlpatterns"
 TASK_APP = "workers.celery.app"
@@ -149,7 +149,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "controlplane.serving.channel_layer.ChannelLayer",
+        "BACKEND": "controlplane.processes.serving.channel_layer.ChannelLayer",
         "CONFIG": {
             "hosts": [redis_clients.channel_host(REDIS_URL)],
             "prefix": "weir:channels",
@@ -161,7 +161,7 @@ CHANNEL_LAYERS = {
 }
 
 CELERY_BROKER_URL = REDIS_URL
-CELERY_BROKER_TRANSPORT = "controlplane.serving.task_broker:Transport"
+CELERY_BROKER_TRANSPORT = "controlplane.processes.serving.task_broker:Transport"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True

@@ -303,7 +303,7 @@ class FleetConsumer(LiveConsumer):
             await self.send_json({"type": "event", "event": {**message["event"], "cluster": slug}})
 
 
-# The URLs of WebSockets, which controlplane.asgi mounts.
+# The URLs of WebSockets, which controlplane.processes.asgi mounts.
 websocket_urlpatterns = [
     path("ws/clusters/<slug:slug>/", cast("Any", ClusterConsumer.as_asgi())),
     path("ws/fleet/", cast("Any", FleetConsumer.as_asgi())),

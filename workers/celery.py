@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 from django.conf import settings
 
 from controlplane.extras import lab_values
-from controlplane.runtime.beats import now_ms
+from controlplane.processes.runtime.beats import now_ms
 from controlplane.task_names import (
     ARCHIVE,
     FIT_FORECASTERS,

@@ -20,9 +20,9 @@ from controlplane.errors import Conflict
 from controlplane.executions import progression
 from controlplane.planners.admission import fitting
 from controlplane.planners.partitioning import skew_history
+from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.retention import housekeeping
-from controlplane.runtime.beats import forget_instances, now_ms
 from controlplane.scenarios import reconcile_scenarios
 from controlplane.task_names import (
     ADVANCE,

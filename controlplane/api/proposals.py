@@ -39,7 +39,6 @@ from controlplane.executions.action_status import (
     steps_of,
 )
 from controlplane.executions.progress import waits_of
-from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Proposal
 from controlplane.planning.action_text import ActionText
 from controlplane.planning.estimates import ShownEstimate
@@ -47,6 +46,7 @@ from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.store import policy_of
+from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import drift, requests
 from controlplane.proposals.drift import Drift
 from controlplane.proposals.listing import (

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 
 from controlplane import env
-from controlplane.runtime import checks
+from controlplane.processes.runtime import checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from django.conf import settings
 from redis import RedisError
 
 from controlplane.connections import redis_client
-from controlplane.runtime.beats import (
+from controlplane.processes.runtime.beats import (
     BEATS,
     CHILDREN,
     ChildReport,

@@ -19,8 +19,8 @@ from controlplane.liveness.readings import (
 )
 from controlplane.models import Cluster
 from controlplane.numbers import percent
-from controlplane.runtime.beats import ChildReport
-from controlplane.runtime.process_kinds import (
+from controlplane.processes.runtime.beats import ChildReport
+from controlplane.processes.runtime.process_kinds import (
     DRIVER,
     EXECUTION,
     PROCESSES,

@@ -10,9 +10,6 @@ from django.db import transaction
 from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
-from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
-from controlplane.isolation.heartbeat import Heartbeat
-from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.numbers import percent
 from controlplane.planning.adapter import Progress
@@ -25,6 +22,9 @@ from controlplane.planning.snapshots import (
 )
 from controlplane.planning.sources import source_of
 from controlplane.policies.store import limits_of, policy_of
+from controlplane.processes.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.processes.isolation.heartbeat import Heartbeat
+from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals.claims import (
     MAX_ATTEMPTS,
     claim,

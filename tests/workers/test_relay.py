@@ -18,7 +18,7 @@ from controlplane.background import ingestion
 from controlplane.connections import redis_client
 from controlplane.events.publish import group
 from controlplane.models import Cluster, MetricSample, Stream
-from controlplane.runtime.beats import last_beat_ms
+from controlplane.processes.runtime.beats import last_beat_ms
 from controlplane.wire.keys import progress_key, telemetry_key
 from tests.support import redis_server
 from tests.support.cluster import actor, small_cluster, telemetry

@@ -10,7 +10,7 @@ import django
 
 from controlplane import env
 from controlplane.errors import WeirError
-from controlplane.runtime.errors import CheckFailed
+from controlplane.processes.runtime.errors import CheckFailed
 from workers.agent.driver import site_of
 
 logger = logging.getLogger("weir.agent")

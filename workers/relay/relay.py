@@ -20,8 +20,8 @@ from controlplane.background.ingestion import Positions
 from controlplane.connections import redis_client
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
-from controlplane.runtime.beats import beat, now_ms
-from controlplane.runtime.process_kinds import RELAY
+from controlplane.processes.runtime.beats import beat, now_ms
+from controlplane.processes.runtime.process_kinds import RELAY
 from controlplane.telemetry.samples import Sample
 from controlplane.wire.foreign.entries import Place, decoded, is_other_type, skip
 from controlplane.wire.foreign.telemetry import batch_ms_from, row_from

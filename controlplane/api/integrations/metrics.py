@@ -27,7 +27,7 @@ from controlplane.health.summary import skipped_in
 from controlplane.liveness.readings import read_site
 from controlplane.liveness.status import full_status
 from controlplane.models import Cluster
-from controlplane.request_metrics import collect_requests
+from controlplane.processes.serving.request_metrics import collect_requests
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 from controlplane.wire.figures import FIGURES, Figure
 from controlplane.wire.foreign.entries import SITE

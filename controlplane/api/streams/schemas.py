@@ -24,7 +24,7 @@ from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
-from controlplane.runtime.request_bounds import MAX_ROWS
+from controlplane.processes.runtime.request_bounds import MAX_ROWS
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,

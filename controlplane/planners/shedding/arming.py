@@ -13,14 +13,14 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.isolation import Exhausted, run_in_child
-from controlplane.isolation.limits import ladder_limits
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Proposal
 from controlplane.planners.shedding.adapter import NO_PLAN
 from controlplane.planners.shedding.ladder import compute_ladder
 from controlplane.planners.shedding.observation import read_work
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.processes.isolation import Exhausted, run_in_child
+from controlplane.processes.isolation.limits import ladder_limits
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry, retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder

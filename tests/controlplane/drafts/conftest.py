@@ -6,8 +6,8 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.drafts import preview as previews
-from controlplane.isolation import limits
 from controlplane.models import Cluster
+from controlplane.processes.isolation import limits
 from controlplane.task_names import PREVIEW_QUERY
 from tests.support import cluster as made
 from tests.support.records import append_at

@@ -9,8 +9,8 @@ from controlplane.access.roles import Actor
 from controlplane.drafts import preview as previews
 from controlplane.drafts.preview import cancel, preview
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
-from controlplane.isolation import limits
 from controlplane.models import Cluster, Query
+from controlplane.processes.isolation import limits
 from controlplane.query_spec import QuerySpec
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.query_text import QueryText

@@ -21,7 +21,7 @@ from controlplane.liveness.status import (
     site_status,
 )
 from controlplane.models import Cluster, Execution, Proposal
-from controlplane.runtime.beats import (
+from controlplane.processes.runtime.beats import (
     BEATS,
     FORGOTTEN_MS,
     ChildReport,
@@ -31,7 +31,7 @@ from controlplane.runtime.beats import (
     now_ms,
     record_children,
 )
-from controlplane.runtime.process_kinds import (
+from controlplane.processes.runtime.process_kinds import (
     DRIVER,
     EXECUTION,
     PROCESSES,

@@ -13,10 +13,10 @@ from django.urls import get_resolver
 from django.utils import timezone
 
 from controlplane.access import tokens
-from controlplane.asgi import LANES
 from controlplane.logins import login_sessions
 from controlplane.models import ApiToken, AuditEntry, Cluster, FailedAttempts, LoginSession
-from controlplane.runtime import request_bounds
+from controlplane.processes.asgi import LANES
+from controlplane.processes.runtime import request_bounds
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db

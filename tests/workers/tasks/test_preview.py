@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.drafts import preview as previews
-from controlplane.isolation import limits
+from controlplane.processes.isolation import limits
 from controlplane.query_spec import QuerySpec
 from controlplane.wire.query_text import QueryText
 from tests.support import cluster as made

@@ -68,7 +68,7 @@ def finish(query: Query, batch: int, until: int) -> None:
 @asynccontextmanager
 async def followed(token: str, after: str = "", only: str = "") -> AsyncIterator[Any]:
     """Follow, and go away at the end."""
-    from controlplane.asgi import application  # noqa: PLC0415 - reads the settings
+    from controlplane.processes.asgi import application  # noqa: PLC0415 - reads the settings
 
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]
     if after:

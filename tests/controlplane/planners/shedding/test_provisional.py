@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from controlplane.planners.shedding.refinement import refine_provisional
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster, MetricSample
-from controlplane.planners.shedding import arming, refinement
+from controlplane.planners.shedding import arming, loop
 from controlplane.planners.shedding.arming import arm
 from controlplane.planners.shedding.inputs import CostSource
+from controlplane.planners.shedding.loop import refine_provisional
 from controlplane.planners.shedding.observation import read_work
 from controlplane.planners.shedding.report import ladder_report
 from controlplane.planners.shedding.staleness import StaleCode
@@ -100,7 +100,7 @@ def test_a_ladder_beyond_the_limits_is_refused_and_not_tried_again_at_once(
     operator: Actor, quiet: Cluster, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process survives it: a child computes ladders."""
-    monkeypatch.setattr(refinement, "_next_attempt", {})
+    monkeypatch.setattr(loop, "_next_attempt", {})
     armed = arm(operator, quiet, "before the sale")
     store(quiet, now, np.linspace(100.0, 1_000.0, 60))
     with monkeypatch.context() as patch:
@@ -112,5 +112,5 @@ def test_a_ladder_beyond_the_limits_is_refused_and_not_tried_again_at_once(
         assert not refine_provisional(quiet)
     assert not refine_provisional(quiet)
     assert ArmedLadder.objects.get(cluster=quiet).set_at == armed.set_at
-    refinement._next_attempt.clear()
+    loop._next_attempt.clear()
     assert refine_provisional(quiet)
