@@ -37,7 +37,7 @@ INSTALLED_APPS = [
     "ninja",
     "django_htmx",
     "controlplane",
-    "controlplane.archive",
+    "controlplane.results.archive",
     "dashboard",
     *(["dashboard.lab"] if has_lab() else []),
 ]
@@ -144,7 +144,7 @@ def results_database(default: dict[str, Any]) -> dict[str, Any]:
 
 DATABASES = {"default": database()}
 DATABASES["results"] = results_database(DATABASES["default"])
-DATABASE_ROUTERS = ["controlplane.archive.router.ArchiveRouter"]
+DATABASE_ROUTERS = ["controlplane.results.archive.router.ArchiveRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = {

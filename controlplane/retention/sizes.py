@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
-from controlplane.archive.router import aliases
 from controlplane.connections import redis_client
 from controlplane.liveness.readings import RedisMemory
+from controlplane.results.archive.router import aliases
 
 # A survey reads a part of the disk and of Redis: all readers share one for this time (s).
 FRESH_S: Final = 60.0

@@ -9,9 +9,9 @@ from typing import Any, Final
 from django.db import connections, transaction
 from django.db.models import F, QuerySet
 
-from controlplane.archive.models import ArchivedQuery, ArchivedWindow
-from controlplane.archive.router import RESULTS
-from controlplane.archive.values import from_json, to_json
+from controlplane.results.archive.models import ArchivedQuery, ArchivedWindow
+from controlplane.results.archive.router import RESULTS
+from controlplane.results.archive.values import from_json, to_json
 from controlplane.wire.results.places import START_BYTES, start_of
 
 # Rows per statement that deletes: the write lock is held for milliseconds.

@@ -8,7 +8,7 @@ class ArchivedWindow(models.Model):
 
     place is start and key as bytes, in whose order windows are read
     (controlplane.wire.results.places); key_hash finds those of one key. key_json and values_json
-    are arrays in the order of the query's key and aggregates (controlplane.archive.values).
+    are arrays in the order of the query's key and aggregates (controlplane.results.archive.values).
     final_at_ms is when the window became final, null if it did not: its query ended before, or it
     was open for too long.
     """

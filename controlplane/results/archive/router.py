@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import connections
 
-from controlplane.archive.apps import ArchiveConfig
+from controlplane.results.archive.apps import ArchiveConfig
 
 RESULTS = "results"
 DEFAULT = "default"
