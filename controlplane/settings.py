@@ -299,7 +299,7 @@ USE_I18N = False
 LOCAL_CORES = env.integer("WEIR_LOCAL_CORES", max(8, os.cpu_count() or 1), 1, 99)
 # Which demonstrations the runner started with; none: no replayer runs.
 DEMOS = demos()
-# Days after which history is deleted (controlplane.retention); AUDIT_DAYS: 0 for never.
+# Days after which history is deleted (controlplane.background.retention); AUDIT_DAYS: 0 for never.
 PROPOSAL_DAYS = env.integer("WEIR_PROPOSAL_DAYS", 30, 1, 36_500)
 LAB_RUN_DAYS = env.integer("WEIR_LAB_RUN_DAYS", 90, 1, 36_500)
 HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)

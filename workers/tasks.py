@@ -13,6 +13,7 @@ from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
 from controlplane.alerts import evaluation
 from controlplane.background import reconcile as reconciliation
+from controlplane.background.retention import housekeeping
 from controlplane.background.table_statistics import update_statistics
 from controlplane.clusters import demo
 from controlplane.connections import redis_client
@@ -22,7 +23,6 @@ from controlplane.planners.admission import fitting
 from controlplane.planners.partitioning import skew_history
 from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
-from controlplane.retention import housekeeping
 from controlplane.scenarios import reconcile_scenarios
 from controlplane.task_names import (
     ADVANCE,

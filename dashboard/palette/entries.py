@@ -6,8 +6,8 @@ from typing import Final
 from django.urls import reverse
 
 from controlplane.access.roles import OPERATOR, VIEWER, Actor
+from controlplane.lists.search import Hit, HitKind
 from controlplane.models import Cluster
-from controlplane.search import Hit, HitKind
 from dashboard.navigation import CLUSTER_PAGES, SITE_PAGES
 
 

@@ -12,9 +12,9 @@ from controlplane.access import audit, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.roles import Actor
 from controlplane.access.routine_actions import LOGGED, PERIOD
+from controlplane.background.retention import history
 from controlplane.models import AuditEntry, Cluster, RoutineActions
 from controlplane.processes.asgi import application
-from controlplane.retention import history
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made
 

@@ -17,6 +17,7 @@ from pytest_django import Settings
 
 from controlplane.access import failed_attempts, tokens
 from controlplane.access.roles import LOCAL_APPROVER, Actor
+from controlplane.background.retention.rows import prune_sessions
 from controlplane.errors import Busy, Conflict, Forbidden, Invalid
 from controlplane.logins import authenticator, second_factor
 from controlplane.models import (
@@ -27,7 +28,6 @@ from controlplane.models import (
     RecoveryCode,
     SecondFactor,
 )
-from controlplane.retention.rows import prune_sessions
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db

@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.background.retention import rows as retention
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
@@ -21,7 +22,6 @@ from controlplane.results.archive.models import ArchivedQuery, ArchivedWindow
 from controlplane.results.archive.windows import Archived, Part
 from controlplane.results.filters import WindowFilters, WindowState, cursor_read
 from controlplane.results.pages import windows_page
-from controlplane.retention import rows as retention
 from controlplane.topology import queries
 from controlplane.wire import keys
 from controlplane.wire.query_text import QueryText

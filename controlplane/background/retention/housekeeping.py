@@ -3,7 +3,7 @@
 import logging
 from datetime import datetime
 
-from controlplane.retention.kinds import KINDS
+from controlplane.background.retention.kinds import KINDS
 
 logger = logging.getLogger(__name__)
 

@@ -9,6 +9,9 @@ from django.utils import timezone
 from controlplane.access import audit, audit_chain
 from controlplane.access.roles import Actor
 from controlplane.access.routine_actions import LOGGED, PERIOD
+from controlplane.background.retention import history
+from controlplane.background.retention.housekeeping import prune_all
+from controlplane.background.retention.kinds import KINDS
 from controlplane.models import (
     AuditEntry,
     Cluster,
@@ -19,9 +22,6 @@ from controlplane.models import (
     RoutineActions,
     Snapshot,
 )
-from controlplane.retention import history
-from controlplane.retention.housekeeping import prune_all
-from controlplane.retention.kinds import KINDS
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db

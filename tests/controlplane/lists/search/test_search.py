@@ -4,9 +4,9 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
+from controlplane.lists.search import HitKind, search_objects
+from controlplane.lists.search.hits import Match, match_of
 from controlplane.models import Cluster, Proposal
-from controlplane.search import HitKind, search_objects
-from controlplane.search.hits import Match, match_of
 from tests.controlplane.api.callers import granted
 from tests.support import cluster as made
 from tests.support.api_world import NOW

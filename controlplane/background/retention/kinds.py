@@ -13,6 +13,7 @@ from django.conf import settings
 from controlplane import arrivals, scenarios, watch
 from controlplane.access import idempotency
 from controlplane.alerts import listing as alerts
+from controlplane.background.retention import history, rows
 from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.logins import second_factor
 from controlplane.planners.admission import cluster_forecast
@@ -20,7 +21,6 @@ from controlplane.planners.partitioning import skew_history
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.results import edge_periods, window_retention
-from controlplane.retention import history, rows
 from controlplane.telemetry import time_series
 
 

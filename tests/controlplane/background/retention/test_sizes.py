@@ -6,8 +6,8 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
+from controlplane.background.retention import sizes
 from controlplane.models import Cluster
-from controlplane.retention import sizes
 
 
 @pytest.mark.parametrize(
