@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ALIASES = ("default", "results")
 KEPT_BY_CLUSTER = (
-    ("controlplane.arrivals.periods", "_CACHE"),
+    ("controlplane.telemetry.arrivals.periods", "_CACHE"),
     ("controlplane.planners.placement.loop", "_KEPT"),
     ("controlplane.planners.shedding.loop", "_KEPT"),
     ("controlplane.planners.partitioning.replays", "_REPLAYS"),

@@ -8,7 +8,6 @@ from celery import shared_task
 from django.db import OperationalError
 from django.utils import timezone
 
-from controlplane import arrivals
 from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
 from controlplane.alerts import evaluation
@@ -47,7 +46,7 @@ from controlplane.task_names import (
     VERIFY_AUDIT,
     WATCH,
 )
-from controlplane.telemetry import time_series
+from controlplane.telemetry import arrivals, time_series
 from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks

@@ -32,8 +32,8 @@ def fill(streams: int, nodes: int, periods: int) -> Any:
     """Create the cluster, and return it; split nodes are three quarters full."""
     from django.utils import timezone  # noqa: PLC0415 - needs Django
 
-    from controlplane.arrivals import PERIOD_S, start_of  # noqa: PLC0415
     from controlplane.models import Cluster, Stream, StreamArrivals  # noqa: PLC0415
+    from controlplane.telemetry.arrivals import PERIOD_S, start_of  # noqa: PLC0415
 
     draw = np.random.default_rng(1)
     capacity = streams / nodes * MEAN_RATE / 0.75

@@ -14,7 +14,6 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from controlplane.arrivals.catching_up import input_share
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.groupings import route_text
@@ -42,6 +41,7 @@ from controlplane.plans.snapshot import (
     canonical,
     digest_of,
 )
+from controlplane.telemetry.arrivals.catching_up import input_share
 from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText

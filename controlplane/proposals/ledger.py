@@ -15,12 +15,12 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.arrivals.catching_up import catching_up, input_share
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.proposals.counterfactual import MEASURES, counterfactual
 from controlplane.telemetry import time_series
+from controlplane.telemetry.arrivals.catching_up import catching_up, input_share
 from controlplane.telemetry.samples import Sample, imbalance, moment_of
 
 logger = logging.getLogger(__name__)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from controlplane.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.policies.settings import PolicySettings
+from controlplane.telemetry.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.watch.codes import is_calm
 from controlplane.watch.reading import SECONDS, SHARE, Reading
 

@@ -8,10 +8,10 @@ from functools import cache
 from statistics import fmean
 from typing import Final
 
-from controlplane.arrivals.catching_up import load_of
 from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
 from controlplane.planning.adapters import planner_modules
+from controlplane.telemetry.arrivals.catching_up import load_of
 from controlplane.watch.loop import Loop
 from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.watch.reading import MS, NODES, RATE, Reading, above

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from django.db.models import Count, Q
 
-from controlplane.arrivals.catching_up import CatchingUp, catching_up, load_of
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
+from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up, load_of
 from controlplane.wire.figures import figure_of
 
 # The period of medians, so that one slow batch is no problem.

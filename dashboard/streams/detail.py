@@ -7,7 +7,6 @@ from typing import Any, Final
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
-from controlplane.arrivals import lags
 from controlplane.catalog.streams import StreamRow, stream_by_id
 from controlplane.models import Cluster, Stream, StreamArrivals
 from controlplane.planners.admission.cluster_forecast import cluster_forecast
@@ -27,6 +26,7 @@ from controlplane.planners.admission.stream_report import (
 from controlplane.policies.store import policy_of
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.records.stream_map import candidates
+from controlplane.telemetry.arrivals import lags
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from dashboard.figures.stream import lag_figures, long_figures, rate_figures

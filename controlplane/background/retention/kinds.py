@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from controlplane import arrivals, scenarios, watch
+from controlplane import scenarios, watch
 from controlplane.access import idempotency
 from controlplane.alerts import listing as alerts
 from controlplane.background.retention import history, rows
@@ -21,7 +21,7 @@ from controlplane.planners.partitioning import skew_history
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.results import edge_periods, window_retention
-from controlplane.telemetry import time_series
+from controlplane.telemetry import arrivals, time_series
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from algorithms.admission.planner import PARALLELISM, PLANNER
-from controlplane.arrivals import PERIOD_S
 from controlplane.errors import Conflict
 from controlplane.planners.admission.expected_rates import expected_rates, split_loads
 from controlplane.planners.admission.inputs import AdmissionInput
@@ -13,6 +12,7 @@ from controlplane.planners.admission.problem import Outlook, actions_of, split_p
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.telemetry.arrivals import PERIOD_S
 from controlplane.wire.routing.cluster_actions import AssignStream
 
 NO_STREAM: Final = "The cluster has no stream, so there is nothing to assign"

@@ -15,7 +15,6 @@ from django.db.models import Max
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats, Ints
-from controlplane.arrivals import PERIOD_S
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, StoredForecast, StreamArrivals
 from controlplane.planners.admission.inputs import AdmissionInput
@@ -24,6 +23,7 @@ from controlplane.planners.admission.problem import Outlook, predictions
 from controlplane.planners.admission.redirections import plan_redirections
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from controlplane.telemetry.arrivals import PERIOD_S
 from controlplane.wire.routing.cluster_actions import AssignStream
 
 # Forecast periods: those of the near outlook, and the time until the next computation.

@@ -12,10 +12,10 @@ from algorithms.admission.forecasting.holt import HoltState, smoothed
 from algorithms.admission.forecasting.selection import Start, choose, naive, seasonal
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
-from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Cluster, Stream
 from controlplane.planners.admission.forecaster import HOLT, NAIVE, SEASONAL, ForecasterChoice
 from controlplane.planners.admission.problem import Outlook
+from controlplane.telemetry.arrivals import PERIOD_S, history
 
 # Rates that a fit takes into account, the least it needs, and those that are forecast again.
 PERIODS: Final = 180

@@ -12,7 +12,6 @@ import numpy as np
 from algorithms.admission.measured import LEAST, period_of
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
-from controlplane.arrivals import RateHistory, history
 from controlplane.models import Stream, StreamArrivals
 from controlplane.planners.admission.forecaster import (
     SEASONAL,
@@ -22,6 +21,7 @@ from controlplane.planners.admission.forecaster import (
 )
 from controlplane.planners.admission.outlook import StreamOutlook, interval_of, short_period_s
 from controlplane.planners.admission.rate_forecast import RateForecast
+from controlplane.telemetry.arrivals import RateHistory, history
 
 _FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
 _HOUR: Final = int(StreamArrivals.Period.HOUR)

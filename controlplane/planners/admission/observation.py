@@ -14,7 +14,6 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats
-from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
 from controlplane.planners.admission.inputs import (
     AdmissionInput,
@@ -28,6 +27,7 @@ from controlplane.planning.measured.costs import (
     partials_per_record,
     split_seconds,
 )
+from controlplane.telemetry.arrivals import PERIOD_S, history
 
 # Periods of the past that are read of each stream: an hour, fewer of many streams.
 LONGEST: Final = 360

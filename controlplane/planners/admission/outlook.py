@@ -10,7 +10,6 @@ import numpy as np
 from algorithms.admission.measured import MeasuredCharacteristics, measured
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
-from controlplane.arrivals import PERIOD_S, history
 from controlplane.catalog.streams import splits_of
 from controlplane.models import Stream
 from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
@@ -18,6 +17,7 @@ from controlplane.planners.admission.forecaster import ForecasterChoice, Forecas
 from controlplane.planners.admission.observation import input_of_stream, known_periods
 from controlplane.planners.admission.problem import Outlook, predictions
 from controlplane.planners.admission.rate_forecast import RateForecast
+from controlplane.telemetry.arrivals import PERIOD_S, history
 
 # Future periods that are shown: two minutes.
 HORIZON: Final = 12

@@ -8,7 +8,6 @@ from typing import Final
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from controlplane.arrivals import LagPoint, lag_of
 from controlplane.catalog.streams import splits_of
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, KeySkew, Proposal, Query, Stream, Task
@@ -18,6 +17,7 @@ from controlplane.planners.admission.outlook import StreamOutlook, outlook_of
 from controlplane.planners.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from controlplane.telemetry.arrivals import LagPoint, lag_of
 from controlplane.wire.measures import read_tasks
 from controlplane.wire.routing.cluster_actions import AssignStream
 

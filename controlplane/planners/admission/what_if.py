@@ -13,7 +13,6 @@ from algorithms.admission.metadata import StreamMetadata, averages
 from algorithms.admission.problem import NEW, StreamTooLarge
 from algorithms.admission.strategies import Profile
 from algorithms.vocabulary import Floats
-from controlplane.arrivals import history
 from controlplane.catalog.characteristics import PREFIX
 from controlplane.catalog.streams import splits_of
 from controlplane.errors import Invalid
@@ -21,6 +20,7 @@ from controlplane.models import Cluster, StreamArrivals
 from controlplane.planners.admission.inputs import AdmittedStream
 from controlplane.planners.admission.observation import read_input
 from controlplane.planners.admission.problem import Outlook, SplitProblem, split_problem
+from controlplane.telemetry.arrivals import history
 
 FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
 # Two days of periods of five minutes are replayed.

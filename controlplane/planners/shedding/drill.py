@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.arrivals import KEPT, RateHistory, rates_between
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.planners.shedding.arming import compute
 from controlplane.planners.shedding.inputs import SheddingInput, SheddingQuery
 from controlplane.planners.shedding.observation import read_work
 from controlplane.planners.shedding.quality import kept_by, parts_at
+from controlplane.telemetry.arrivals import KEPT, RateHistory, rates_between
 from controlplane.wire.routing.compiled_ladder import CompiledLadder, compiled_ladder, rates_of
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.ladder_position import START, Needed, least_position, next_state

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from algorithms.vocabulary import Floats
-from controlplane.arrivals import rates_between
 from controlplane.models import Cluster
 from controlplane.planners.shedding.inputs import SheddingInput
+from controlplane.telemetry.arrivals import rates_between
 from controlplane.wire.routing.compiled_ladder import CompiledLadder, compiled_ladder, rates_of
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.ladder_position import least_position

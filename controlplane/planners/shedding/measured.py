@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from django.db.models import Avg, F, Sum
 
-from controlplane.arrivals import RateHistory, rates_between
 from controlplane.models import Cluster, MeasurePoint, Query, QueryStream, SheddingInterval
 from controlplane.planners.shedding.history import intervals
+from controlplane.telemetry.arrivals import RateHistory, rates_between
 from controlplane.wire.routing.drop_rules import INPUT
 
 # The time that latencies and kept parts are measured over.

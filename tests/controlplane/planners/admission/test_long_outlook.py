@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from controlplane import arrivals
-from controlplane.arrivals import lag_of, lags
 from controlplane.models import Cluster, Stream, StreamArrivals
 from controlplane.planners.admission.long_outlook import LongOutlook, long_outlook_of
+from controlplane.telemetry import arrivals
+from controlplane.telemetry.arrivals import lag_of, lags
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from algorithms.admission.metadata import StreamMetadata
-from controlplane import arrivals
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, MetricSample, Stream
@@ -14,6 +13,7 @@ from controlplane.planners.admission.fitting import chosen, fit_forecasters
 from controlplane.planners.admission.outlook import HORIZON, outlook_of
 from controlplane.planners.admission.split_nodes import split_node_table
 from controlplane.planners.admission.what_if import admit
+from controlplane.telemetry import arrivals
 from controlplane.topology.split_nodes import set_split_capacity
 from tests.support.admission import arrived, telemetry
 

@@ -15,8 +15,8 @@ import numpy as np
 from django.db.models import Max
 
 from algorithms.vocabulary import Flags, Floats, Ints
-from controlplane.arrivals.period_cache import Columns, PeriodCache
 from controlplane.models import Cluster, StreamArrivals
+from controlplane.telemetry.arrivals.period_cache import Columns, PeriodCache
 
 PERIOD_S: Final = int(StreamArrivals.Period.TEN_SECONDS)
 # How long the periods of each length are kept.

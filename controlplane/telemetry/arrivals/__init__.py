@@ -1,7 +1,7 @@
 """Arrivals of streams: the only measure of rates, and what shows an outage instead of a load."""
 
-from controlplane.arrivals.lags import LagPoint, lag_of, lags
-from controlplane.arrivals.periods import (
+from controlplane.telemetry.arrivals.lags import LagPoint, lag_of, lags
+from controlplane.telemetry.arrivals.periods import (
     KEPT,
     LONGEST,
     PERIOD_S,

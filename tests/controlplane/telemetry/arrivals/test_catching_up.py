@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.arrivals.catching_up import catching_up, input_share, load_of
 from controlplane.background import ingestion
 from controlplane.models import Cluster, MetricSample
 from controlplane.policies.settings import PolicySettings
+from controlplane.telemetry.arrivals.catching_up import catching_up, input_share, load_of
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.watch.cycle import watch_cluster
 from controlplane.watch.decision import Situation, decide

@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.arrivals import start_of
-from controlplane.arrivals.period_cache import PeriodCache
 from controlplane.models import Cluster, StreamArrivals
+from controlplane.telemetry.arrivals import start_of
+from controlplane.telemetry.arrivals.period_cache import PeriodCache
 
 pytestmark = pytest.mark.django_db
 PERIOD = timedelta(seconds=10)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane import arrivals
 from controlplane.models import Cluster, StreamArrivals
+from controlplane.telemetry import arrivals
 from tests.support.admission import telemetry
 
 pytestmark = pytest.mark.django_db
