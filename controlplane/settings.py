@@ -43,7 +43,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "controlplane.middleware.with_request_id",
+    "controlplane.access.middleware.with_request_id",
     "controlplane.processes.serving.request_metrics.measure_requests",
     "controlplane.api.common.problems.api_problems",
     "controlplane.api.common.bodies.refuse_encoded_bodies",
@@ -51,16 +51,16 @@ MIDDLEWARE = [
     "dashboard.guards.admit_senders",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
-    "controlplane.middleware.content_security_policy",
-    "controlplane.logins.middleware.forbid_storage",
+    "controlplane.access.middleware.content_security_policy",
+    "controlplane.access.logins.middleware.forbid_storage",
     # Django adds random bytes, so that the length depends less on what a page repeats (BREACH).
     "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "controlplane.logins.middleware.check_login_session",
-    "controlplane.logins.middleware.record_refusals",
+    "controlplane.access.logins.middleware.check_login_session",
+    "controlplane.access.logins.middleware.record_refusals",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -215,11 +215,11 @@ SERVESTATIC_SKIP_COMPRESS_EXTENSIONS = ("png", "map")
 SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 
 AUTHENTICATION_BACKENDS = [
-    "controlplane.logins.password_backend.PasswordBackend",
-    "controlplane.logins.single_sign_on.SingleSignOnBackend",
+    "controlplane.access.logins.password_backend.PasswordBackend",
+    "controlplane.access.logins.single_sign_on.SingleSignOnBackend",
 ]
 PASSWORD_HASHERS = [
-    "controlplane.logins.hashing.YieldingPBKDF2Hasher",
+    "controlplane.access.logins.hashing.YieldingPBKDF2Hasher",
     # For hashes that another installation of Django made.
     "django.contrib.auth.hashers.PBKDF2SHA1PasswordHasher",
     "django.contrib.auth.hashers.ScryptPasswordHasher",
@@ -228,9 +228,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "controlplane.logins.context_words.ContextWordsValidator"},
-    {"NAME": "controlplane.logins.breached_passwords.BreachedPasswordsValidator"},
-    {"NAME": "controlplane.logins.signals.PasswordChanges"},
+    {"NAME": "controlplane.access.logins.context_words.ContextWordsValidator"},
+    {"NAME": "controlplane.access.logins.breached_passwords.BreachedPasswordsValidator"},
+    {"NAME": "controlplane.access.logins.signals.PasswordChanges"},
 ]
 # Single sign-on by an OpenID Connect provider; off without an issuer.
 OIDC_ISSUER = env.text("WEIR_OIDC_ISSUER").rstrip("/")
@@ -324,7 +324,7 @@ LOGGING = {
             "style": "{",
         },
     },
-    "filters": {"request_id": {"()": "controlplane.request_ids.WithRequest"}},
+    "filters": {"request_id": {"()": "controlplane.access.request_ids.WithRequest"}},
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",

@@ -15,17 +15,17 @@ from django.urls import path
 
 from algorithms.strict_json import BadJson, Bounds, read_bounded
 from controlplane.access import audit
-from controlplane.clusters.listing import newest_samples, visible_cluster
-from controlplane.connections import redis_client
-from controlplane.errors import NotFound
-from controlplane.events.publish import FLEET, group
-from controlplane.logins.changes import access_group
-from controlplane.logins.connection_access import (
+from controlplane.access.logins.changes import access_group
+from controlplane.access.logins.connection_access import (
     FleetAccess,
     access_of_session,
     actor_of_session,
     fleet_access,
 )
+from controlplane.clusters.listing import newest_samples, visible_cluster
+from controlplane.connections import redis_client
+from controlplane.errors import NotFound
+from controlplane.events.publish import FLEET, group
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import since
 from controlplane.wire.foreign.entries import SITE, Place, skip

@@ -25,8 +25,8 @@ from django.conf import settings  # noqa: E402
 from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
+from controlplane.access.logins.credentials import user_of  # noqa: E402
 from controlplane.assets.serving import with_static  # noqa: E402
-from controlplane.logins.credentials import user_of  # noqa: E402
 from controlplane.processes.runtime import request_bounds as bounds  # noqa: E402
 from controlplane.processes.runtime.request_bounds import RequestLimits  # noqa: E402
 from controlplane.processes.serving.forwarded import ForwardedHeaders  # noqa: E402

@@ -12,10 +12,10 @@ from django.conf import settings
 
 from controlplane import scenarios, watch
 from controlplane.access import idempotency
+from controlplane.access.logins import second_factor
 from controlplane.alerts import listing as alerts
 from controlplane.background.retention import history, rows
 from controlplane.integrations import attached_housekeeping, deliveries
-from controlplane.logins import second_factor
 from controlplane.planners.admission import cluster_forecast
 from controlplane.planners.partitioning import skew_history
 from controlplane.planners.shedding import history as shedding_history

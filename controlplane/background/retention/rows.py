@@ -6,8 +6,8 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 
 from controlplane.access import failed_attempts
+from controlplane.access.logins import login_sessions
 from controlplane.access.roles import Automatic
-from controlplane.logins import login_sessions
 from controlplane.models import BulkAction, Cluster, Query, RoutingVersion
 from controlplane.pagination.chunks import delete_in_chunks
 

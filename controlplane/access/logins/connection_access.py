@@ -18,9 +18,9 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from controlplane.access.client_address import client_address, is_local
+from controlplane.access.logins.changes import access_group
+from controlplane.access.logins.login_sessions import KEY, session_of
 from controlplane.access.roles import Actor
-from controlplane.logins.changes import access_group
-from controlplane.logins.login_sessions import KEY, session_of
 from controlplane.models import ApiToken, Cluster
 
 logger = logging.getLogger(__name__)

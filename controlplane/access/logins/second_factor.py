@@ -13,11 +13,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit, failed_attempts
+from controlplane.access.logins import authenticator, login_sessions
+from controlplane.access.logins.reauthentication import person_of, with_password
 from controlplane.access.roles import ADMIN, Actor, require, require_confirmed
 from controlplane.access.second_factor_rule import has_factor
 from controlplane.errors import Conflict, Invalid
-from controlplane.logins import authenticator, login_sessions
-from controlplane.logins.reauthentication import person_of, with_password
 from controlplane.models import FailedAttempts, LoginSession, RecoveryCode, SecondFactor
 from controlplane.pagination.lookup import row_by
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane import request_ids
+from controlplane.access import request_ids
 
 # The texts of the two style elements that plotly.min.js creates, which are known: an empty one, to
 # which it adds rules by script, and the rules of its maps. The tests in a browser fail if another

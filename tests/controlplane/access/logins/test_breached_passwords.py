@@ -13,9 +13,9 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 from pytest_django import Settings
 
+from controlplane.access.logins import breached_passwords
+from controlplane.access.logins.breached_passwords import BadListError, contains
 from controlplane.env import EnvironmentValueError
-from controlplane.logins import breached_passwords
-from controlplane.logins.breached_passwords import BadListError, contains
 
 ROOT = Path(__file__).parents[3]
 KNOWN = "correct horse battery staple"

@@ -6,9 +6,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.access import tokens
+from controlplane.access.logins.reauthentication import confirm_password
 from controlplane.access.roles import Actor
 from controlplane.errors import Invalid
-from controlplane.logins.reauthentication import confirm_password
 from controlplane.models import LoginSession
 
 

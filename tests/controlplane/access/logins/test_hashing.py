@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.hashers import check_password, make_password
 from django.test import override_settings
 
-from controlplane.logins.hashing import NICENESS, YieldingPBKDF2Hasher
+from controlplane.access.logins.hashing import NICENESS, YieldingPBKDF2Hasher
 
-HASHER = "controlplane.logins.hashing.YieldingPBKDF2Hasher"
+HASHER = "controlplane.access.logins.hashing.YieldingPBKDF2Hasher"
 
 
 def test_hashes_are_computed_by_one_thread_of_low_priority(monkeypatch: pytest.MonkeyPatch) -> None:

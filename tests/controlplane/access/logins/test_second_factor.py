@@ -16,10 +16,10 @@ from django_otp.oath import totp
 from pytest_django import Settings
 
 from controlplane.access import failed_attempts, tokens
+from controlplane.access.logins import authenticator, second_factor
 from controlplane.access.roles import LOCAL_APPROVER, Actor
 from controlplane.background.retention.rows import prune_sessions
 from controlplane.errors import Busy, Conflict, Forbidden, Invalid
-from controlplane.logins import authenticator, second_factor
 from controlplane.models import (
     AuditEntry,
     ExternalIdentity,

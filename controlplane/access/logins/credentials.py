@@ -7,8 +7,8 @@ from django.conf import settings
 from django.db import OperationalError, close_old_connections
 from django.http.cookie import parse_cookie
 
+from controlplane.access.logins.login_sessions import KEY, session_of
 from controlplane.access.tokens import user_of_valid
-from controlplane.logins.login_sessions import KEY, session_of
 
 Headers = Sequence[tuple[bytes, bytes]]
 

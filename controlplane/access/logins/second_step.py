@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from controlplane.access.client_address import client_address, is_local
+from controlplane.access.request_ids import request_id
 from controlplane.access.roles import Actor
 from controlplane.access.second_factor_rule import has_factor, must_set_up
-from controlplane.request_ids import request_id
 
 # The name of the step in Django's session.
 KEY: Final = "second_step"

@@ -12,11 +12,11 @@ from django.utils.crypto import salted_hmac
 
 from controlplane.access import failed_attempts
 from controlplane.access.client_address import client_address
+from controlplane.access.logins import login_sessions
+from controlplane.access.request_ids import request_id
 from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict, TryLater, WeirError
-from controlplane.logins import login_sessions
 from controlplane.models import InitialPassword
-from controlplane.request_ids import request_id
 
 MAX_NAME = 150
 

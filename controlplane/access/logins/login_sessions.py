@@ -13,10 +13,10 @@ from django.utils.crypto import constant_time_compare
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
+from controlplane.access.logins.changes import announce_access_change
+from controlplane.access.logins.reauthentication import person_of
 from controlplane.access.roles import ADMIN, Actor, Automatic, require, require_confirmed
 from controlplane.errors import Busy
-from controlplane.logins.changes import announce_access_change
-from controlplane.logins.reauthentication import person_of
 from controlplane.models import LoginSession
 from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.lookup import row_by

@@ -13,7 +13,7 @@ from django.urls import get_resolver
 from django.utils import timezone
 
 from controlplane.access import tokens
-from controlplane.logins import login_sessions
+from controlplane.access.logins import login_sessions
 from controlplane.models import ApiToken, AuditEntry, Cluster, FailedAttempts, LoginSession
 from controlplane.processes.asgi import LANES
 from controlplane.processes.runtime import request_bounds
@@ -123,7 +123,7 @@ def test_every_page_that_compares_a_password_is_queued(
         compared.add(path)
         return check_password(password, encoded)
 
-    monkeypatch.setattr("controlplane.logins.reauthentication.check_password", counted)
+    monkeypatch.setattr("controlplane.access.logins.reauthentication.check_password", counted)
     client = browser(user)
     form = {"session": client.session["login"]}
     made.confirmed(client)

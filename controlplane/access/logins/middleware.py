@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from controlplane.access import audit
+from controlplane.access.logins.login_sessions import KEY, ending_of, record_ending, record_use
 from controlplane.access.roles import actor_of
-from controlplane.logins.login_sessions import KEY, ending_of, record_ending, record_use
 from controlplane.models import ApiToken, LoginSession
 
 Respond = Callable[[HttpRequest], HttpResponse]

@@ -14,13 +14,13 @@ from django.http import HttpRequest
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
+from controlplane.access.logins import login_sessions
+from controlplane.access.logins.changes import announce_access_change, announce_if_connected
+from controlplane.access.request_ids import request_id
 from controlplane.access.roles import Actor, Automatic
-from controlplane.logins import login_sessions
-from controlplane.logins.changes import announce_access_change, announce_if_connected
 from controlplane.models import ApiToken, Grant, InitialPassword, LoginSession
-from controlplane.request_ids import request_id
 
-SSO_BACKEND = "controlplane.logins.single_sign_on.SingleSignOnBackend"
+SSO_BACKEND = "controlplane.access.logins.single_sign_on.SingleSignOnBackend"
 # Fields of a user that no authorization depends on.
 _WITHOUT_EFFECT = frozenset({"last_login", "first_name", "last_name", "email"})
 

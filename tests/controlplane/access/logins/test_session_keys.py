@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from controlplane import settings as installed
-from controlplane.logins.hashing import YieldingPBKDF2Hasher
+from controlplane.access.logins.hashing import YieldingPBKDF2Hasher
 
 PASSWORD = "a long enough password"
 

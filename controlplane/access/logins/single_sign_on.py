@@ -26,14 +26,14 @@ from requests import RequestException
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
+from controlplane.access.logins import login_sessions
+from controlplane.access.logins.provider_session import ProviderApp
+from controlplane.access.logins.reauthentication import record_confirmation
+from controlplane.access.request_ids import request_id
 from controlplane.access.roles import ROLES, Automatic, actor_of
 from controlplane.env import EnvironmentValueError
 from controlplane.errors import Away, Conflict
-from controlplane.logins import login_sessions
-from controlplane.logins.provider_session import ProviderApp
-from controlplane.logins.reauthentication import record_confirmation
 from controlplane.models import ExternalIdentity
-from controlplane.request_ids import request_id
 
 logger = logging.getLogger(__name__)
 
