@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane.access.roles import ADMIN
 from controlplane.background.retention.kinds import KINDS, OTHERS
 from controlplane.background.retention.sizes import Size, storage_sizes
-from controlplane.liveness.status import full_status, site_status
+from controlplane.health.liveness.status import full_status, site_status
 from controlplane.models import Cluster
 from controlplane.wire.network.destinations import words
 from dashboard.guards import PageRequest, anyone_page

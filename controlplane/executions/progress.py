@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Q, QuerySet, Sum
 from django.utils import timezone
 
-from controlplane.liveness.status import computation_waits_for, execution_waits_for
+from controlplane.health.liveness.status import computation_waits_for, execution_waits_for
 from controlplane.models import Execution, Proposal, Step
 from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import Page, page_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from controlplane.background import ingestion
 from controlplane.connections import redis_client
-from controlplane.liveness.readings import driver_beats, read_site
+from controlplane.health.liveness.readings import driver_beats, read_site
 from controlplane.models import Cluster, MetricSample
 from controlplane.processes.runtime import beats
 from controlplane.results import archiving

@@ -15,7 +15,7 @@ from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
-from controlplane.liveness.readings import RedisMemory
+from controlplane.health.liveness.readings import RedisMemory
 from controlplane.results.archive.router import aliases
 
 # A survey reads a part of the disk and of Redis: all readers share one for this time (s).

@@ -13,8 +13,8 @@ from pytest_django import Settings
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.executions.progress import waiting_for
-from controlplane.liveness.readings import read_site
-from controlplane.liveness.status import (
+from controlplane.health.liveness.readings import read_site
+from controlplane.health.liveness.status import (
     computation_waits_for,
     execution_waits_for,
     full_status,

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
-from controlplane.liveness.readings import (
+from controlplane.health.liveness.readings import (
     QueueReading,
     Reading,
     RedisMemory,
