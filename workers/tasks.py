@@ -15,6 +15,7 @@ from controlplane.background import reconcile as reconciliation
 from controlplane.background.retention import housekeeping
 from controlplane.background.table_statistics import update_statistics
 from controlplane.clusters import demo
+from controlplane.clusters.scenarios import reconcile_scenarios
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
@@ -22,7 +23,6 @@ from controlplane.planners.admission import fitting
 from controlplane.planners.partitioning import skew_history
 from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
-from controlplane.scenarios import reconcile_scenarios
 from controlplane.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from controlplane import scenarios, watch
+from controlplane import watch
 from controlplane.access import idempotency
 from controlplane.access.logins import second_factor
 from controlplane.alerts import listing as alerts
 from controlplane.background.retention import history, rows
+from controlplane.clusters import scenarios
 from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.planners.admission import cluster_forecast
 from controlplane.planners.partitioning import skew_history

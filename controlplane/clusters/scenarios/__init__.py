@@ -1,15 +1,19 @@
 """Scenarios of demo clusters: disturbances that operators start, and that end by a time."""
 
-from controlplane.scenarios.effects import SLOWED
-from controlplane.scenarios.kinds import LONGEST_MINUTES, ScenarioKind, kinds_of
-from controlplane.scenarios.listing import (
+from controlplane.clusters.scenarios.effects import SLOWED
+from controlplane.clusters.scenarios.kinds import LONGEST_MINUTES, ScenarioKind, kinds_of
+from controlplane.clusters.scenarios.listing import (
     newest_scenarios,
     open_scenarios,
     prune,
     scenario_by_id,
     scenarios_between,
 )
-from controlplane.scenarios.service import end_scenario, reconcile_scenarios, start_scenario
+from controlplane.clusters.scenarios.service import (
+    end_scenario,
+    reconcile_scenarios,
+    start_scenario,
+)
 
 __all__ = [
     "LONGEST_MINUTES",

@@ -1,6 +1,6 @@
 """The tour of a demo cluster: overload it, read why, approve a plan, and see its effect."""
 
-from controlplane.tour.service import (
+from controlplane.clusters.tour.service import (
     PageKind,
     dismiss_tour,
     is_offered,
@@ -8,7 +8,7 @@ from controlplane.tour.service import (
     start_tour,
     tour_of,
 )
-from controlplane.tour.steps import Tour, TourStep
+from controlplane.clusters.tour.steps import Tour, TourStep
 
 __all__ = [
     "PageKind",

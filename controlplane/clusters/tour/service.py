@@ -6,9 +6,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from controlplane.access.roles import Actor, require_operator
+from controlplane.clusters.tour.steps import Tour, happened_since, steps_of
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, TourProgress
-from controlplane.tour.steps import Tour, happened_since, steps_of
 
 
 class PageKind(StrEnum):

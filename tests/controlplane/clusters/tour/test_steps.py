@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane import tour
 from controlplane.access import audit
 from controlplane.access.roles import Actor
+from controlplane.clusters import tour
+from controlplane.clusters.tour import PageKind
 from controlplane.errors import Conflict, Forbidden
 from controlplane.models import Alert, Cluster, Execution, Proposal, Scenario
-from controlplane.tour import PageKind
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db

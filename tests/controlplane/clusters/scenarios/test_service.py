@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane import scenarios
+from controlplane.clusters import scenarios
 from controlplane.connections import redis_client as own_client
 from controlplane.errors import Conflict, Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster, Scenario
