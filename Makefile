@@ -54,9 +54,9 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/controlplane/wire/language/test_keywords.py \
 	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \
 	tests/end_to_end/test_losses.py tests/end_to_end/test_causes.py tests/end_to_end/test_overload.py \
-	tests/end_to_end/test_first_cluster.py tests/controlplane/executions/test_overtaken.py \
+	tests/end_to_end/test_first_cluster.py tests/controlplane/proposals/executions/test_overtaken.py \
 	tests/dashboard/test_idle_sockets.py tests/controlplane/test_migrations.py \
-	tests/controlplane/executions/test_survival.py tests/controlplane/executions/test_mixed_plans.py \
+	tests/controlplane/proposals/executions/test_survival.py tests/controlplane/proposals/executions/test_mixed_plans.py \
 	tests/controlplane/api/common/test_problems.py tests/controlplane/cluster_spec/test_apply.py \
 	tests/controlplane/records/test_mutated_bodies.py tests/controlplane/results/test_coverage.py
 	@env WEIR_SCHEMATHESIS_EXAMPLES=25 WEIR_GENERATED_REQUESTS=20000 WEIR_MATRIX=all $(PY) -m pytest -n $(N) tests/controlplane/api/test_schemathesis.py tests/controlplane/api/test_extremes.py tests/dashboard/test_extremes.py tests/controlplane/api/authorisation

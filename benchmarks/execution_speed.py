@@ -177,8 +177,8 @@ def _approve(client: Any, proposal: Any) -> float:
 
 def _stop(actor: Any, pk: int) -> None:
     """Stop the execution, and take its step for done: no pipeline acknowledges it here."""
-    from controlplane.executions import control  # noqa: PLC0415
     from controlplane.models import Execution, Proposal, Step  # noqa: PLC0415
+    from controlplane.proposals.executions import control  # noqa: PLC0415
 
     proposal = Proposal.objects.get(pk=pk)
 

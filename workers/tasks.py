@@ -18,11 +18,11 @@ from controlplane.clusters import demo
 from controlplane.clusters.scenarios import reconcile_scenarios
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
-from controlplane.executions import progression
 from controlplane.planners.admission import fitting
 from controlplane.planners.partitioning import skew_history
 from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
+from controlplane.proposals.executions import progression
 from controlplane.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,

@@ -30,15 +30,6 @@ from controlplane.api.common.schemas import (
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.errors import Conflict, Invalid
-from controlplane.executions import verbs
-from controlplane.executions.action_status import (
-    ActionRow,
-    ActionStatus,
-    actions_page,
-    statuses,
-    steps_of,
-)
-from controlplane.executions.progress import waits_of
 from controlplane.models import Proposal
 from controlplane.planning.action_text import ActionText
 from controlplane.planning.estimates import ShownEstimate
@@ -49,6 +40,15 @@ from controlplane.policies.store import policy_of
 from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import drift, requests
 from controlplane.proposals.drift import Drift
+from controlplane.proposals.executions import verbs
+from controlplane.proposals.executions.action_status import (
+    ActionRow,
+    ActionStatus,
+    actions_page,
+    statuses,
+    steps_of,
+)
+from controlplane.proposals.executions.progress import waits_of
 from controlplane.proposals.listing import (
     ProposalFilters,
     proposal_by_id,

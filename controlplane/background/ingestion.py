@@ -13,10 +13,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from controlplane.events.publish import send_samples
-from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.planners.shedding import history as shedding_history
+from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
 from controlplane.telemetry import arrivals, late_records
 from controlplane.telemetry.arrivals import Interval

@@ -12,7 +12,6 @@ from pytest_django import Settings
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.executions.progress import waiting_for
 from controlplane.health.liveness.readings import read_site
 from controlplane.health.liveness.status import (
     computation_waits_for,
@@ -39,6 +38,7 @@ from controlplane.processes.runtime.process_kinds import (
     WORKER,
     ProcessKind,
 )
+from controlplane.proposals.executions.progress import waiting_for
 from controlplane.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.wire.keys import driver_key
 from tests.controlplane.api.callers import get, granted, scripted

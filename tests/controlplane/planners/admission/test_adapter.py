@@ -6,7 +6,6 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.executions import progression
 from controlplane.models import Cluster, Node, Proposal, Query
 from controlplane.planners.admission.inputs import AdmissionInput, AggregatedQuery, MeasuredCosts
 from controlplane.planners.admission.observation import read_input
@@ -16,6 +15,7 @@ from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.executions import progression
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.query_actions import SetAggregators, SetTaskCount
 from tests.support.admission import arrived

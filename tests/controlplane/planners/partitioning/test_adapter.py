@@ -8,7 +8,6 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.executions import control, progression
 from controlplane.models import Cluster, Proposal, Query
 from controlplane.planners.partitioning.observation import read_keys
 from controlplane.planners.partitioning.problem import grouped_queries, predictions, problem_of
@@ -27,6 +26,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
 from controlplane.proposals.comparisons import compare
+from controlplane.proposals.executions import control, progression
 from controlplane.topology.key_groupings import set_key_grouping
 from controlplane.topology.rows import current_table
 from controlplane.watch import review_proposal, watch_cluster

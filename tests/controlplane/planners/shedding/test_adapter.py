@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Invalid
-from controlplane.executions import control, progression
 from controlplane.models import ArmedLadder, Cluster, Node, Proposal, Query
 from controlplane.planners.shedding.inputs import SheddingInput
 from controlplane.planners.shedding.observation import read_work
@@ -19,6 +18,7 @@ from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.executions import control, progression
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.cluster_actions import SetLadder
 from tests.support.admission import arrived

@@ -20,10 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Invalid, WeirError
-from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, Query, Step
 from controlplane.plans.plan import seal_of
 from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.executions import control, progression
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import nodes, placement, queries, rows, streams
 from controlplane.topology.streams import StreamSpec

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from controlplane.executions.acknowledgement import EVENT_TIME_WAIT, acknowledge, finish_overdue
-from controlplane.executions.steps import rollback_of
 from controlplane.models import (
     Cluster,
     Delivery,
@@ -18,6 +16,12 @@ from controlplane.models import (
     Webhook,
 )
 from controlplane.plans.plan import OtherAction, TaskMove
+from controlplane.proposals.executions.acknowledgement import (
+    EVENT_TIME_WAIT,
+    acknowledge,
+    finish_overdue,
+)
+from controlplane.proposals.executions.steps import rollback_of
 from controlplane.wire.routing.action_json import action_to_json
 from controlplane.wire.routing.cluster_actions import SetNodeActive
 from controlplane.wire.routing.query_actions import MoveTasks

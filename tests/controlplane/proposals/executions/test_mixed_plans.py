@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.errors import Conflict
-from controlplane.executions import control, progression
-from controlplane.executions.acknowledgement import EVENT_TIME_WAIT, finish_overdue
-from controlplane.executions.action_status import Status, statuses, steps_of
 from controlplane.models import Cluster, Drop, Execution, Node, Proposal, Query, Step, Stream, Task
 from controlplane.planning.adapters import adapters
 from controlplane.planning.computation import compute_plan
@@ -24,6 +21,9 @@ from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.proposals import decisions, ledger
+from controlplane.proposals.executions import control, progression
+from controlplane.proposals.executions.acknowledgement import EVENT_TIME_WAIT, finish_overdue
+from controlplane.proposals.executions.action_status import Status, statuses, steps_of
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import (

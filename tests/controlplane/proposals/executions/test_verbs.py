@@ -6,17 +6,17 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, NotFound
-from controlplane.executions import startup
-from controlplane.executions.verbs import (
+from controlplane.models import Cluster, Proposal
+from controlplane.plans.proposal_states import SAID, State
+from controlplane.proposals import decisions
+from controlplane.proposals.executions import startup
+from controlplane.proposals.executions.verbs import (
     ANEW_FROM,
     apply_verb,
     may_request_again,
     offered,
     verb_at,
 )
-from controlplane.models import Cluster, Proposal
-from controlplane.plans.proposal_states import SAID, State
-from controlplane.proposals import decisions
 from controlplane.task_names import ADVANCE
 from tests.support.cluster import actor
 from tests.support.execution import execution_row, ready, scattered

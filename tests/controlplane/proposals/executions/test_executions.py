@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.executions import control, progression, startup, steps
-from controlplane.executions.progress import progress_of
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
 from controlplane.proposals import decisions, requests, transitions
+from controlplane.proposals.executions import control, progression, startup, steps
+from controlplane.proposals.executions.progress import progress_of
 from controlplane.topology import placement, queries, rows
 from tests.support.cluster import replayed_table
 from tests.support.execution import (

@@ -8,10 +8,10 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from controlplane.errors import Conflict
-from controlplane.executions import progression
-from controlplane.executions.progression import LEASE, Taken, lease_on, renew
-from controlplane.executions.startup import translate_integrity_error
 from controlplane.models import Cluster, Execution, Proposal
+from controlplane.proposals.executions import progression
+from controlplane.proposals.executions.progression import LEASE, Taken, lease_on, renew
+from controlplane.proposals.executions.startup import translate_integrity_error
 from tests.support.execution import execution_row
 from tests.support.policies import set_policy
 

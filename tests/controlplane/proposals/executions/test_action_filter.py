@@ -3,11 +3,11 @@
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.executions.action_filter import FIELDS, matching_places
-from controlplane.executions.action_status import ActionStatus, Status
 from controlplane.models import Cluster, Proposal, Stream
 from controlplane.pagination.filter_text import BadFilter
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove
+from controlplane.proposals.executions.action_filter import FIELDS, matching_places
+from controlplane.proposals.executions.action_status import ActionStatus, Status
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,

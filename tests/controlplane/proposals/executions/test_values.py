@@ -1,6 +1,6 @@
 """The dataclasses of executions are values: equal by content, and nobody changes them later."""
 
-from controlplane import executions
+from controlplane.proposals import executions
 from tests.support.values import dataclasses_of, mutable_dataclasses
 
 

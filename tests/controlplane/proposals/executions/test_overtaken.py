@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
-from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Step
 from controlplane.proposals import decisions
+from controlplane.proposals.executions import control, progression
 from controlplane.topology import rows, streams
 from controlplane.topology.streams import StreamSpec
 from tests.support.cluster import replayed_table

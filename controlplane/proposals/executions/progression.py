@@ -18,10 +18,6 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.errors import Away, VersionMoved
-from controlplane.executions.acknowledgement import finish_overdue
-from controlplane.executions.startup import get_or_start
-from controlplane.executions.step_limits import step_limits
-from controlplane.executions.steps import publish, rollback_of, select
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.planning.execution_plan import estimate_cost, next_step
 from controlplane.plans.plan import PlannedAction
@@ -30,6 +26,10 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, observe_drift
+from controlplane.proposals.executions.acknowledgement import finish_overdue
+from controlplane.proposals.executions.startup import get_or_start
+from controlplane.proposals.executions.step_limits import step_limits
+from controlplane.proposals.executions.steps import publish, rollback_of, select
 from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
 from controlplane.task_names import ADVANCE, send_on_commit

@@ -7,9 +7,9 @@ from typing import Any, Final
 from django.utils import timezone
 
 from controlplane.events.publish import announce, event
-from controlplane.executions.step_limits import columns, next_cap
 from controlplane.models import Cluster, Execution, Step
 from controlplane.policies.store import policy_of
+from controlplane.proposals.executions.step_limits import columns, next_cap
 from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.telemetry.samples import Sample
 

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.executions.step_limits import (
+from controlplane.models import Execution, Step
+from controlplane.planning.execution_plan import StepLimits
+from controlplane.policies.settings import PolicySettings, settings_of
+from controlplane.proposals.executions.step_limits import (
     RECOVERY_S,
     Allowance,
     columns,
@@ -13,9 +16,6 @@ from controlplane.executions.step_limits import (
     next_cap,
     step_limits,
 )
-from controlplane.models import Execution, Step
-from controlplane.planning.execution_plan import StepLimits
-from controlplane.policies.settings import PolicySettings, settings_of
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 POLICY = settings_of(

@@ -8,11 +8,11 @@ from typing import Final
 
 from controlplane.access.roles import Actor, require
 from controlplane.errors import NotFound
-from controlplane.executions import control, startup
 from controlplane.models import Execution, Proposal
 from controlplane.plans.proposal_states import ENDED, SAID, State, Verb
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions, transitions
+from controlplane.proposals.executions import control, startup
 from controlplane.proposals.transitions import role_for
 
 # States in which the same plan can be requested again; the request changes no state.

@@ -10,8 +10,9 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
-from controlplane.executions import control, progression
-from controlplane.executions.action_status import (
+from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.proposals.executions import control, progression
+from controlplane.proposals.executions.action_status import (
     ActionStatus,
     Status,
     actions_page,
@@ -19,14 +20,13 @@ from controlplane.executions.action_status import (
     statuses,
     steps_of,
 )
-from controlplane.executions.progress import (
+from controlplane.proposals.executions.progress import (
     execution_of,
     progress_of,
     running,
     waiting_for,
     waits_of,
 )
-from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.topology import placement, queries
 from controlplane.topology.applicability import OBSTACLES

@@ -7,10 +7,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from controlplane.executions.action_status import ActionStatus, Status
 from controlplane.models import Proposal, Query, Stream
 from controlplane.pagination.filter_text import BadFilter, FilterFault, Term, terms_of
 from controlplane.plans.plan import PlannedAction, TaskMove
+from controlplane.proposals.executions.action_status import ActionStatus, Status
 from controlplane.wire.routing.action_json import kind_of
 from controlplane.wire.routing.actions import Kind
 

@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor, require
 from controlplane.errors import Conflict
-from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
 from controlplane.planning.execution_plan import planned_stops
 from controlplane.plans.proposal_states import BY_NAME, State
@@ -17,6 +16,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, observe_drift
+from controlplane.proposals.executions.step_limits import columns, first_cap
 from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
