@@ -5,8 +5,8 @@ import json
 from django.conf import settings
 
 from controlplane.catalog.computations import schema_of
-from controlplane.drafts.preview import answer, is_wanted
-from controlplane.drafts.values import REQUEST, PreviewRequest, PreviewResponse
+from controlplane.explain.drafts.preview import answer, is_wanted
+from controlplane.explain.drafts.values import REQUEST, PreviewRequest, PreviewResponse
 from controlplane.models import Cluster
 from controlplane.processes.isolation import ChildDied, Exhausted, Unwanted, run_in_child
 from controlplane.processes.isolation.limits import preview_limits

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.drafts import preview as previews
+from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster, Query
 from controlplane.processes.isolation import limits
 from dashboard.queries.drafts import completions

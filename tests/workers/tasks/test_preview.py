@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.drafts import preview as previews
+from controlplane.explain.drafts import preview as previews
 from controlplane.processes.isolation import limits
 from controlplane.query_spec import QuerySpec
 from controlplane.wire.query_text import QueryText

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.drafts import explanation
-from controlplane.drafts.explanation import explain
 from controlplane.errors import Invalid
+from controlplane.explain.drafts import explanation
+from controlplane.explain.drafts.explanation import explain
 from controlplane.models import Cluster, Query, RoutingVersion
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries

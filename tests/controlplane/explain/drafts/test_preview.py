@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.drafts import preview as previews
-from controlplane.drafts.preview import cancel, preview
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
+from controlplane.explain.drafts import preview as previews
+from controlplane.explain.drafts.preview import cancel, preview
 from controlplane.models import Cluster, Query
 from controlplane.processes.isolation import limits
 from controlplane.query_spec import QuerySpec

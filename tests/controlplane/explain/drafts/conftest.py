@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.drafts import preview as previews
+from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster
 from controlplane.processes.isolation import limits
 from controlplane.task_names import PREVIEW_QUERY

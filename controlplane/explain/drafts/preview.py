@@ -16,8 +16,14 @@ from django.conf import settings
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import stored
 from controlplane.connections import redis_client
-from controlplane.drafts.values import REQUEST, RESPONSE, Preview, PreviewRequest, PreviewResponse
 from controlplane.errors import Away, Conflict
+from controlplane.explain.drafts.values import (
+    REQUEST,
+    RESPONSE,
+    Preview,
+    PreviewRequest,
+    PreviewResponse,
+)
 from controlplane.models import Cluster
 from controlplane.query_spec import QuerySpec
 from controlplane.task_names import PREVIEW_QUERY, send_on_commit
