@@ -281,7 +281,7 @@ def celery_worker(
     """A real Celery worker on the real broker, in a thread of this process."""
     from celery.contrib.testing.worker import start_worker  # noqa: PLC0415
 
-    from controlplane.task_names import QUEUES  # noqa: PLC0415
+    from controlplane.events.task_names import QUEUES  # noqa: PLC0415
     from workers.celery import app  # noqa: PLC0415
 
     queues = list(QUEUES)

@@ -18,12 +18,7 @@ from controlplane.clusters import demo
 from controlplane.clusters.scenarios import reconcile_scenarios
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
-from controlplane.planners.admission import fitting
-from controlplane.planners.partitioning import skew_history
-from controlplane.processes.runtime.beats import forget_instances, now_ms
-from controlplane.proposals import computation, ledger, staleness
-from controlplane.proposals.executions import progression
-from controlplane.task_names import (
+from controlplane.events.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
     END_QUERIES,
@@ -46,6 +41,11 @@ from controlplane.task_names import (
     VERIFY_AUDIT,
     WATCH,
 )
+from controlplane.planners.admission import fitting
+from controlplane.planners.partitioning import skew_history
+from controlplane.processes.runtime.beats import forget_instances, now_ms
+from controlplane.proposals import computation, ledger, staleness
+from controlplane.proposals.executions import progression
 from controlplane.telemetry import arrivals, time_series
 from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service

@@ -10,6 +10,7 @@ from django.db import transaction
 from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
+from controlplane.events.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.numbers import percent
 from controlplane.planning.adapter import Progress
@@ -34,7 +35,6 @@ from controlplane.proposals.claims import (
     wake_next,
 )
 from controlplane.proposals.transitions import WEIR, move_on, notify
-from controlplane.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
 
 logger = logging.getLogger(__name__)

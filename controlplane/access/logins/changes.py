@@ -8,8 +8,8 @@ from typing import Final
 
 from channels.layers import get_channel_layer
 
-from controlplane.after_commit import after_commit
 from controlplane.events import event_loop
+from controlplane.events.after_commit import after_commit
 from controlplane.models import ApiToken, LoginSession
 
 MESSAGE: Final = {"type": "access.changed"}

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from controlplane.access.roles import Actor, Automatic
-from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
+from controlplane.events.after_commit import after_commit
 from controlplane.models import Cluster, Node, Scenario
 from controlplane.topology import nodes
 from controlplane.topology.apply import Change, apply

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
-from controlplane.after_commit import after_commit
 from controlplane.clusters.scenarios import effects
 from controlplane.clusters.scenarios.kinds import DEFAULT_MINUTES, KINDS, LONGEST_MINUTES
 from controlplane.errors import Conflict, Invalid, NotFound
+from controlplane.events.after_commit import after_commit
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Scenario
 

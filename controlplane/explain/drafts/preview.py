@@ -17,6 +17,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import stored
 from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict
+from controlplane.events.task_names import PREVIEW_QUERY, send_on_commit
 from controlplane.explain.drafts.values import (
     REQUEST,
     RESPONSE,
@@ -26,7 +27,6 @@ from controlplane.explain.drafts.values import (
 )
 from controlplane.models import Cluster
 from controlplane.query_spec import QuerySpec
-from controlplane.task_names import PREVIEW_QUERY, send_on_commit
 from controlplane.topology import queries
 from controlplane.wire import keys
 from controlplane.wire.redis_clients import connect

@@ -10,6 +10,7 @@ from django.conf import settings
 from redis import RedisError
 
 from controlplane.connections import redis_client
+from controlplane.events.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.processes.runtime.beats import (
     BEATS,
     CHILDREN,
@@ -19,7 +20,6 @@ from controlplane.processes.runtime.beats import (
     newest_by_kind,
     now_ms,
 )
-from controlplane.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.wire import keys
 from controlplane.wire.foreign.entries import (
     SITE,

@@ -7,10 +7,10 @@ from typing import Any, Final
 from django.utils import timezone
 
 from controlplane.events.publish import announce, event
+from controlplane.events.task_names import ADVANCE, send_on_commit
 from controlplane.models import Cluster, Execution, Step
 from controlplane.policies.store import policy_of
 from controlplane.proposals.executions.step_limits import columns, next_cap
-from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.telemetry.samples import Sample
 
 # A batch exports the state of a version's moves, and the next batch imports it.

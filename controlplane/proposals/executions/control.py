@@ -8,13 +8,13 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require, require_operator
 from controlplane.errors import Conflict, Invalid, NotFound
+from controlplane.events.task_names import ADVANCE, send_on_commit
 from controlplane.models import Execution, Proposal
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import policy_of
 from controlplane.proposals.executions.startup import translate_integrity_error
 from controlplane.proposals.executions.step_limits import columns, first_cap
 from controlplane.proposals.transitions import move_on, notify, role_for
-from controlplane.task_names import ADVANCE, send_on_commit
 
 
 @transaction.atomic

@@ -18,6 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.errors import Away, VersionMoved
+from controlplane.events.task_names import ADVANCE, send_on_commit
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.planning.execution_plan import estimate_cost, next_step
 from controlplane.plans.plan import PlannedAction
@@ -32,7 +33,6 @@ from controlplane.proposals.executions.step_limits import step_limits
 from controlplane.proposals.executions.steps import publish, rollback_of, select
 from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
-from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.topology.apply import Refused
 
 logger = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor, require
 from controlplane.errors import Conflict
+from controlplane.events.task_names import ADVANCE, send_on_commit
 from controlplane.models import Execution, Proposal
 from controlplane.planning.execution_plan import planned_stops
 from controlplane.plans.proposal_states import BY_NAME, State
@@ -19,7 +20,6 @@ from controlplane.proposals.drift import Drift, observe_drift
 from controlplane.proposals.executions.step_limits import columns, first_cap
 from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
-from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.wire.routing.actions import Subject
 
 logger = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from controlplane.access.roles import Actor
+from controlplane.events.task_names import PREVIEW_QUERY
 from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster
 from controlplane.processes.isolation import limits
-from controlplane.task_names import PREVIEW_QUERY
 from tests.support import cluster as made
 from tests.support.records import append_at
 from workers.preview import service

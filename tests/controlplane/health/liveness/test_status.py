@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
+from controlplane.events.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.health.liveness.readings import read_site
 from controlplane.health.liveness.status import (
     computation_waits_for,
@@ -39,7 +40,6 @@ from controlplane.processes.runtime.process_kinds import (
     ProcessKind,
 )
 from controlplane.proposals.executions.progress import waiting_for
-from controlplane.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.wire.keys import driver_key
 from tests.controlplane.api.callers import get, granted, scripted
 from tests.dashboard.conftest import browser_of

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from controlplane.events.task_names import QUEUES
 from controlplane.processes.runtime.children import WORKER, ChildSpec, Place, service_children
-from controlplane.task_names import QUEUES
 
 
 def children() -> list[ChildSpec]:

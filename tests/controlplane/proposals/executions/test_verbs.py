@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, NotFound
+from controlplane.events.task_names import ADVANCE
 from controlplane.models import Cluster, Proposal
 from controlplane.plans.proposal_states import SAID, State
 from controlplane.proposals import decisions
@@ -17,7 +18,6 @@ from controlplane.proposals.executions.verbs import (
     offered,
     verb_at,
 )
-from controlplane.task_names import ADVANCE
 from tests.support.cluster import actor
 from tests.support.execution import execution_row, ready, scattered
 from tests.support.policies import set_policy

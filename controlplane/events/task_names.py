@@ -33,7 +33,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from controlplane.after_commit import after_commit
+from controlplane.events.after_commit import after_commit
 
 # The lists in Redis that workers take their tasks from.
 QUEUES = ("weir", "lab", "webhooks", "archive")

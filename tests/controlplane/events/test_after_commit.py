@@ -8,9 +8,9 @@ from django.db import transaction
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
-from controlplane.after_commit import after_commit
 from controlplane.background import reconcile
 from controlplane.connections import redis_client
+from controlplane.events.after_commit import after_commit
 from controlplane.models import Cluster, Query
 from controlplane.topology import placement
 from controlplane.topology.rows import current_table
