@@ -83,7 +83,7 @@ $(PACKAGES): requirements.lock pyproject.toml
 	@touch $@
 
 $(INSTALLED): $(PACKAGES)
-	@$(PY) -m controlplane.assets
+	@$(PY) -m controlplane.installation.assets
 	@$(PY) -m algorithms.warm_up
 	@$(PY) -m algorithms.lab.warm_up
 	@$(PY) -m workers.agent.class_archive

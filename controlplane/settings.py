@@ -1,4 +1,4 @@
-"""Django settings, read from the environment by controlplane.env: the composition root's values."""
+"""Django settings, read from the environment by controlplane.installation.env: the composition root's values."""
 
 import os
 from datetime import timedelta
@@ -7,10 +7,10 @@ from typing import Any
 
 import dj_database_url
 
-from controlplane import env
-from controlplane.assets.folders import environment_folder, static_root
-from controlplane.demos import demos
-from controlplane.extras import has_lab
+from controlplane.installation import env
+from controlplane.installation.assets.folders import environment_folder, static_root
+from controlplane.installation.demos import demos
+from controlplane.installation.extras import has_lab
 from controlplane.output import log_lines
 from controlplane.wire import redis_clients
 
@@ -201,12 +201,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "controlplane.assets.serving.PlotlyFinder",
+    "controlplane.installation.assets.serving.PlotlyFinder",
 ]
 STATIC_ROOT = static_root(environment_folder(), env.data_dir())
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "controlplane.assets.collection.ManifestStorage"},
+    "staticfiles": {"BACKEND": "controlplane.installation.assets.collection.ManifestStorage"},
 }
 # zstd needs a library that no browser of Weir's users asks for; brotli and gzip do.
 SERVESTATIC_USE_ZSTD = False

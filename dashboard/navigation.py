@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus, cluster_statuses
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
 from controlplane.policies.grades import Grade
 from dashboard.guards import PageRequest

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 from dashboard import access, grants, site, system
 from dashboard.account import confirmation, login, login_steps, second_factor, users
 from dashboard.account import views as account

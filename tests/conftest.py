@@ -58,7 +58,7 @@ def pytest_configure() -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Collect the static files once, before the processes of a run start: pages name them."""
     if not hasattr(session.config, "workerinput"):
-        from controlplane.assets.collection import collect_static  # noqa: PLC0415 - needs settings
+        from controlplane.installation.assets.collection import collect_static  # noqa: PLC0415 - needs settings
 
         collect_static()
 

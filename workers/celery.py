@@ -30,7 +30,7 @@ from controlplane.events.task_names import (
     VERIFY_AUDIT,
     WATCH,
 )
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 from controlplane.processes.runtime.beats import now_ms
 from workers.celery_beats import WorkerHeartbeat
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from controlplane import env
+from controlplane.installation import env
 from controlplane.processes.runtime import checks
 
 

@@ -6,7 +6,7 @@ from multiprocessing import parent_process
 
 import django
 
-from controlplane import env
+from controlplane.installation import env
 from controlplane.processes.runtime.processes import end_with_parent
 
 if parent_process() is not None:
@@ -26,7 +26,7 @@ from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
 from controlplane.access.logins.credentials import user_of  # noqa: E402
-from controlplane.assets.serving import with_static  # noqa: E402
+from controlplane.installation.assets.serving import with_static  # noqa: E402
 from controlplane.processes.runtime import request_bounds as bounds  # noqa: E402
 from controlplane.processes.runtime.request_bounds import RequestLimits  # noqa: E402
 from controlplane.processes.serving.forwarded import ForwardedHeaders  # noqa: E402

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from controlplane import env
 from controlplane.access.client_address import forwarded_address
+from controlplane.installation import env
 from controlplane.processes.runtime import web
 from controlplane.processes.serving.forwarded import ForwardedHeaders
 

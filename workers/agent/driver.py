@@ -19,7 +19,7 @@ from typing import Final
 
 import psutil
 
-from controlplane import env
+from controlplane.installation import env
 from controlplane.processes.runtime import processes
 from controlplane.processes.runtime.java import find_java
 from controlplane.processes.runtime.logs import last_error, rotate

@@ -18,7 +18,7 @@ from typing import Final, TypeVar, cast
 import httpx
 import redis
 
-from controlplane.env import redis_url
+from controlplane.installation.env import redis_url
 from controlplane.output.log_lines import write_log_to_stderr
 from controlplane.processes.runtime.beats import beat
 from controlplane.processes.runtime.process_kinds import REPLAYER

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
-from controlplane.env import EnvironmentValueError
+from controlplane.installation.env import EnvironmentValueError
 
 logger = logging.getLogger(__name__)
 

@@ -31,8 +31,8 @@ from controlplane.access.logins.provider_session import ProviderApp
 from controlplane.access.logins.reauthentication import record_confirmation
 from controlplane.access.request_ids import request_id
 from controlplane.access.roles import ROLES, Automatic, actor_of
-from controlplane.env import EnvironmentValueError
 from controlplane.errors import Away, Conflict
+from controlplane.installation.env import EnvironmentValueError
 from controlplane.models import ExternalIdentity
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from django.db.models.functions import Length
 
 from controlplane.access.roles import Actor, require_member
 from controlplane.errors import Invalid
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 from controlplane.lists.search.hits import MAX_PER_KIND, Hit, HitKind, match_of
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
 

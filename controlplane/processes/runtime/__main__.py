@@ -4,7 +4,7 @@ import argparse
 import sys
 from contextlib import suppress
 
-from controlplane.env import EnvironmentValueError, keep_files_private
+from controlplane.installation.env import EnvironmentValueError, keep_files_private
 from controlplane.processes.runtime.errors import RunError
 from controlplane.processes.runtime.runner import RunOptions, run
 from controlplane.processes.runtime.signals import EndRequests

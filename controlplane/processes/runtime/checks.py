@@ -13,7 +13,7 @@ from typing import Final
 
 import psutil
 
-from controlplane import env
+from controlplane.installation import env
 from controlplane.processes.runtime.errors import CheckFailed
 
 PYTHON: Final = (3, 11)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from controlplane import env
-from controlplane.demos import SLUGS
-from controlplane.extras import has_lab
+from controlplane.installation import env
+from controlplane.installation.demos import SLUGS
+from controlplane.installation.extras import has_lab
 
 # Two cores are shared by all: no library may start a thread per core in every process.
 ONE_THREAD: Final = {

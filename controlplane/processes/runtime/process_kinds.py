@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.extras import has_lab
+from controlplane.installation.extras import has_lab
 
 # A process writes its heartbeat this often (s), and is silent after the time-out (s).
 PERIOD_S: Final = 2.0

@@ -5,7 +5,7 @@ from typing import Final
 
 import psutil
 
-from controlplane import env
+from controlplane.installation import env
 
 # Spark, the control plane and the page cache need the rest; the append-only file is rewritten by a
 # copy of the process, which shares most of its pages.

@@ -10,7 +10,7 @@ from typing import Final
 
 import redis
 
-from controlplane import env as environment
+from controlplane.installation import env as environment
 from controlplane.processes.runtime.checks import is_free, is_full
 from controlplane.processes.runtime.errors import CheckFailed
 from controlplane.processes.runtime.java import run_briefly, wheel_folder

@@ -11,8 +11,8 @@ from typing import Any, Final
 import psutil
 import redis
 
-from controlplane import env
-from controlplane.demos import demos
+from controlplane.installation import env
+from controlplane.installation.demos import demos
 from controlplane.processes.runtime import children, health, processes
 from controlplane.processes.runtime.checks import (
     FREE_BYTES,
@@ -59,7 +59,7 @@ class RunOptions:
 
     @classmethod
     def from_environment(cls) -> "RunOptions":
-        """Read the settings. Raises `controlplane.env.EnvironmentValueError`."""
+        """Read the settings. Raises `controlplane.installation.env.EnvironmentValueError`."""
         return cls(
             data=env.data_dir(),
             host=env.text("WEIR_HOST", "127.0.0.1"),

@@ -12,8 +12,8 @@ from django.contrib.staticfiles.storage import staticfiles_storage
 from django.db import connections
 from django.test import Client
 
-from controlplane.assets.plotly_bundle import served_bundle
-from controlplane.assets.serving import PLOTLY
+from controlplane.installation.assets.plotly_bundle import served_bundle
+from controlplane.installation.assets.serving import PLOTLY
 from controlplane.models import Cluster
 from controlplane.processes.runtime.request_bounds import Lane
 from controlplane.processes.serving.fair_threads import FairThreads

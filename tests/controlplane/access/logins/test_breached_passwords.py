@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from controlplane.access.logins import breached_passwords
 from controlplane.access.logins.breached_passwords import BadListError, contains
-from controlplane.env import EnvironmentValueError
+from controlplane.installation.env import EnvironmentValueError
 
 ROOT = Path(__file__).parents[3]
 KNOWN = "correct horse battery staple"

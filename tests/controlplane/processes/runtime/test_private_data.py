@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from controlplane import env
+from controlplane.installation import env
 from controlplane.processes.runtime.checks import restrict
 from controlplane.processes.runtime.redis_server import answers, find_server
 from controlplane.wire.redaction import without_password

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.assets.npm_package import NpmFile
+from controlplane.installation.assets.npm_package import NpmFile
 
 MEMBER = "package/part.min.js"
 

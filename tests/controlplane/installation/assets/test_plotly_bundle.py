@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.assets import plotly_bundle
-from controlplane.assets.plotly_bundle import (
+from controlplane.installation.assets import plotly_bundle
+from controlplane.installation.assets.plotly_bundle import (
     VERSION,
     partial_bundle,
     served_bundle,

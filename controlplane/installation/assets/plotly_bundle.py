@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from controlplane.assets.folders import environment_folder
-from controlplane.assets.npm_package import NpmFile
+from controlplane.installation.assets.folders import environment_folder
+from controlplane.installation.assets.npm_package import NpmFile
 
 # The version is that of the bundle in the Python package `plotly`; a test compares them.
 VERSION: Final = "4.1.1"

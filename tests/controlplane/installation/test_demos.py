@@ -2,8 +2,8 @@
 
 import pytest
 
-from controlplane.demos import demos
-from controlplane.env import EnvironmentValueError
+from controlplane.installation.demos import demos
+from controlplane.installation.env import EnvironmentValueError
 
 
 @pytest.mark.parametrize(

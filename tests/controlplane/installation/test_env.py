@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import env
+from controlplane.installation import env
 
 
 @pytest.mark.parametrize(

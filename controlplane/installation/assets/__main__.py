@@ -1,11 +1,11 @@
-"""`python -m controlplane.assets`: install the partial bundle of Plotly; collect static files."""
+"""`python -m controlplane.installation.assets`: install the partial bundle of Plotly; collect static files."""
 
 import os
 import sys
 
 import django
 
-from controlplane.assets.plotly_bundle import install_partial_bundle
+from controlplane.installation.assets.plotly_bundle import install_partial_bundle
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
         )
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup(set_prefix=False)
-    from controlplane.assets.collection import collect_static  # noqa: PLC0415 - reads the settings
+    from controlplane.installation.assets.collection import collect_static  # noqa: PLC0415 - reads the settings
 
     collect_static()
     return 0

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controlplane import env
+from controlplane.installation import env
 
 # The clusters of the demonstrations, by slug.
 SLUGS: Final = ("sf", "web")

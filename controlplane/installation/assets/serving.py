@@ -12,8 +12,8 @@ from django.contrib.staticfiles.finders import BaseFinder, find
 from django.core.files.storage import FileSystemStorage
 from servestatic import ServeStaticASGI
 
-from controlplane.assets.collection import collect_static
-from controlplane.assets.plotly_bundle import served_bundle
+from controlplane.installation.assets.collection import collect_static
+from controlplane.installation.assets.plotly_bundle import served_bundle
 
 PLOTLY = "vendor/plotly.min.js"
 # Of names without a hash, which no page of Weir asks for.
