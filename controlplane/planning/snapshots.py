@@ -16,7 +16,6 @@ from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
-from controlplane.groupings import route_text
 from controlplane.models import (
     ArmedLadder,
     Cluster,
@@ -41,6 +40,7 @@ from controlplane.plans.snapshot import (
     canonical,
     digest_of,
 )
+from controlplane.queries.key_groupings import route_text
 from controlplane.telemetry.arrivals.catching_up import input_share
 from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join

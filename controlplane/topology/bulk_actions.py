@@ -22,7 +22,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.events.task_names import END_QUERIES, send_on_commit
 from controlplane.models import BulkAction, Cluster, Query
 from controlplane.pagination.lookup import row_by
-from controlplane.query_spec import QuerySpec, submitted_values
+from controlplane.queries.spec import QuerySpec, submitted_values
 from controlplane.topology import queries
 
 # How long an ended query can be restored.

@@ -22,7 +22,7 @@ from controlplane.plans.snapshot import (
     SplitQueryRow,
     StreamRow,
 )
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.drop_rules import INPUT, Edge

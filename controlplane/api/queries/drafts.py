@@ -13,7 +13,7 @@ from controlplane.api.queries.draft_schemas import DraftExplanationOut, QueryPre
 from controlplane.api.queries.schemas import QueryCheckIn
 from controlplane.explain.drafts import explanation
 from controlplane.explain.drafts import preview as previews
-from controlplane.query_spec import spec_of
+from controlplane.queries.spec import spec_of
 
 router = Router(tags=["queries"])
 _QUERY_EXAMPLE = with_examples(QUERY_EXAMPLES)

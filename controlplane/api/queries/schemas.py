@@ -27,7 +27,7 @@ from controlplane.catalog.queries import QueryRow
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.models import Drop
 from controlplane.processes.runtime.request_bounds import MAX_ROWS
-from controlplane.query_spec import ParameterValue, submitted_values
+from controlplane.queries.spec import ParameterValue, submitted_values
 
 
 class DropStepOut(BaseModel):

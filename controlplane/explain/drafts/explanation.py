@@ -10,7 +10,7 @@ from controlplane.explain.node_work import task_measures
 from controlplane.explain.query_report import SharedQuery, alike_queries, shared_queries
 from controlplane.models import Cluster, Node, QueryStream, Stream
 from controlplane.planning.online import OnlineProblem, read_online
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.placement import task_ranges_over

@@ -26,7 +26,7 @@ from controlplane.explain.drafts.values import (
     PreviewResponse,
 )
 from controlplane.models import Cluster
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.wire import keys
 from controlplane.wire.redis_clients import connect

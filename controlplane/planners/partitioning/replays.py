@@ -15,7 +15,6 @@ from algorithms.partitioning.recommendation import (
 )
 from algorithms.vocabulary import Floats
 from controlplane.catalog.computations import text_of
-from controlplane.groupings import route_text
 from controlplane.models import Query
 from controlplane.planners.partitioning.measured_keys import MeasuredKeys
 from controlplane.planners.partitioning.observation import merge_cost, sampled_query
@@ -23,6 +22,7 @@ from controlplane.planners.partitioning.problem import planned_limit
 from controlplane.planning.measured.key_loads import stream_of
 from controlplane.planning.measured.sampled_keys import PartitioningInput
 from controlplane.policies.store import policy_of
+from controlplane.queries.key_groupings import route_text
 from controlplane.wire.query import is_join
 
 # How long replays are kept, and of how many queries.

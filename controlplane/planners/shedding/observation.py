@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 from django.utils import timezone
 
-from controlplane.groupings import route_text
 from controlplane.models import Cluster, MetricSample, Policy, Query, QueryStream, Stream
 from controlplane.planners.shedding.inputs import (
     CostSource,
@@ -28,6 +27,7 @@ from controlplane.planning.measured.costs import (
     split_seconds,
 )
 from controlplane.plans.ladder_settings import SheddingSettings
+from controlplane.queries.key_groupings import route_text
 from controlplane.telemetry.arrivals import PERIOD_S, history
 from controlplane.wire.query_text import QueryText
 

@@ -15,7 +15,7 @@ from controlplane.background.retention import rows as retention
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving, window_retention
 from controlplane.results.archive import windows as archive
 from controlplane.results.archive.models import ArchivedQuery, ArchivedWindow

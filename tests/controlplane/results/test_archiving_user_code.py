@@ -12,7 +12,7 @@ from controlplane.access.roles import Actor
 from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.archive import windows as archive
 from controlplane.results.archive.values import Raised

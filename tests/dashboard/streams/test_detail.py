@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, KeySkew, Query, Stream
 from controlplane.planners.admission.stream_report import stream_report
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.telemetry import arrivals
 from controlplane.topology import queries
 from controlplane.topology.split_nodes import set_split_capacity

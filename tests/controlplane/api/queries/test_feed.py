@@ -17,7 +17,7 @@ from controlplane.api.queries import feed
 from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.feed import FeedPlace, feed_events, feed_start
 from controlplane.topology import queries

@@ -9,7 +9,7 @@ from controlplane.errors import Invalid
 from controlplane.explain.drafts import explanation
 from controlplane.explain.drafts.explanation import explain
 from controlplane.models import Cluster, Query, RoutingVersion
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.measures import TaskMeasure
 from controlplane.wire.query_text import QueryText

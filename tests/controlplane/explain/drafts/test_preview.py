@@ -11,7 +11,7 @@ from controlplane.explain.drafts import preview as previews
 from controlplane.explain.drafts.preview import cancel, preview
 from controlplane.models import Cluster, Query
 from controlplane.processes.isolation import limits
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.query_text import QueryText
 from tests.support import cluster as made

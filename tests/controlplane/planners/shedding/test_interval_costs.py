@@ -8,7 +8,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, SheddingInterval
 from controlplane.planners.shedding import interval_costs as costs_module
 from controlplane.planners.shedding.interval_costs import IntervalCost, interval_costs
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.query_text import QueryText
 

@@ -6,7 +6,7 @@ from controlplane.access.roles import Actor
 from controlplane.catalog.query_shedding import set_shedding, shedding_faults
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from tests.support.texts import SUMMARY
 

@@ -24,7 +24,7 @@ from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, 
 from controlplane.plans.plan import seal_of
 from controlplane.proposals import computation, decisions, requests
 from controlplane.proposals.executions import control, progression
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import nodes, placement, queries, rows, streams
 from controlplane.topology.streams import StreamSpec
 from tests.support import execution as driven

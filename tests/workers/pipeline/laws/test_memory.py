@@ -17,7 +17,7 @@ import redis
 from algorithms.partitioning.catalog import grouping_text
 from controlplane.access.roles import Actor
 from controlplane.models import Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving, window_retention
 from controlplane.results.archive.models import ArchivedWindow
 from controlplane.topology import queries, streams

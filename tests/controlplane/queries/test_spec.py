@@ -12,7 +12,7 @@ from controlplane.catalog.query_models import query_fields, response_fields, tex
 from controlplane.cli.query_options import add_query_options
 from controlplane.cluster_spec.document import QueryPart, TextPart
 from controlplane.models import Query
-from controlplane.query_spec import DECLARED, QueryField, QuerySpec, spec_of, stored_values
+from controlplane.queries.spec import DECLARED, QueryField, QuerySpec, spec_of, stored_values
 from controlplane.wire.query_text import QueryText
 from dashboard.queries.forms import FIELDS, field_groups, parsed
 from tests.support.texts import SUMMARY

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from algorithms.partitioning.catalog import GROUPINGS, fields_of, grouping_text
-from controlplane.groupings import (
+from controlplane.models import Query
+from controlplane.queries.key_groupings import (
     columns_of,
     grouping_faults,
     label_of,
@@ -13,7 +14,6 @@ from controlplane.groupings import (
     route_text,
     stored_parameters,
 )
-from controlplane.models import Query
 
 
 @pytest.mark.parametrize("name", GROUPINGS)
