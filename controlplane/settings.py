@@ -7,11 +7,11 @@ from typing import Any
 
 import dj_database_url
 
+from controlplane.formats import log_lines
 from controlplane.installation import env
 from controlplane.installation.assets.folders import environment_folder, static_root
 from controlplane.installation.demos import demos
 from controlplane.installation.extras import has_lab
-from controlplane.output import log_lines
 from controlplane.wire import redis_clients
 
 BASE_DIR = env.ROOT
@@ -49,7 +49,7 @@ MIDDLEWARE = [
     "controlplane.api.common.bodies.refuse_encoded_bodies",
     # Before what reads the fields of a form.
     "dashboard.guards.admit_senders",
-    "controlplane.storable.refuse_unstorable",
+    "controlplane.formats.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.access.middleware.content_security_policy",
     "controlplane.access.logins.middleware.forbid_storage",
@@ -319,7 +319,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "controlplane.output.log_lines.LineFormatter",
+            "()": "controlplane.formats.log_lines.LineFormatter",
             "format": log_lines.FORMAT + "{request_id}",
             "style": "{",
         },

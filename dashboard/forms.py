@@ -8,7 +8,7 @@ from typing import Any
 
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
-from controlplane.moments import read_moment
+from controlplane.formats.moments import read_moment
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 

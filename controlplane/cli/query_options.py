@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controlplane.cli.codes import Code, Refused
 from controlplane.errors import Invalid
-from controlplane.moments import read_moment
+from controlplane.formats.moments import read_moment
 from controlplane.queries.key_groupings import PARAMETERS, read_parameters
 from controlplane.queries.spec import DECLARED, Declaration, ParameterValue, QueryField, QuerySpec
 from controlplane.wire.query_text import QueryText

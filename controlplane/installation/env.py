@@ -9,7 +9,7 @@ from controlplane.wire.network import destinations
 from controlplane.wire.network.destinations import LIST, SETTING
 from controlplane.wire.redaction import without_password
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})

@@ -8,8 +8,8 @@ from typing import Any, Final
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import StreamingHttpResponse
 
+from controlplane.formats.csv_lines import csv_lines
 from controlplane.lists.columns import ExportColumn
-from controlplane.output.csv_lines import csv_lines
 from controlplane.pagination.cursors import Place
 from controlplane.pagination.listing import Listing
 from controlplane.pagination.pages import MAX_PER_PAGE

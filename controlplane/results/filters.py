@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from controlplane.errors import Invalid
-from controlplane.moments import read_moment
+from controlplane.formats.moments import read_moment
 from controlplane.pagination.pages import whole
 from controlplane.wire.language.tree import DECIMAL_SCALE, Column, Kind
 from controlplane.wire.query import SIDES, STREAM, Computation

@@ -18,8 +18,8 @@ from typing import Final, TypeVar, cast
 import httpx
 import redis
 
+from controlplane.formats.log_lines import write_log_to_stderr
 from controlplane.installation.env import redis_url
-from controlplane.output.log_lines import write_log_to_stderr
 from controlplane.processes.runtime.beats import beat
 from controlplane.processes.runtime.process_kinds import REPLAYER
 from controlplane.wire.errors import LogFull, LogUnavailable

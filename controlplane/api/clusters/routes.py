@@ -16,8 +16,8 @@ from controlplane.catalog.routing_versions import VersionFilters, version_by_num
 from controlplane.clusters import changes
 from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_by_index, node_table
 from controlplane.errors import Invalid
+from controlplane.formats.moments import shifted
 from controlplane.models import Cluster, Node, RoutingVersion
-from controlplane.moments import shifted
 from controlplane.pagination.cursors import Place
 from controlplane.telemetry.time_series import RESOLUTIONS, latest_values, require_readable
 from controlplane.telemetry.time_series import samples as read_samples

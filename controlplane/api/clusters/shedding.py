@@ -9,8 +9,8 @@ from pydantic import StrictInt
 
 from controlplane.api.common.schemas import ReasonIn, RequestBody, Time, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of
+from controlplane.formats.moments import shifted
 from controlplane.models import SheddingInterval
-from controlplane.moments import shifted
 from controlplane.planners.shedding import activation
 from controlplane.planners.shedding.arming import arm, disarm
 from controlplane.planners.shedding.drill import Drill, DrillPoint, LeastKept, run_drill

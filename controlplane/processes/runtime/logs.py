@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from controlplane.output.log_lines import escaped
+from controlplane.formats.log_lines import escaped
 from controlplane.wire.errors import cause_line
 
 MAX_BYTES: Final = 20_000_000

@@ -7,8 +7,8 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from controlplane.access.roles import Actor
+from controlplane.formats.storable import unstorable
 from controlplane.models import Cluster, Stream
-from controlplane.storable import unstorable
 from tests.support.cluster import small_cluster
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controlplane.output.csv_lines import csv_cell, csv_lines
+from controlplane.formats.csv_lines import csv_cell, csv_lines
 
 STARTS = ["=", "+", "-", "@", "=", "+", "-", "@", "﹦", "﹢", "﹣", "﹫"]
 BEFORE = [

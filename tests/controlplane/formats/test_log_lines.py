@@ -10,7 +10,7 @@ from django.conf import settings
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controlplane.output.log_lines import CONTINUED, MAX_LINE, LineFormatter, escaped
+from controlplane.formats.log_lines import CONTINUED, MAX_LINE, LineFormatter, escaped
 from controlplane.wire.errors import cause_line
 
 FORGED = "\n2026-01-01 00:00:00,000 ERROR weir: the disk is full"
