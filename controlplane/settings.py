@@ -1,4 +1,4 @@
-"""Django settings, read from the environment by controlplane.installation.env: the composition root's values."""
+"""Django settings, read from the environment by `installation.env`: the values of this process."""
 
 import os
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""`python -m controlplane.installation.assets`: install the partial bundle of Plotly; collect static files."""
+"""`python -m controlplane.installation.assets`: installs Plotly's bundle, collects static files."""
 
 import os
 import sys
