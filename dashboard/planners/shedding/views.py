@@ -24,9 +24,8 @@ from dashboard.figures.parts import Figure
 from dashboard.figures.shedding import drill_figure, feasible_figure
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import cluster_change, refusal_text, render_page
-from dashboard.shedding.history import history_context
-from dashboard.shedding.status import (
+from dashboard.planners.shedding.history import history_context
+from dashboard.planners.shedding.status import (
     FACTOR,
     SHOWN_QUERIES,
     cost_rows,
@@ -36,7 +35,8 @@ from dashboard.shedding.status import (
     rung_rows,
     status_of,
 )
-from dashboard.shedding.tiles import drill_tiles, ladder_tiles
+from dashboard.planners.shedding.tiles import drill_tiles, ladder_tiles
+from dashboard.responses import cluster_change, refusal_text, render_page
 from dashboard.thresholds import UNKNOWN
 
 # Minutes for which a rung can be activated, on the page.

@@ -8,7 +8,7 @@ from controlplane.models import Cluster
 from controlplane.planners.shedding.report import LadderReport, ladder_report
 from dashboard.csv_files import csv_file
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.shedding.status import drop_text
+from dashboard.planners.shedding.status import drop_text
 
 _RUNG_COLUMNS: Final = (
     "rung", "input_factor", "dropped", "input_kept", "quality_lost", "least_query", "least_kept",
