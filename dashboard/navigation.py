@@ -103,7 +103,7 @@ def cluster_pages() -> tuple[NavigationPage, ...]:
     """Return the pages of a cluster, those of planners before the ledger."""
     planners = (page for module in planner_modules("pages", "dashboard.planners")
                 for page in module.PAGES)  # fmt: skip
-    first = next(at for at, page in enumerate(_CLUSTER_PAGES) if page.name == "ledger")
+    first = [page.name for page in _CLUSTER_PAGES].index("ledger")
     return (*_CLUSTER_PAGES[:first], *planners, *_CLUSTER_PAGES[first:])
 
 
