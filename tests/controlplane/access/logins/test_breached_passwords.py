@@ -17,7 +17,7 @@ from controlplane.access.logins import breached_passwords
 from controlplane.access.logins.breached_passwords import BadListError, contains
 from controlplane.installation.env import EnvironmentValueError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 KNOWN = "correct horse battery staple"
 
 

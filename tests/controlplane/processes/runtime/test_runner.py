@@ -20,7 +20,7 @@ from tests.controlplane.processes.runtime.waiting import (
     wait_for,
 )
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 RUNNER = [sys.executable, "-m", "controlplane.processes.runtime"]
 
 
