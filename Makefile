@@ -31,17 +31,17 @@ help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
-	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.runtime
+	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.processes.runtime
 
 test: $(INSTALLED) ## install what is missing and run the tests that every change must pass
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
-	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	java="$$($(PY) -m controlplane.processes.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadscope --no-loadscope-reorder $(T)
 
 nightly: $(INSTALLED) ## what takes longer, in parts of up to 40 minutes; P=PART: this one (tests/support/nightly.py)
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
-	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" || exit 1; \
+	java="$$($(PY) -m controlplane.processes.runtime.java $(VENV)/java)" || exit 1; \
 	export CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java"; failed=; \
 	for part in $(or $(P),$$($(PY) -m tests.support.nightly)); do echo "== $$part"; \
 	WEIR_NIGHTLY=$$part $(PY) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder $(T) || \
@@ -68,7 +68,7 @@ $(PACKAGES): requirements.lock pyproject.toml
 	@touch $@
 
 $(INSTALLED): $(PACKAGES)
-	@$(PY) -m controlplane.assets
+	@$(PY) -m controlplane.installation.assets
 	@$(PY) -m algorithms.warm_up
 	@$(PY) -m algorithms.lab.warm_up
 	@$(PY) -m workers.agent.class_archive
@@ -97,7 +97,7 @@ lock: $(INSTALLED) ## make requirements.lock anew from pyproject.toml
 		--output-file requirements.lock pyproject.toml
 
 bench: $(INSTALLED) ## run the benchmarks and print their tables
-	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
+	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.processes.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m benchmarks
 
 screenshots: $(INSTALLED) ## draw docs/images from a running Weir; D=FOLDER: every page, both themes, two widths; P=a,b: these

@@ -6,7 +6,7 @@ import sys
 
 from django.core.management import execute_from_command_line
 
-from controlplane.env import keep_files_private
+from controlplane.installation.env import keep_files_private
 
 if __name__ == "__main__":
     keep_files_private()

@@ -73,8 +73,8 @@ def set_up_django(data: Path, redis_url: str) -> None:
 @contextmanager
 def running_services(data: Path, names: Sequence[str] = ("web", "worker")) -> Iterator[str]:
     """Start these processes with the commands of `make run`; yield the URL once they answer."""
-    from controlplane.runtime.children import Place, agent_child, service_children  # noqa: PLC0415
-    from controlplane.runtime.web import open_listener  # noqa: PLC0415
+    from controlplane.processes.runtime.children import Place, agent_child, service_children  # noqa: PLC0415
+    from controlplane.processes.runtime.web import open_listener  # noqa: PLC0415
 
     java = Path(os.environ.get("JAVA_HOME", ""))
     place = Place(data, LOCAL, free_port(), os.environ["REDIS_URL"], java)

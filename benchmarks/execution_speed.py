@@ -177,8 +177,8 @@ def _approve(client: Any, proposal: Any) -> float:
 
 def _stop(actor: Any, pk: int) -> None:
     """Stop the execution, and take its step for done: no pipeline acknowledges it here."""
-    from controlplane.executions import control  # noqa: PLC0415
     from controlplane.models import Execution, Proposal, Step  # noqa: PLC0415
+    from controlplane.proposals.executions import control  # noqa: PLC0415
 
     proposal = Proposal.objects.get(pk=pk)
 
@@ -194,7 +194,7 @@ def _stop(actor: Any, pk: int) -> None:
 
 def _small_cluster(actor: Any) -> Any:
     from controlplane.models import Cluster, Node  # noqa: PLC0415
-    from controlplane.query_spec import QuerySpec  # noqa: PLC0415
+    from controlplane.queries.spec import QuerySpec  # noqa: PLC0415
     from controlplane.topology import placement, queries, streams  # noqa: PLC0415
 
     cluster = Cluster.objects.create(slug="small", name="small", slots=4, desired="running")

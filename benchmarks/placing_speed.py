@@ -92,7 +92,7 @@ def fill(actor: Any, cluster: Any, live: int) -> None:
 
 def _specs(cluster: Any, prefix: str, count: int, seed: int) -> list[Any]:
     """Return queries over 5 streams on average, stream popularity by Zipf's law."""
-    from controlplane.query_spec import QuerySpec  # noqa: PLC0415
+    from controlplane.queries.spec import QuerySpec  # noqa: PLC0415
 
     draw = np.random.default_rng(seed)
     streams = cluster.streams.count()

@@ -13,7 +13,7 @@ class ControlPlaneConfig(AppConfig):
     def ready(self) -> None:
         """Connect the receivers of log-ins, log-outs and changes of access."""
         # Its models are loaded by now, not when this module is imported.
-        from controlplane.logins import (  # noqa: PLC0415
+        from controlplane.access.logins import (  # noqa: PLC0415
             breached_passwords,
             signals,
             single_sign_on,

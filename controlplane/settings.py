@@ -1,4 +1,4 @@
-"""Django settings, read from the environment by controlplane.env: the composition root's values."""
+"""Django settings, read from the environment by `installation.env`: the values of this process."""
 
 import os
 from datetime import timedelta
@@ -7,11 +7,11 @@ from typing import Any
 
 import dj_database_url
 
-from controlplane import env
-from controlplane.assets.folders import environment_folder, static_root
-from controlplane.demos import demos
-from controlplane.extras import has_lab
-from controlplane.output import log_lines
+from controlplane.formats import log_lines
+from controlplane.installation import env
+from controlplane.installation.assets.folders import environment_folder, static_root
+from controlplane.installation.demos import demos
+from controlplane.installation.extras import has_lab
 from controlplane.wire import redis_clients
 
 BASE_DIR = env.ROOT
@@ -37,30 +37,30 @@ INSTALLED_APPS = [
     "ninja",
     "django_htmx",
     "controlplane",
-    "controlplane.archive",
+    "controlplane.results.archive",
     "dashboard",
     *(["dashboard.lab"] if has_lab() else []),
 ]
 
 MIDDLEWARE = [
-    "controlplane.middleware.with_request_id",
-    "controlplane.request_metrics.measure_requests",
+    "controlplane.access.middleware.with_request_id",
+    "controlplane.processes.serving.request_metrics.measure_requests",
     "controlplane.api.common.problems.api_problems",
     "controlplane.api.common.bodies.refuse_encoded_bodies",
     # Before what reads the fields of a form.
     "dashboard.guards.admit_senders",
-    "controlplane.storable.refuse_unstorable",
+    "controlplane.formats.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
-    "controlplane.middleware.content_security_policy",
-    "controlplane.logins.middleware.forbid_storage",
+    "controlplane.access.middleware.content_security_policy",
+    "controlplane.access.logins.middleware.forbid_storage",
     # Django adds random bytes, so that the length depends less on what a page repeats (BREACH).
     "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "controlplane.logins.middleware.check_login_session",
-    "controlplane.logins.middleware.record_refusals",
+    "controlplane.access.logins.middleware.check_login_session",
+    "controlplane.access.logins.middleware.record_refusals",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -85,7 +85,7 @@ TEMPLATES = [
 WEB_THREADS = env.integer("WEIR_WEB_THREADS", 4, minimum=1, maximum=256)
 
 ROOT_URLCONF = "controlplane.urls"
-ASGI_APPLICATION = "controlplane.asgi.application"
+ASGI_APPLICATION = "controlplane.processes.asgi.application"
 # Named, not imported: the control plane imports neither the pages nor the workers.
 WEBSOCKET_URLPATTERNS = "dashboard.consumers.websocket_urlpatterns"
 TASK_APP = "workers.celery.app"
@@ -144,12 +144,12 @@ def results_database(default: dict[str, Any]) -> dict[str, Any]:
 
 DATABASES = {"default": database()}
 DATABASES["results"] = results_database(DATABASES["default"])
-DATABASE_ROUTERS = ["controlplane.archive.router.ArchiveRouter"]
+DATABASE_ROUTERS = ["controlplane.results.archive.router.ArchiveRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "controlplane.serving.channel_layer.ChannelLayer",
+        "BACKEND": "controlplane.processes.serving.channel_layer.ChannelLayer",
         "CONFIG": {
             "hosts": [redis_clients.channel_host(REDIS_URL)],
             "prefix": "weir:channels",
@@ -161,7 +161,7 @@ CHANNEL_LAYERS = {
 }
 
 CELERY_BROKER_URL = REDIS_URL
-CELERY_BROKER_TRANSPORT = "controlplane.serving.task_broker:Transport"
+CELERY_BROKER_TRANSPORT = "controlplane.processes.serving.task_broker:Transport"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -201,12 +201,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "controlplane.assets.serving.PlotlyFinder",
+    "controlplane.installation.assets.serving.PlotlyFinder",
 ]
 STATIC_ROOT = static_root(environment_folder(), env.data_dir())
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "controlplane.assets.collection.ManifestStorage"},
+    "staticfiles": {"BACKEND": "controlplane.installation.assets.collection.ManifestStorage"},
 }
 # zstd needs a library that no browser of Weir's users asks for; brotli and gzip do.
 SERVESTATIC_USE_ZSTD = False
@@ -215,11 +215,11 @@ SERVESTATIC_SKIP_COMPRESS_EXTENSIONS = ("png", "map")
 SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 
 AUTHENTICATION_BACKENDS = [
-    "controlplane.logins.password_backend.PasswordBackend",
-    "controlplane.logins.single_sign_on.SingleSignOnBackend",
+    "controlplane.access.logins.password_backend.PasswordBackend",
+    "controlplane.access.logins.single_sign_on.SingleSignOnBackend",
 ]
 PASSWORD_HASHERS = [
-    "controlplane.logins.hashing.YieldingPBKDF2Hasher",
+    "controlplane.access.logins.hashing.YieldingPBKDF2Hasher",
     # For hashes that another installation of Django made.
     "django.contrib.auth.hashers.PBKDF2SHA1PasswordHasher",
     "django.contrib.auth.hashers.ScryptPasswordHasher",
@@ -228,9 +228,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "controlplane.logins.context_words.ContextWordsValidator"},
-    {"NAME": "controlplane.logins.breached_passwords.BreachedPasswordsValidator"},
-    {"NAME": "controlplane.logins.signals.PasswordChanges"},
+    {"NAME": "controlplane.access.logins.context_words.ContextWordsValidator"},
+    {"NAME": "controlplane.access.logins.breached_passwords.BreachedPasswordsValidator"},
+    {"NAME": "controlplane.access.logins.signals.PasswordChanges"},
 ]
 # Single sign-on by an OpenID Connect provider; off without an issuer.
 OIDC_ISSUER = env.text("WEIR_OIDC_ISSUER").rstrip("/")
@@ -299,7 +299,7 @@ USE_I18N = False
 LOCAL_CORES = env.integer("WEIR_LOCAL_CORES", max(8, os.cpu_count() or 1), 1, 99)
 # Which demonstrations the runner started with; none: no replayer runs.
 DEMOS = demos()
-# Days after which history is deleted (controlplane.retention); AUDIT_DAYS: 0 for never.
+# Days after which history is deleted (controlplane.background.retention); AUDIT_DAYS: 0 for never.
 PROPOSAL_DAYS = env.integer("WEIR_PROPOSAL_DAYS", 30, 1, 36_500)
 LAB_RUN_DAYS = env.integer("WEIR_LAB_RUN_DAYS", 90, 1, 36_500)
 HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)
@@ -319,12 +319,12 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "controlplane.output.log_lines.LineFormatter",
+            "()": "controlplane.formats.log_lines.LineFormatter",
             "format": log_lines.FORMAT + "{request_id}",
             "style": "{",
         },
     },
-    "filters": {"request_id": {"()": "controlplane.request_ids.WithRequest"}},
+    "filters": {"request_id": {"()": "controlplane.access.request_ids.WithRequest"}},
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",

@@ -15,12 +15,12 @@ from django.urls import path
 
 from algorithms.strict_json import BadJson, Bounds, read_bounded
 from controlplane.access import audit
+from controlplane.access.logins.changes import access_group
+from controlplane.access.logins.connection_access import ConnectionAccess, access_of_session
 from controlplane.clusters.listing import newest_samples, visible_cluster
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.events.publish import FLEET, group
-from controlplane.logins.changes import access_group
-from controlplane.logins.connection_access import ConnectionAccess, access_of_session
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import since
 from controlplane.wire.foreign.entries import SITE, Place, skip
@@ -290,7 +290,7 @@ class FleetConsumer(LiveConsumer):
             await self.send_json({"type": "event", "event": {**message["event"], "cluster": slug}})
 
 
-# The URLs of WebSockets, which controlplane.asgi mounts.
+# The URLs of WebSockets, which controlplane.processes.asgi mounts.
 websocket_urlpatterns = [
     path("ws/clusters/<slug:slug>/", cast("Any", ClusterConsumer.as_asgi())),
     path("ws/fleet/", cast("Any", FleetConsumer.as_asgi())),

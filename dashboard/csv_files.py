@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from controlplane.output.csv_lines import csv_lines
+from controlplane.formats.csv_lines import csv_lines
 
 
 def csv_file(name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> HttpResponse:

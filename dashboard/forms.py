@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
-from controlplane.moments import read_moment
+from controlplane.formats.moments import read_moment
 from controlplane.numbers import raised
 
 # Returns the value of a text without surrounding blanks; the message of its `ValueError` belongs to

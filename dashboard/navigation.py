@@ -1,14 +1,16 @@
 """The navigation of all pages: clusters with their status, pages of the open one with counts."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus, cluster_statuses
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
+from controlplane.planning.adapters import planner_modules
 from controlplane.policies.grades import Grade
 from dashboard.guards import PageRequest
 
@@ -59,7 +61,7 @@ class Navigation:
     firing: int
 
 
-CLUSTER_PAGES: Final = (
+_CLUSTER_PAGES: Final = (
     NavigationPage("cluster", "Overview", ("explain",)),
     NavigationPage("cluster", "Nodes", ("node",), fragment="nodes"),
     NavigationPage(
@@ -70,7 +72,6 @@ CLUSTER_PAGES: Final = (
     NavigationPage("queries", "Queries", ("query", "query-keys", "query-new")),
     NavigationPage("proposals", "Proposals", ("proposal", "proposal-ask", "proposal-form")),
     NavigationPage("comparisons", "Compare", ("comparison", "comparison-ask")),
-    NavigationPage("shedding", "Shedding"),
     NavigationPage("ledger", "Ledger"),
     NavigationPage("decisions", "Decisions"),
     NavigationPage("policy", "Policy", ("policy-change",)),
@@ -95,6 +96,15 @@ _WORDS: Final = {
     Grade.BAD: "limit exceeded",
     Grade.UNKNOWN: "no data",
 }
+
+
+@cache
+def cluster_pages() -> tuple[NavigationPage, ...]:
+    """Return the pages of a cluster, those of planners before the ledger."""
+    planners = (page for module in planner_modules("pages", "dashboard.planners")
+                for page in module.PAGES)  # fmt: skip
+    first = [page.name for page in _CLUSTER_PAGES].index("ledger")
+    return (*_CLUSTER_PAGES[:first], *planners, *_CLUSTER_PAGES[first:])
 
 
 def navigation(request: PageRequest) -> Navigation:
@@ -126,7 +136,7 @@ def _cluster_link(row: ClusterStatus, request: PageRequest, current: str) -> Clu
     if request.cluster is not None and request.cluster.pk == cluster.pk:
         counts = _counts(cluster)
         pages = tuple(
-            _link(page, current, cluster.slug, counts.get(page.label)) for page in CLUSTER_PAGES
+            _link(page, current, cluster.slug, counts.get(page.label)) for page in cluster_pages()
         )
     grade, words = str(row.grade), _WORDS[row.grade]
     if row.status in (FleetStatus.EXECUTING, FleetStatus.STARTING):

@@ -5,8 +5,8 @@ from typing import Any
 
 from algorithms.registry import algorithm_title, parameter_titles
 from algorithms.vocabulary import title_of_name
-from controlplane.groupings import value_text
 from controlplane.numbers import compact, lowered, milliseconds, percent, size
+from controlplane.queries.key_groupings import value_text
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "bytes": size,

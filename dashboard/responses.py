@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 
 from controlplane.errors import ConfirmationNeeded, Conflict, Forbidden, Invalid, WeirError
 from controlplane.health.disks import full_disks
-from controlplane.liveness.status import site_status
+from controlplane.health.liveness.status import site_status
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_action
 from dashboard.navigation import navigation

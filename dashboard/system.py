@@ -7,10 +7,10 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from controlplane.access.roles import ADMIN
-from controlplane.liveness.status import full_status, site_status
+from controlplane.background.retention.kinds import KINDS, OTHERS
+from controlplane.background.retention.sizes import Size, storage_sizes
+from controlplane.health.liveness.status import full_status, site_status
 from controlplane.models import Cluster
-from controlplane.retention.kinds import KINDS, OTHERS
-from controlplane.retention.sizes import Size, storage_sizes
 from controlplane.wire.network.destinations import words
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_list, render_page

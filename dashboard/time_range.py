@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from controlplane.moments import read_moment
+from controlplane.formats.moments import read_moment
 
 # Ranges of the picker; `?range=` takes any other number of these units, too.
 RANGES: Final = {

@@ -3,7 +3,8 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
+from controlplane.planning.adapters import planner_modules
 from dashboard import access, grants, site, system
 from dashboard.account import confirmation, login, login_steps, second_factor, users
 from dashboard.account import views as account
@@ -27,9 +28,6 @@ from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import bulk, changes, drafts, keys, submission
 from dashboard.queries import views as queries
-from dashboard.shedding import files as shedding_files
-from dashboard.shedding import history as shedding_history
-from dashboard.shedding import views as shedding
 from dashboard.streams import admission, dead_letters, maps, stream_schema
 from dashboard.streams import detail as stream_detail
 from dashboard.streams import views as streams
@@ -191,18 +189,8 @@ _policies: list[URLPattern] = [
     path("exclusions/<int:pk>/remove/", policies.exclusion_remove, name="exclusion-remove"),
     path("decisions/", policies.decisions, name="decisions"),
 ]
-_shedding: list[URLPattern] = [
-    path("shedding/", shedding.index, name="shedding"),
-    path("shedding/live/", shedding.live, name="shedding-live"),
-    path("shedding/history/", shedding_history.history, name="shedding-history"),
-    path("shedding/ladder.csv", shedding_files.ladder_csv, name="shedding-ladder-csv"),
-    path("shedding/kept.csv", shedding_files.kept_csv, name="shedding-kept-csv"),
-    path("shedding/charts.json", shedding.charts, name="shedding-charts"),
-    path("shedding/arm/", shedding.arm, name="shedding-arm"),
-    path("shedding/disarm/", shedding.disarm, name="shedding-disarm"),
-    path("shedding/activate/", shedding.activate, name="shedding-activate"),
-    path("shedding/release/", shedding.release, name="shedding-release"),
-    path("shedding/weights/", shedding.set_weights, name="shedding-weights"),
+_planners: list[URLPattern] = [
+    pattern for module in planner_modules("pages", "dashboard.planners") for pattern in module.URLS
 ]
 _attached: list[URLPattern] = [
     path("attached/", attached.index, name="attached"),
@@ -243,7 +231,7 @@ _account: list[URLPattern] = [
 
 _CLUSTER = [
     *_cluster, *_alerts, *_explain, *_streams, *_queries, *_comparisons, *_proposals, *_policies,
-    *_shedding,
+    *_planners,
 ]  # fmt: skip
 
 urlpatterns: list[URLPattern | URLResolver] = [

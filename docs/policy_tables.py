@@ -15,9 +15,9 @@ def tables() -> str:
 
 
 def _loops() -> str:
-    from controlplane.watch import ALL_LOOPS  # noqa: PLC0415 - after django.setup
+    from controlplane.watch import all_loops  # noqa: PLC0415 - after django.setup
 
-    rows = [f"| {loop.name} | {loop.about} | {_gains(loop.measure)} |" for loop in ALL_LOOPS]
+    rows = [f"| {loop.name} | {loop.about} | {_gains(loop.measure)} |" for loop in all_loops()]
     head = ["### Loops", "", "| loop | subject | its plans must lower |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 

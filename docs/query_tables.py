@@ -8,8 +8,8 @@ from pathlib import Path
 
 from algorithms.partitioning.catalog import GROUPINGS, GroupingInfo
 from controlplane.catalog.language import Entry, aggregates, functions, operators
-from controlplane.groupings import value_text
-from controlplane.query_spec import DECLARED, QueryField
+from controlplane.queries.key_groupings import value_text
+from controlplane.queries.spec import DECLARED, QueryField
 
 PAGE = Path(__file__).with_name("queries.md")
 MARK = "<!-- tables -->\n"

@@ -12,7 +12,7 @@ END = "<!-- end of what grows -->\n"
 
 def table() -> str:
     """Return what grows, with its bound, as Markdown; Django must be set up."""
-    from controlplane.retention.kinds import KINDS, OTHERS  # noqa: PLC0415 - as above
+    from controlplane.background.retention.kinds import KINDS, OTHERS  # noqa: PLC0415 - as above
 
     rows = [
         f"| {kind.name} | database: {', '.join(kind.models)} |"

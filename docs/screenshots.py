@@ -21,7 +21,7 @@ import django
 from playwright.sync_api import Browser, BrowserContext, Page
 from playwright.sync_api import Error as BrowserError
 
-from controlplane import env
+from controlplane.installation import env
 from docs.prepared_rows import Caller, prepared_rows, temporary_admin
 from tests.support.chromium import running_chromium
 

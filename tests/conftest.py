@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 ALIASES = ("default", "results")
 KEPT_BY_CLUSTER = (
-    ("controlplane.arrivals.periods", "_CACHE"),
-    ("controlplane.watch.observation", "_KEPT"),
-    ("controlplane.watch.ladder", "_KEPT"),
-    ("controlplane.partitioning.replays", "_REPLAYS"),
-    ("controlplane.admission.long_outlook", "_computed"),
+    ("controlplane.telemetry.arrivals.periods", "_CACHE"),
+    ("controlplane.planners.placement.loop", "_KEPT"),
+    ("controlplane.planners.shedding.loop", "_KEPT"),
+    ("controlplane.planners.partitioning.replays", "_REPLAYS"),
+    ("controlplane.planners.admission.long_outlook", "_computed"),
     ("controlplane.clusters.routes", "routes_of"),
-    ("controlplane.shedding.measured", "_kept_parts"),
+    ("controlplane.planners.shedding.measured", "_kept_parts"),
     ("controlplane.explain.node_work", "_placed"),
     ("controlplane.explain.node_work", "_split"),
 )
@@ -59,7 +59,7 @@ def pytest_configure() -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Collect the static files once, before the processes of a run start: pages name them."""
     if not hasattr(session.config, "workerinput"):
-        from controlplane.assets.collection import collect_static  # noqa: PLC0415 - needs settings
+        from controlplane.installation.assets.collection import collect_static  # noqa: PLC0415 - needs settings
 
         collect_static()
 
@@ -283,7 +283,7 @@ def celery_worker(
     """A real Celery worker on the real broker, in a thread of this process."""
     from celery.contrib.testing.worker import start_worker  # noqa: PLC0415
 
-    from controlplane.task_names import QUEUES  # noqa: PLC0415
+    from controlplane.events.task_names import QUEUES  # noqa: PLC0415
     from workers.celery import app  # noqa: PLC0415
 
     queues = list(QUEUES)

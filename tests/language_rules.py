@@ -133,7 +133,7 @@ TABLE: Final = (
         samples=("the query's scheme", "a key scheme"),
         fine=("the scheme of a URL",),
         exceptions={
-            "controlplane/env.py": "the scheme of a URL",
+            "controlplane/installation/env.py": "the scheme of a URL",
             "controlplane/integrations/outbound.py": "the scheme of a URL",
             "controlplane/wire/log/address.py": "the scheme of a URL",
             "docs/screenshots.py": "the colour scheme of a browser",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from controlplane.env import ROOT
+from controlplane.installation.env import ROOT
 
 UPPER = frozenset({"<", "<=", "==", "~="})
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -31,8 +31,8 @@ from algorithms.placement.problem import PlacementProblem
 from controlplane.api.application import api
 from controlplane.cli.parser import parser
 from controlplane.planning.adapters import adapters
-from controlplane.runtime.process_kinds import PROCESSES
-from controlplane.search import objects
+from controlplane.processes.runtime.process_kinds import PROCESSES
+from controlplane.lists.search import objects
 from dashboard.frame.keys import KEYS
 from dashboard.glossary import WORDS
 from dashboard.navigation import SITE_PAGES

@@ -10,9 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 from django.conf import settings
 
-from controlplane.extras import lab_values
-from controlplane.runtime.beats import now_ms
-from controlplane.task_names import (
+from controlplane.events.task_names import (
     ARCHIVE,
     FIT_FORECASTERS,
     PRUNE,
@@ -32,6 +30,8 @@ from controlplane.task_names import (
     VERIFY_AUDIT,
     WATCH,
 )
+from controlplane.installation.extras import lab_values
+from controlplane.processes.runtime.beats import now_ms
 from workers.celery_beats import WorkerHeartbeat
 
 app = Celery("weir")

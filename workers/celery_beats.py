@@ -12,9 +12,9 @@ from celery.concurrency.solo import TaskPool as SoloPool
 from django.conf import settings
 from redis.exceptions import RedisError
 
-from controlplane.runtime.beats import beat
-from controlplane.runtime.process_kinds import BEAT, PERIOD_S, PROCESSES
-from controlplane.task_names import queue_key
+from controlplane.events.task_names import queue_key
+from controlplane.processes.runtime.beats import beat
+from controlplane.processes.runtime.process_kinds import BEAT, PERIOD_S, PROCESSES
 from controlplane.wire.redis_clients import connect
 
 # Periodic tasks that wait in a queue, at most: without a worker they would fill Redis.

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from controlplane.runtime.java import find_java
+from controlplane.processes.runtime.java import find_java
 from workers.agent.class_archive import java_environment
 
 _ROOT: Final = Path(__file__).resolve().parents[1]

@@ -8,23 +8,17 @@ from celery import shared_task
 from django.db import OperationalError
 from django.utils import timezone
 
-from controlplane import arrivals
 from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
-from controlplane.admission import fitting
 from controlplane.alerts import evaluation
 from controlplane.background import reconcile as reconciliation
+from controlplane.background.retention import housekeeping
 from controlplane.background.table_statistics import update_statistics
 from controlplane.clusters import demo
+from controlplane.clusters.scenarios import reconcile_scenarios
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
-from controlplane.executions import progression
-from controlplane.partitioning import skew_history
-from controlplane.proposals import computation, ledger, staleness
-from controlplane.retention import housekeeping
-from controlplane.runtime.beats import forget_instances, now_ms
-from controlplane.scenarios import reconcile_scenarios
-from controlplane.task_names import (
+from controlplane.events.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
     END_QUERIES,
@@ -47,7 +41,12 @@ from controlplane.task_names import (
     VERIFY_AUDIT,
     WATCH,
 )
-from controlplane.telemetry import time_series
+from controlplane.planners.admission import fitting
+from controlplane.planners.partitioning import skew_history
+from controlplane.processes.runtime.beats import forget_instances, now_ms
+from controlplane.proposals import computation, ledger, staleness
+from controlplane.proposals.executions import progression
+from controlplane.telemetry import arrivals, time_series
 from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks

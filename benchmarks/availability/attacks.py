@@ -252,7 +252,7 @@ def _watch_memory(measured: Measured, stop: threading.Event) -> None:
     while not stop.is_set():
         for process in psutil.Process().children(recursive=True):
             try:
-                if "controlplane.runtime.web" in process.cmdline():
+                if "controlplane.processes.runtime.web" in process.cmdline():
                     measured.memory = max(measured.memory, process.memory_info().rss)
             except psutil.Error:
                 continue

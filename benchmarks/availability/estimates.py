@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from algorithms.estimates import MB, Estimate, ProblemSize, total
 from benchmarks.planners.shedding_speed import cluster_snapshot
+from controlplane.planners.shedding.inputs import SheddingInput
 
 # A tenth of the queries reads further streams.
 _STREAMS_PER_QUERY: Final = 0.05
@@ -58,7 +59,7 @@ def measured_needs(queries: int, names: Sequence[str]) -> Iterator[Need]:
     snapshot = cluster_snapshot(queries, streams, _NODES, None)
     from controlplane.planning.adapters import adapters  # noqa: PLC0415 - needs Django
 
-    readings = sum(len(query.streams) for query in snapshot.shedding.queries)
+    readings = sum(len(query.streams) for query in snapshot.input(SheddingInput).queries)
     size = ProblemSize(queries, readings, streams, _NODES)
     for adapter in adapters().values():
         if not names or adapter.name in names:
@@ -69,8 +70,8 @@ def measured_needs(queries: int, names: Sequence[str]) -> Iterator[Need]:
 def _need(adapter: Any, algorithm: Any, snapshot: Any, size: ProblemSize) -> Need:
     from algorithms.errors import PlanningError  # noqa: PLC0415 - with the others
     from controlplane.errors import WeirError  # noqa: PLC0415 - needs Django
-    from controlplane.isolation import Limits, run_in_child  # noqa: PLC0415 - needs Django
     from controlplane.planning.adapter import PlanRequest  # noqa: PLC0415 - needs Django
+    from controlplane.processes.isolation import Limits, run_in_child  # noqa: PLC0415 - needs Django
 
     parameters = adapter.checked(algorithm, {}, _DEFAULTS)
     own = algorithm.parameters.from_mapping(
@@ -93,7 +94,7 @@ def _need(adapter: Any, algorithm: Any, snapshot: Any, size: ProblemSize) -> Nee
 
 
 def _observed(run: Callable[[], str]) -> tuple[float, float, str]:
-    from controlplane.isolation.confinement import peak_bytes, resident_bytes  # noqa: PLC0415
+    from controlplane.processes.isolation.confinement import peak_bytes, resident_bytes  # noqa: PLC0415
 
     before, started = resident_bytes(), time.monotonic()
     refusal = run()

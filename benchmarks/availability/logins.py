@@ -95,7 +95,13 @@ def main() -> None:
         environment = {**os.environ, **given}
         django("migrate_all", "--verbosity", "0", environment=environment)
         django("shell", "-c", SET_UP, environment=environment)
-        command = [sys.executable, "-m", "controlplane.runtime.web", "--port", str(arguments.port)]
+        command = [
+            sys.executable,
+            "-m",
+            "controlplane.processes.runtime.web",
+            "--port",
+            str(arguments.port),
+        ]
         with (Path(folder) / "web.log").open("w") as log:
             server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:

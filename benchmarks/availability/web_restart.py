@@ -47,7 +47,7 @@ def web_processes(port: int) -> list[psutil.Process]:
     return [
         row
         for row in psutil.process_iter(["cmdline"])
-        if "controlplane.runtime.web" in (row.info["cmdline"] or [])
+        if "controlplane.processes.runtime.web" in (row.info["cmdline"] or [])
         and row.environ().get("WEIR_PORT") == str(port)
     ]
 

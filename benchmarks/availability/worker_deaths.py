@@ -27,7 +27,7 @@ import psutil
 import pyarrow as pa
 import redis
 
-from controlplane.runtime.java import find_java
+from controlplane.processes.runtime.java import find_java
 from controlplane.wire.language.registered import function
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of

@@ -31,13 +31,13 @@ from benchmarks.mutation.trees import ROOT, Outcome, Tree, copied
 
 # The folders and files of each area, and the tests that may detect their mutants.
 AREAS: Final = {
-    "executions": ("controlplane/executions/",),
+    "executions": ("controlplane/proposals/executions/",),
     "policies": ("controlplane/policies/",),
     "drift": ("controlplane/proposals/drift.py", "controlplane/proposals/staleness.py"),
     "engine": ("workers/pipeline/engine/",),
 }
 TESTS: Final = (
-    "tests/controlplane/executions",
+    "tests/controlplane/proposals/executions",
     "tests/controlplane/policies",
     "tests/controlplane/proposals",
     "tests/docs/test_policies.py",

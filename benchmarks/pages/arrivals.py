@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 from django.utils import timezone
 
-from controlplane import arrivals
-from controlplane.arrivals import PERIOD_S, start_of
 from controlplane.models import Cluster, StreamArrivals
+from controlplane.telemetry import arrivals
+from controlplane.telemetry.arrivals import PERIOD_S, start_of
 
 HOUR_S: Final = 3_600
 

@@ -22,7 +22,7 @@ _EVERY_EXCEEDED = 10
 def main() -> None:
     options = parse_options()
     with fresh_weir(postgres=options.postgres):
-        from controlplane.assets.collection import collect_static  # noqa: PLC0415
+        from controlplane.installation.assets.collection import collect_static  # noqa: PLC0415
 
         collect_static()
         client = _client()

@@ -52,7 +52,7 @@ def main() -> None:
         from django.test import Client  # noqa: PLC0415
 
         from controlplane.background.table_statistics import update_statistics  # noqa: PLC0415
-        from controlplane.serving.garbage_collection import tune_collector  # noqa: PLC0415
+        from controlplane.processes.serving.garbage_collection import tune_collector  # noqa: PLC0415
 
         settings.ALLOWED_HOSTS = ["testserver"]
         user, cluster = fill(options.queries, options.streams, 1000)

@@ -13,11 +13,11 @@ from benchmarks.api_filling import fill
 from benchmarks.pages.arrivals import add_arrivals
 from benchmarks.pages.report import Figure
 from controlplane.access.roles import Actor
-from controlplane.admission.cluster_forecast import keep_forecast
 from controlplane.background.table_statistics import update_statistics
 from controlplane.models import Cluster
+from controlplane.planners.admission.cluster_forecast import keep_forecast
 from controlplane.policies.store import policy_of
-from controlplane.serving.garbage_collection import tune_collector
+from controlplane.processes.serving.garbage_collection import tune_collector
 from tests.controlplane.api.authorisation.addresses import accepts_get, pages
 from tests.support.api_world import add_rows, address_of
 from tests.support.cluster import placed_split

@@ -32,8 +32,8 @@ def fill(streams: int, nodes: int, periods: int) -> Any:
     """Create the cluster, and return it; split nodes are three quarters full."""
     from django.utils import timezone  # noqa: PLC0415 - needs Django
 
-    from controlplane.arrivals import PERIOD_S, start_of  # noqa: PLC0415
     from controlplane.models import Cluster, Stream, StreamArrivals  # noqa: PLC0415
+    from controlplane.telemetry.arrivals import PERIOD_S, start_of  # noqa: PLC0415
 
     draw = np.random.default_rng(1)
     capacity = streams / nodes * MEAN_RATE / 0.75
@@ -68,8 +68,8 @@ def fill(streams: int, nodes: int, periods: int) -> Any:
 
 
 def _measure(cluster: Any, repeats: int) -> None:
-    from controlplane.admission.redirections import plan_redirections  # noqa: PLC0415
-    from controlplane.planning.admission.observation import read_input  # noqa: PLC0415
+    from controlplane.planners.admission.observation import read_input  # noqa: PLC0415
+    from controlplane.planners.admission.redirections import plan_redirections  # noqa: PLC0415
     from controlplane.policies.store import policy_of  # noqa: PLC0415
 
     policy = policy_of(cluster)

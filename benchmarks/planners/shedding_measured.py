@@ -36,18 +36,17 @@ from algorithms.shedding.problem import SheddingProblem
 from benchmarks.application import Weir, wait
 from benchmarks.planners.shedding_pipeline import CLUSTER, SCHEMA, STEP_S, STREAMS, Course
 from benchmarks.planners.slow_functions import SLOW_S, SLOWER_S
-from controlplane.planning.admission.costs import batch_seconds, node_work
-from controlplane.planning.shedding.ladder import compute_ladder
-from controlplane.planning.shedding.node_costs import measured_node
-from controlplane.planning.shedding.problem import network_of
-from controlplane.plans.shedding_input import (
-    BatchSeconds,
+from controlplane.planners.shedding.inputs import (
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
-    SheddingSettings,
     SheddingStream,
 )
+from controlplane.planners.shedding.ladder import compute_ladder
+from controlplane.planners.shedding.node_costs import measured_node
+from controlplane.planners.shedding.problem import network_of
+from controlplane.planning.measured.costs import BatchSeconds, batch_seconds, node_work
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, QueryRow, StreamRow
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire.producer import Producer
@@ -94,7 +93,7 @@ def run(course: Course, options: Any) -> None:
     if options.former:
         settings = replace(settings, limit=options.limit, drain_s=5.0)
     snapshot = snapshot_of(samples, per_s.mean(axis=0), settings, former=options.former)
-    given, ladder = snapshot.shedding, compute_ladder(snapshot)
+    given, ladder = snapshot.input(SheddingInput), compute_ladder(snapshot)
     assert ladder is not None
     assert given is not None
     network = network_of(snapshot)
@@ -119,17 +118,18 @@ def report(course: Course, since: int, rates: Any, settings: SheddingSettings) -
     seconds = (half[-1]["emitted_ms"] - half[0]["emitted_ms"]) / 1000
     processed = sum(sum(node["loads"] for node in row["nodes"]) for row in half[1:])
     snapshot = snapshot_of(samples_of(course), rates, settings)
-    assert snapshot.shedding is not None
+    given = snapshot.input(SheddingInput)
+    assert given is not None
     network = network_of(snapshot).problem.network
     problem = SheddingProblem(
         network, {f"stream {s}": rate for s, rate in zip(STREAMS, rates, strict=True)}
     )
     best = Lp().solve(problem).outcome.value
-    ideal = Lp().solve(replace_limits(problem, snapshot.shedding)).outcome.value
+    ideal = Lp().solve(replace_limits(problem, given)).outcome.value
     p95 = [row["latency"]["p95"] / 1000 for row in half if row["latency"]]
     spans = [(b["emitted_ms"] - a["emitted_ms"]) / 1000 for a, b in pairwise(half)]
     late = np.mean(np.array(p95) > settings.latency_s)
-    print(f"at the costs of the overload: {snapshot.shedding.batch}")
+    print(f"at the costs of the overload: {given.batch}")
     for row in network_of(snapshot).nodes.rows:
         print(f"  {row}")
     print(
@@ -188,7 +188,7 @@ def snapshot_of(
         1, 0.1, [NodeRow(i, f"n{i}", 1.0, active=True, emulated=False) for i in range(2)],
         [StreamRow(s, float(rate)) for s, rate in zip(STREAMS, rates, strict=True)],
         [QueryRow(s, f"q{s}", s - 1, [s]) for s in STREAMS], {}, [], [], [],
-        dict.fromkeys(STREAMS, 0), 1, shedding=given,
+        dict.fromkeys(STREAMS, 0), 1, inputs={given.name: given},
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from algorithms.shedding.problem import SheddingProblem
 from algorithms.shedding.rungs import plan_rungs
 from algorithms.vocabulary import Floats
 from benchmarks.application import Weir, wait
-from controlplane.plans.shedding_input import SheddingSettings
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.actions import Action

@@ -250,7 +250,7 @@ def _report_crossed(options: argparse.Namespace, generator: np.random.Generator)
 
 
 def _report_cluster(options: argparse.Namespace, queries: int, streams: int, nodes: int) -> None:
-    from controlplane.planning.shedding.ladder import compute_ladder  # noqa: PLC0415 - see below
+    from controlplane.planners.shedding.ladder import compute_ladder  # noqa: PLC0415 - see below
 
     for what, weights in (("random weights", None), ("equal weights", (1.0,))):
         snapshot = cluster_snapshot(queries, streams, nodes, weights)

@@ -129,7 +129,7 @@ def run(strategy: str, load: Load, capacity: float, nodes: int) -> Course:
 def _cluster(strategy: str, load: Load, capacity: float, nodes: int) -> tuple[Any, Sequence[int]]:
     """Create the cluster with its streams, a query over all of them, and the policy."""
     from controlplane.models import Cluster, Node, Policy  # noqa: PLC0415 - needs Django
-    from controlplane.query_spec import QuerySpec  # noqa: PLC0415
+    from controlplane.queries.spec import QuerySpec  # noqa: PLC0415
     from controlplane.topology import queries, split_nodes, streams  # noqa: PLC0415
     from controlplane.wire.query_text import QueryText  # noqa: PLC0415
 

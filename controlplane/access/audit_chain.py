@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from controlplane.access import audit, audit_triggers
 from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.events.task_names import VERIFY_AUDIT, send_on_commit
 from controlplane.models import AuditChain, AuditEntry
-from controlplane.task_names import VERIFY_AUDIT, send_on_commit
 
 logger = logging.getLogger(__name__)
 

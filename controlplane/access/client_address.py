@@ -1,7 +1,7 @@
 """The address of the client of a request, for the audit log, limits of logins and local roles.
 
 Headers of proxies are believed from trusted proxies only (`WEIR_TRUSTED_PROXIES`):
-`controlplane.serving.forwarded` puts what they state into the request before Django reads it.
+`processes.serving.forwarded` puts what they state into the request before Django reads it.
 """
 
 import ipaddress

@@ -14,9 +14,9 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.http import HttpRequest
 
 from controlplane.access.client_address import client_address, is_local
+from controlplane.access.request_ids import request_id
 from controlplane.errors import ConfirmationNeeded, Forbidden, LoginNeeded
 from controlplane.models import ApiToken, Cluster, Grant
-from controlplane.request_ids import request_id
 
 VIEWER: Final = Grant.Role.VIEWER.value
 OPERATOR: Final = Grant.Role.OPERATOR.value

@@ -27,8 +27,8 @@ from controlplane.alerts.states import (
 from controlplane.events.publish import announce, event
 from controlplane.models import Alert, Cluster, ReplicationBound
 from controlplane.numbers import value_text
+from controlplane.planners.placement.loop import KEEP_SAME_S, replication_of
 from controlplane.policies.grades import Grade
-from controlplane.watch.observation import KEEP_SAME_S, replication_of
 
 logger = logging.getLogger(__name__)
 

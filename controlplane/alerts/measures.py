@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from controlplane.arrivals.catching_up import oldest_s
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
+from controlplane.telemetry.arrivals.catching_up import oldest_s
 
 # The least value of a replication factor.
 LEAST_REPLICATION: Final = 1.0

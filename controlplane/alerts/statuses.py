@@ -9,10 +9,10 @@ from typing import Final
 from controlplane.alerts.listing import open_alerts
 from controlplane.alerts.readings import ClusterReadings, readings_of
 from controlplane.alerts.states import APPLICATION, FAILED_STATES, Status, status_of
-from controlplane.executions.progress import Progress, running
 from controlplane.health.summary import is_idle
 from controlplane.models import Alert, Cluster
 from controlplane.policies.grades import Grade
+from controlplane.proposals.executions.progress import Progress, running
 
 _OF_PEOPLE: Final = (Status.ACKNOWLEDGED, Status.SILENCED)
 

@@ -35,7 +35,7 @@ from controlplane.api.queries import routes as queries
 from controlplane.api.streams import admission, dead_letters, maps, records, stream_schemas
 from controlplane.api.streams import routes as streams
 from controlplane.clusters.audiences import by_default
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 
 api = DocumentedAPI(
     title="Weir",

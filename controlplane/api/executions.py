@@ -8,7 +8,8 @@ from ninja import Router
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, below, columns_of, fields_of, shown
 from controlplane.api.common.security import cluster_of
-from controlplane.executions.progress import (
+from controlplane.models import Execution, Step
+from controlplane.proposals.executions.progress import (
     Progress,
     execution_of,
     progress_of,
@@ -16,7 +17,6 @@ from controlplane.executions.progress import (
     step_seconds,
     steps_listing,
 )
-from controlplane.models import Execution, Step
 from controlplane.proposals.listing import proposal_without_plan
 
 router = Router(tags=["executions"])

@@ -11,7 +11,7 @@ from ninja import Router, Schema
 from controlplane.access.roles import require_member
 from controlplane.api.common.schemas import below
 from controlplane.api.common.security import caller
-from controlplane.liveness.status import full_status, readiness
+from controlplane.health.liveness.status import full_status, readiness
 from controlplane.models import Cluster
 
 router = Router(tags=["health"])

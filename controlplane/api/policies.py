@@ -12,8 +12,8 @@ from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ReasonIn, columns_of, list_of, listed_columns_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
+from controlplane.formats.moments import Moment
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
-from controlplane.moments import Moment
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import blackout_until, cron_text
 from controlplane.policies.description import summary

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from controlplane.api.common.schemas import RequestBody, columns_of
 from controlplane.api.common.security import caller, cluster_of
-from controlplane.executions import control
 from controlplane.models import ProposalComment
 from controlplane.proposals import comments
+from controlplane.proposals.executions import control
 from controlplane.proposals.listing import proposal_without_plan
 
 router = Router(tags=["proposals"])

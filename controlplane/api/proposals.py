@@ -25,16 +25,6 @@ from controlplane.api.common.schemas import (
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.errors import Conflict, Invalid
-from controlplane.executions import verbs
-from controlplane.executions.action_status import (
-    ActionRow,
-    ActionStatus,
-    action_rows,
-    statuses,
-    steps_of,
-)
-from controlplane.executions.progress import waits_of
-from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Proposal
 from controlplane.pagination.listing import PlaceListing
 from controlplane.planning.action_text import ActionText
@@ -43,8 +33,18 @@ from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.store import policy_of
+from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import drift, requests
 from controlplane.proposals.drift import Drift
+from controlplane.proposals.executions import verbs
+from controlplane.proposals.executions.action_status import (
+    ActionRow,
+    ActionStatus,
+    action_rows,
+    statuses,
+    steps_of,
+)
+from controlplane.proposals.executions.progress import waits_of
 from controlplane.proposals.listing import (
     COLUMNS,
     ProposalFilters,

@@ -6,8 +6,8 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Schema
 
-from controlplane.retention.kinds import KINDS, OTHERS
-from controlplane.retention.sizes import storage_sizes
+from controlplane.background.retention.kinds import KINDS, OTHERS
+from controlplane.background.retention.sizes import storage_sizes
 
 router = Router(tags=["health"])
 

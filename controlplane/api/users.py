@@ -5,10 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 
+from controlplane.access.logins import login_sessions, second_factor
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.api.common.security import caller, open_to
-from controlplane.logins import login_sessions, second_factor
 
 router = Router(tags=["access"], auth=open_to(ADMIN))
 

@@ -12,15 +12,14 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection, transaction
 from django.utils import timezone
 
-from controlplane import arrivals
-from controlplane.arrivals import Interval
 from controlplane.events.publish import send_samples
-from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
+from controlplane.planners.shedding import history as shedding_history
+from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
-from controlplane.shedding import history as shedding_history
-from controlplane.telemetry import late_records
+from controlplane.telemetry import arrivals, late_records
+from controlplane.telemetry.arrivals import Interval
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping

@@ -7,7 +7,7 @@ from controlplane.catalog import query_costs, source_rates, stream_costs
 from controlplane.health import skipped_batches
 from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
-from controlplane.shedding import activation, arming
+from controlplane.planners.shedding import activation, arming
 from controlplane.topology import (
     bulk_actions,
     drop_rule_housekeeping,

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from pydantic import Field
 
-from controlplane.moments import IN_CALENDAR
-from controlplane.query_spec import DECLARED, Declaration, QueryField
+from controlplane.formats.moments import IN_CALENDAR
+from controlplane.queries.spec import DECLARED, Declaration, QueryField
 
 # The bounds of a declaration, and their names in JSON schema for numbers.
 _BOUNDS: Final = {"gt": "exclusiveMinimum", "ge": "minimum", "le": "maximum"}

@@ -4,7 +4,7 @@ from controlplane.access.roles import Actor
 from controlplane.catalog.query_settings import change_settings
 from controlplane.errors import Fields
 from controlplane.models import Query
-from controlplane.query_spec import DECLARED
+from controlplane.queries.spec import DECLARED
 
 
 def retention_faults(retention_s: int, retention_windows: int) -> Fields:

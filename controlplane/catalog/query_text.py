@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.errors import Fields, Invalid
-from controlplane.query_spec import DECLARED
+from controlplane.queries.spec import DECLARED
 from controlplane.wire.language.errors import Place, place_of, reworded
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, computation_of, is_join

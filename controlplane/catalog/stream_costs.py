@@ -7,8 +7,8 @@ import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
 
-from controlplane import arrivals
 from controlplane.models import Cluster, Stream
+from controlplane.telemetry import arrivals
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import open_log
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from controlplane import env
 from controlplane.cli.client.document import document_for
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.command_parser import COMMON
 from controlplane.cli.parser import parsed, parser
+from controlplane.installation import env
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +77,7 @@ def _set_up() -> None:
     import django  # noqa: PLC0415
     from django.apps import apps  # noqa: PLC0415
 
-    from controlplane.env import EnvironmentValueError  # noqa: PLC0415
+    from controlplane.installation.env import EnvironmentValueError  # noqa: PLC0415
 
     try:
         if not apps.ready:

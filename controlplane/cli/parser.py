@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane import env
 from controlplane.cli.codes import ABOUT, Code, Refused
 from controlplane.cli.command_parser import (
     COMMON,
@@ -24,7 +23,8 @@ from controlplane.cli.command_parser import (
 )
 from controlplane.cli.operations.parsers import add_operations
 from controlplane.cli.query_options import add_query_options
-from controlplane.extras import has_lab
+from controlplane.installation import env
+from controlplane.installation.extras import has_lab
 
 _FORMATS: Final = ["json", "ndjson", "csv", "arrow", "parquet"]
 # By its URL ("": this installation), with the options of the connection.

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from controlplane.cli.codes import Code, Refused
 from controlplane.errors import Invalid
-from controlplane.groupings import PARAMETERS, read_parameters
-from controlplane.moments import read_moment
-from controlplane.query_spec import DECLARED, Declaration, ParameterValue, QueryField, QuerySpec
+from controlplane.formats.moments import read_moment
+from controlplane.queries.key_groupings import PARAMETERS, read_parameters
+from controlplane.queries.spec import DECLARED, Declaration, ParameterValue, QueryField, QuerySpec
 from controlplane.wire.query_text import QueryText
 
 _NAMED: Final = Mapping[str, str]

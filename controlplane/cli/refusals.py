@@ -13,8 +13,8 @@ from redis.exceptions import RedisError
 from algorithms.errors import BadParameters, PlanningError
 from controlplane.cli.codes import Code, Refused
 from controlplane.cluster_spec.document import BadDescription
-from controlplane.env import EnvironmentValueError
 from controlplane.errors import Invalid, WeirError
+from controlplane.installation.env import EnvironmentValueError
 from controlplane.wire.language.errors import place_of
 
 _MEND: Final = "mend the values that are named"

@@ -11,10 +11,10 @@ from controlplane.catalog.queries import query_by_name
 from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
 from controlplane.cluster_spec.document import BadDescription, ClusterDescription, QueryPart
 from controlplane.cluster_spec.report import ImportReport, count_text, errors_at
-from controlplane.groupings import PARAMETERS, stored_parameters
 from controlplane.models import Cluster, Query
 from controlplane.pagination.chunks import chunks
-from controlplane.query_spec import spec_of
+from controlplane.queries.key_groupings import PARAMETERS, stored_parameters
+from controlplane.queries.spec import spec_of
 from controlplane.topology import placement, queries
 
 

@@ -17,7 +17,7 @@ from pydantic import (
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.query_models import query_fields, text_fields
 from controlplane.errors import WeirError
-from controlplane.moments import IN_CALENDAR
+from controlplane.formats.moments import IN_CALENDAR
 from controlplane.policies.settings import optional_fields
 from controlplane.wire.routing.ladder import MAX_COSTS, MAX_RUNGS, MAX_WINDOWS
 from controlplane.wire.schema import (

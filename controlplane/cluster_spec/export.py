@@ -41,7 +41,7 @@ from controlplane.models import (
 from controlplane.planning.snapshots import Measured, measured_tasks, measures_of_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
-from controlplane.query_spec import submitted_values
+from controlplane.queries.spec import submitted_values
 from controlplane.wire.redaction import without_password
 from controlplane.wire.routing.route import TaskRange
 

@@ -15,7 +15,7 @@ from controlplane.cluster_spec.document import (
 )
 from controlplane.cluster_spec.report import ImportReport
 from controlplane.models import ArmedLadder, Cluster, Query
-from controlplane.shedding.arming import ladder_summary
+from controlplane.planners.shedding.arming import ladder_summary
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.cluster_actions import SetLadder

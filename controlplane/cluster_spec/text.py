@@ -16,7 +16,7 @@ from controlplane.cluster_spec.document import (
     SchemaPart,
 )
 from controlplane.cluster_spec.validation import faults_of
-from controlplane.storable import unstorable
+from controlplane.formats.storable import unstorable
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 MAX_BYTES: Final = 64 * 2**20

@@ -10,7 +10,7 @@ from controlplane.cluster_spec.document import (
     QueryPart,
     TaskRangePart,
 )
-from controlplane.groupings import key_grouping_faults
+from controlplane.queries.key_groupings import key_grouping_faults
 
 Path = tuple[int | str, ...]
 Fault = tuple[Path, str]

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
-from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
+from controlplane.events.after_commit import after_commit
 from controlplane.models import Cluster, DeletedCluster, Query
 from controlplane.wire.keys import cluster_prefix
 

@@ -11,7 +11,6 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.utils import timezone
 
-from controlplane import env
 from controlplane.access import audit, tokens
 from controlplane.access.roles import (
     LOCAL_APPROVER,
@@ -20,8 +19,9 @@ from controlplane.access.roles import (
     require_operator,
 )
 from controlplane.clusters.deletion import require_unused_slug
-from controlplane.demos import SLUGS
 from controlplane.errors import NotFound
+from controlplane.installation import env
+from controlplane.installation.demos import SLUGS
 from controlplane.models import ApiToken, Cluster, InitialPassword, Node, Policy
 
 TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
-from controlplane import arrivals
 from controlplane.clusters.routes import Routes, routes_of
 from controlplane.models import Cluster, Node, Stream
+from controlplane.telemetry import arrivals
 from controlplane.telemetry.columns import Row, figure_rows
 
 # Streams that are shown one by one, the largest.

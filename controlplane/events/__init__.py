@@ -1,1 +1,1 @@
-"""Events of a cluster: publication to browsers and to webhooks."""
+"""Events of a cluster, and tasks of workers: what is sent after a commit."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 from django.db.models import Q
 from django.utils import timezone
 
+from controlplane.events.task_names import SEND_WEBHOOK, send_on_commit
 from controlplane.models import Cluster, Delivery, Proposal, Webhook
-from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
 Kind = Webhook.Kind
 _State = Proposal.State

@@ -12,8 +12,8 @@ from typing import Any, Final, TypedDict
 from channels.layers import get_channel_layer
 from django.utils import timezone
 
-from controlplane.after_commit import after_commit
 from controlplane.events import event_loop, outbox
+from controlplane.events.after_commit import after_commit
 
 logger = logging.getLogger(__name__)
 # The channel-layer group of the pages of all clusters.

@@ -15,7 +15,7 @@ from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Fact, Finding, Series
 from controlplane.models import Node
 from controlplane.policies.grades import Grade
-from controlplane.watch.loops import trend_of
+from controlplane.watch.trends import trend_of
 
 
 @dataclass(frozen=True)

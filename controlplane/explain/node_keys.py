@@ -9,8 +9,8 @@ from controlplane.explain.node_work import HostedQuery, NodeWork, queries_over
 from controlplane.explain.observation import RECENT, ClusterObservation
 from controlplane.explain.stream_rises import StreamRises
 from controlplane.models import KeySkew
-from controlplane.planning.partitioning.measured_keys import MeasuredKeys
-from controlplane.planning.partitioning.observation import recent_keys
+from controlplane.planners.partitioning.measured_keys import MeasuredKeys
+from controlplane.planners.partitioning.observation import recent_keys
 
 # Split queries whose keys are read: those with the most records on the node, then others.
 SPLIT_QUERIES: Final = 8

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.vocabulary import Floats
-from controlplane import arrivals
-from controlplane.arrivals import RateHistory
 from controlplane.models import Cluster, MetricSample, Node, Query
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from controlplane.telemetry import arrivals
+from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.columns import Row, figure_rows
 from controlplane.telemetry.time_series import KEPT
 

@@ -13,7 +13,6 @@ from controlplane.models import Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters, measures_of
-from controlplane.watch.loops import IMBALANCE, REPLICATION, SKEW
 
 # Waiting proposals that are read, the newest first.
 _PROPOSALS: Final = 5
@@ -164,7 +163,6 @@ def _parameters(
     if adapter.watch is None:
         return {}
     policy = observed.policy
-    limits = {SKEW: policy.watch_skew, IMBALANCE: policy.watch_imbalance,
-              REPLICATION: policy.watch_replication}  # fmt: skip
-    measure = SKEW if reason is RemedyReason.HOT_KEY else IMBALANCE
-    return dict(adapter.watch.parameters(limits[measure]))
+    is_skew = reason is RemedyReason.HOT_KEY
+    limit = policy.watch_skew if is_skew else policy.watch_imbalance
+    return dict(adapter.watch.parameters(limit))

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from algorithms.vocabulary import Flags, Floats, Ints
-from controlplane.arrivals import PERIOD_S, RateHistory
 from controlplane.explain.observation import RECENT, ClusterObservation
 from controlplane.explain.series_shifts import filled_forward, largest_shifts
+from controlplane.telemetry.arrivals import PERIOD_S, RateHistory
 
 # A stream rises with all others if it rises by this part of their relative rise.
 _ALIKE: Final = 0.25

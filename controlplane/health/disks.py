@@ -6,8 +6,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from controlplane import env
-from controlplane.runtime import checks
+from controlplane.installation import env
+from controlplane.processes.runtime import checks
 
 
 @dataclass(frozen=True, slots=True)

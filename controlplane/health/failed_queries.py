@@ -7,8 +7,8 @@ from algorithms.strict_json import read_bounded
 from controlplane.access import audit
 from controlplane.access.roles import Automatic
 from controlplane.events.publish import announce, event
+from controlplane.events.task_names import PLACE, send_on_commit
 from controlplane.models import Cluster, Query
-from controlplane.task_names import PLACE, send_on_commit
 
 DATA_PLANE = Automatic("data plane")
 

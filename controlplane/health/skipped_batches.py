@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
-from controlplane.after_commit import after_commit
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
+from controlplane.events.after_commit import after_commit
 from controlplane.events.publish import announce, event
 from controlplane.health.stuck_batches import Losses, StuckBatch, losses_of, stuck_batch
 from controlplane.models import Cluster, SkippedBatch

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 from pydantic.functional_validators import AfterValidator
 
-from controlplane.moments import IN_CALENDAR
+from controlplane.formats.moments import IN_CALENDAR
 from controlplane.wire.redaction import without_password
 
 # What a column of the database holds.

@@ -20,12 +20,12 @@ from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.errors import Conflict
 from controlplane.events import outbox
+from controlplane.events.task_names import SEND_WEBHOOK, send_on_commit
 from controlplane.integrations import outbound, webhooks
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.listing import Filters, Listing, choice_filter
 from controlplane.pagination.lookup import row_by
-from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
 logger = logging.getLogger(__name__)
 STATES = tuple(str(state) for state in Delivery.State.values)

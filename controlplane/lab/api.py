@@ -21,7 +21,6 @@ from controlplane.api.common.schemas import RequestBody, columns_of, fields_of, 
 from controlplane.api.common.security import caller, open_to
 from controlplane.clusters.audiences import members
 from controlplane.errors import Conflict
-from controlplane.isolation.limits import lab_limits
 from controlplane.lab.comparison import ComparedPoint, ParameterDifference, RunComparison, compare
 from controlplane.lab.files import csv_of, json_of, svg_of
 from controlplane.lab.outcomes import outcomes_of
@@ -40,6 +39,7 @@ from controlplane.lab.sharing import MAX_NAME
 from controlplane.lab.time_estimates import TimeEstimate, remaining_s
 from controlplane.models import LabRun
 from controlplane.planning.estimates import ShownEstimate
+from controlplane.processes.isolation.limits import lab_limits
 
 
 class ClaimOut(fields_of(Claim, without="check entry")):  # type: ignore[misc]

@@ -6,8 +6,8 @@ from typing import Any
 from algorithms.estimates import Estimate
 from algorithms.lab.experiments import Experiment
 from algorithms.reductions import reducible
-from controlplane.isolation.limits import lab_limits
 from controlplane.planning.estimates import too_expensive
+from controlplane.processes.isolation.limits import lab_limits
 
 
 def estimate_run(

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from algorithms.lab.experiments import Experiment, Panel, Table
+from controlplane.formats.csv_lines import csv_lines
 from controlplane.lab.drawing import figure_svg
-from controlplane.output.csv_lines import csv_lines
 
 
 def csv_of(table: Table) -> str:

@@ -17,13 +17,13 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.access.user_lock import lock_user
 from controlplane.errors import Busy, Conflict, Fields, Invalid
+from controlplane.events.task_names import RUN_LAB, send_on_commit
 from controlplane.lab.engines import Sweep
 from controlplane.lab.estimates import estimate_run
 from controlplane.lab.sharing import checked_visibility, require_owner
 from controlplane.lab.time_estimates import TimeEstimate, estimate_time
 from controlplane.models import LabRun
 from controlplane.models.cluster import valid_master
-from controlplane.task_names import RUN_LAB, send_on_commit
 
 # Rows in the table of a run. The paper's largest figure at ten seeds has 650; a page draws a
 # hundred times as many in seconds.

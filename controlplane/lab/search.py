@@ -5,7 +5,7 @@ from typing import Final
 
 from controlplane.access.roles import VIEWER, Actor
 from controlplane.lab.runs import all_experiments
-from controlplane.search.hits import MAX_PER_KIND, Hit, HitKind, match_of
+from controlplane.lists.search.hits import MAX_PER_KIND, Hit, HitKind, match_of
 
 
 def search_experiments(actor: Actor, words: list[str]) -> Iterator[Hit]:

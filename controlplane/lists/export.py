@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import StreamingHttpResponse
 
-from controlplane.output.csv_lines import csv_lines
+from controlplane.formats.csv_lines import csv_lines
 from controlplane.pagination.columns import Columns, file_columns
 from controlplane.pagination.cursors import Place
 from controlplane.pagination.listing import Listing

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 
 from controlplane.models.cluster import Cluster, Node, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 

@@ -19,7 +19,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.errors import Invalid
-from controlplane.moments import read_moment, shifted
+from controlplane.formats.moments import read_moment, shifted
 from controlplane.pagination.columns import LOOKUPS, Columns, FieldKind, ListColumn
 
 MAX_LENGTH: Final = 500

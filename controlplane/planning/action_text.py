@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from controlplane.groupings import label_of
 from controlplane.models import Cluster, Query, Stream
 from controlplane.plans.plan import PlannedAction
+from controlplane.queries.key_groupings import label_of
 from controlplane.wire.routing.action_json import kind_of
 from controlplane.wire.routing.actions import Action, Kind, Subject
 from controlplane.wire.routing.cluster_actions import (

@@ -10,9 +10,9 @@ from algorithms.estimates import MB, Estimate, ProblemSize, total
 from algorithms.planner import Algorithm
 from algorithms.reductions import reducible
 from controlplane.errors import Fields, TooExpensive
-from controlplane.isolation.limits import Limits, proposal_limits
 from controlplane.models import Cluster, Query
 from controlplane.planning.adapter import Defaults
+from controlplane.processes.isolation.limits import Limits, proposal_limits
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from algorithms.ordering import MoveSet, Unit, Units
 from algorithms.vocabulary import Floats, Ints
 from controlplane.planning import arrays
 from controlplane.planning.arrays import QueryArrays
-from controlplane.planning.key_loads import predict, stream_of, task_capacities
-from controlplane.plans.partitioning_input import PartitioningInput
+from controlplane.planning.measured.key_loads import predict, stream_of, task_capacities
+from controlplane.planning.measured.sampled_keys import PartitioningInput
 from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.cluster_actions import SetCapacity, SetDropRule
@@ -81,7 +81,7 @@ class LoadModel:
             np.zeros(count),
             queries.nodes,
             np.fromiter(state, np.int64, count),
-            snapshot.partitioning,
+            snapshot.input(PartitioningInput),
         )
         places = zip(rows, nodes.tolist(), strict=True)
         return whole.with_split([(q, t, node, own, size) for (q, t, _, own, size), node in places])

@@ -7,10 +7,10 @@ from typing import Any, Final
 from algorithms.estimates import Estimate, total
 from algorithms.vocabulary import Parameters
 from controlplane.errors import Conflict
-from controlplane.planning.adapter import Defaults, PlannerResult, Progress
+from controlplane.planning.adapter import Defaults, InputReader, PlannerResult, Progress
 from controlplane.planning.estimates import size_of
 from controlplane.planning.measures import Measure
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.query_actions import MoveTasks
 
 # In the place of a planner and its algorithm.
@@ -22,7 +22,7 @@ MOVES: Final = "moves"
 class ManualPlans:
     """The source of manual plans: no measures and no parts of the snapshot of their own."""
 
-    inputs: frozenset[PlannerInput] = frozenset()
+    inputs: frozenset[InputReader] = frozenset()
     measures: tuple[Measure, ...] = ()
 
     def plan_for(

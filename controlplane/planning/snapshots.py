@@ -3,10 +3,10 @@
 import gc
 import json
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from django.db import connection
@@ -14,10 +14,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from controlplane.arrivals.catching_up import input_share
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
-from controlplane.groupings import route_text
 from controlplane.models import (
     ArmedLadder,
     Cluster,
@@ -29,22 +27,21 @@ from controlplane.models import (
     Stream,
     Task,
 )
-from controlplane.planning.admission.observation import read_input
-from controlplane.planning.partitioning.observation import read_keys
-from controlplane.planning.shedding.observation import read_work
+from controlplane.planning.adapter import InputReader
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,
     Excluded,
     GroupingRow,
     NodeRow,
-    PlannerInput,
     QueryRow,
     SplitQueryRow,
     StreamRow,
     canonical,
     digest_of,
 )
+from controlplane.queries.key_groupings import route_text
+from controlplane.telemetry.arrivals.catching_up import input_share
 from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
@@ -82,19 +79,14 @@ def _newest_samples(cluster: Cluster) -> list[dict[str, Any]]:
 
 # Concurrent versions are rare.
 TRIES = 20
-_READERS: Final[Mapping[PlannerInput, Callable[[Cluster], Any]]] = {
-    PlannerInput.ADMISSION: read_input,
-    PlannerInput.PARTITIONING: read_keys,
-    PlannerInput.SHEDDING: read_work,
-}
 
 
 def take_snapshot(
-    cluster_id: int, nu: float, inputs: Collection[PlannerInput] = ()
+    cluster_id: int, nu: float, inputs: Collection[InputReader] = ()
 ) -> ClusterSnapshot:
     """Return a snapshot that is consistent with one routing version.
 
-    `inputs`: the additional parts, which only the proposals of some planners need.
+    `inputs`: the readers of additional parts, which only the proposals of some planners need.
     """
     for _ in range(TRIES):
         cluster = Cluster.objects.get(pk=cluster_id)
@@ -142,7 +134,7 @@ def keep_snapshot(snapshot: ClusterSnapshot) -> Snapshot:
 
 
 def _read(
-    cluster: Cluster, nu: float, measured: Measured, inputs: Collection[PlannerInput]
+    cluster: Cluster, nu: float, measured: Measured, inputs: Collection[InputReader]
 ) -> ClusterSnapshot:
     running = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
@@ -178,7 +170,7 @@ def _read(
         split_emulated=cluster.split_emulated,
         drop_rules=[DropRuleRow(*row.edge, row.rule) for row in cluster.drops.all()],
         ladder=ArmedLadder.objects.filter(cluster=cluster).values_list("ladder", flat=True).first(),
-        **{part: _READERS[part](cluster) for part in inputs},
+        inputs={part.name: part for part in (read(cluster) for read in inputs)},
     )
 
 

@@ -7,20 +7,45 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
-from typing import Any, Final, NamedTuple
-
-from controlplane.plans.admission_input import AdmissionInput
-from controlplane.plans.partitioning_input import PartitioningInput
-from controlplane.plans.shedding_input import SheddingInput
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 
-class PlannerInput(StrEnum):
-    """The parts of a snapshot that only some planners need, by their names in the snapshot."""
+class PlannerInput(Protocol):
+    """A part of a snapshot that only some planners need; `name`: its name in the snapshot."""
 
-    ADMISSION = "admission"
-    PARTITIONING = "partitioning"
-    SHEDDING = "shedding"
+    name: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the input as JSON values."""
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """Return the input that `to_json` wrote."""
+
+
+Kind = TypeVar("Kind", bound=PlannerInput)
+
+
+class StoredInput:
+    """An input as it was stored, which is parsed when a planner reads it.
+
+    So a snapshot can be read without the planners whose inputs it has.
+    """
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self._content: Mapping[str, Any] | PlannerInput = row
+
+    def value(self, kind: type[Kind]) -> Kind:
+        """Return the input, parsed once."""
+        if isinstance(self._content, Mapping):
+            self._content = kind.from_json(self._content)
+        assert isinstance(self._content, kind)
+        return self._content
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the input as JSON values."""
+        content = self._content
+        return dict(content) if isinstance(content, Mapping) else content.to_json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +129,7 @@ class ClusterSnapshot:
     `queries` and `split` of their id. `state`: measured bytes of state by query of one task;
     unmeasured values count 0. `groupings`: queries with a key grouping or an aggregator; `splits`:
     the split node of each stream; `drop_rules`: those of all edges; `ladder`: the armed ladder as
-    JSON; `admission`, `partitioning`, `shedding`: the inputs of these planners, None in snapshots
-    for other planners.
+    JSON; `inputs`: the inputs of the planners for which it was taken, by name.
     """
 
     version: int
@@ -122,15 +146,21 @@ class ClusterSnapshot:
     split_capacity: float = 0.0
     split_emulated: bool = False
     drop_rules: list[DropRuleRow] = field(default_factory=list)
-    admission: AdmissionInput | None = None
-    partitioning: PartitioningInput | None = None
-    shedding: SheddingInput | None = None
+    inputs: Mapping[str, PlannerInput | StoredInput] = field(default_factory=dict)
     ladder: dict[str, Any] | None = None
 
     @property
     def query_count(self) -> int:
         """Return the number of running queries."""
         return len(self.queries) + len(self.split)
+
+    def input(self, kind: type[Kind]) -> Kind | None:
+        """Return a planner's input, None in snapshots for other planners."""
+        value = self.inputs.get(kind.name)
+        if isinstance(value, StoredInput):
+            return value.value(kind)
+        assert value is None or isinstance(value, kind)
+        return value
 
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
@@ -149,9 +179,7 @@ class ClusterSnapshot:
             "split_capacity": self.split_capacity,
             "split_emulated": self.split_emulated,
             "drop_rules": self.drop_rules,
-            "admission": self.admission.to_json() if self.admission else None,
-            "partitioning": self.partitioning.to_json() if self.partitioning else None,
-            "shedding": self.shedding.to_json() if self.shedding else None,
+            "inputs": {name: value.to_json() for name, value in self.inputs.items()},
             "ladder": self.ladder,
         }
 
@@ -173,9 +201,7 @@ class ClusterSnapshot:
             row["split_capacity"],
             row["split_emulated"],
             [DropRuleRow(*rule) for rule in row["drop_rules"]],
-            AdmissionInput.from_json(row["admission"]) if row["admission"] else None,
-            PartitioningInput.from_json(row["partitioning"]) if row["partitioning"] else None,
-            SheddingInput.from_json(row["shedding"]) if row["shedding"] else None,
+            {name: StoredInput(value) for name, value in row["inputs"].items()},
             row["ladder"],
         )
 

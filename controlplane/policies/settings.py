@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from controlplane.errors import Fields, Invalid
 from controlplane.planning.adapters import adapters
-from controlplane.plans.shedding_input import SheddingSettings
+from controlplane.plans.ladder_settings import SheddingSettings
 
 DAY_NAMES: Final = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",

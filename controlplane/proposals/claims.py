@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from controlplane.events.task_names import COMPUTE_PROPOSAL, send_on_commit
 from controlplane.models import Proposal
-from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 # The worker writes a heartbeat every second, whatever its child does; a database may be locked.
 LOST_AFTER: Final = timedelta(seconds=30)

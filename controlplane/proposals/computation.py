@@ -10,9 +10,7 @@ from django.db import transaction
 from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
-from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
-from controlplane.isolation.heartbeat import Heartbeat
-from controlplane.isolation.limits import proposal_limits
+from controlplane.events.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.numbers import percent
 from controlplane.planning.adapter import Progress
@@ -25,6 +23,9 @@ from controlplane.planning.snapshots import (
 )
 from controlplane.planning.sources import source_of
 from controlplane.policies.store import limits_of, policy_of
+from controlplane.processes.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.processes.isolation.heartbeat import Heartbeat
+from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals.claims import (
     MAX_ATTEMPTS,
     claim,
@@ -34,7 +35,6 @@ from controlplane.proposals.claims import (
     wake_next,
 )
 from controlplane.proposals.transitions import WEIR, move_on, notify
-from controlplane.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
 
 logger = logging.getLogger(__name__)

@@ -18,13 +18,13 @@ import numpy as np
 
 from algorithms.balance import imbalance
 from algorithms.vocabulary import Flags, Floats, Ints
-from controlplane.arrivals.catching_up import input_share
-from controlplane.arrivals.periods import RateHistory, rates_between
 from controlplane.models import Cluster, Execution, Query, QueryStream, Task
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
 from controlplane.plans.plan import PlannedAction
 from controlplane.telemetry import time_series
+from controlplane.telemetry.arrivals.catching_up import input_share
+from controlplane.telemetry.arrivals.periods import RateHistory, rates_between
 from controlplane.telemetry.samples import Sample
 
 # The measures that the model predicts.

@@ -4,13 +4,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.access.roles import Actor, Automatic, require
+from controlplane.events.task_names import ADVANCE, send_on_commit
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
 from controlplane.proposals.approval_lock import require_unlocked
 from controlplane.proposals.derivation import supersede_rivals
 from controlplane.proposals.staleness import refuse_if_stale
 from controlplane.proposals.transitions import approver_role, move_on
-from controlplane.task_names import ADVANCE, send_on_commit
 
 
 @transaction.atomic

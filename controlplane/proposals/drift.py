@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from controlplane.arrivals.catching_up import oldest_s
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
 from controlplane.numbers import percent
 from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.review import Review
+from controlplane.telemetry.arrivals.catching_up import oldest_s
 from controlplane.topology.applicability import OBSTACLES, Obstacle, count_obstacles, obstacles
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from controlplane.arrivals.catching_up import catching_up
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
 from controlplane.telemetry import time_series
+from controlplane.telemetry.arrivals.catching_up import catching_up
 from controlplane.telemetry.samples import Sample, moment_of
 
 logger = logging.getLogger(__name__)

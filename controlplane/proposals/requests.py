@@ -13,6 +13,7 @@ from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Invalid
+from controlplane.events.task_names import COMPUTE_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Comparison, Proposal, Query
 from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters, measures_of
@@ -24,7 +25,6 @@ from controlplane.planning.measures import Measure
 from controlplane.policies.store import policy_of
 from controlplane.proposals.queue import equal_request, lock_requests, require_room
 from controlplane.proposals.transitions import notify
-from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 # The queries of one manual plan, and the faults that a refusal names.
 MOST_MOVED: Final = 1_000

@@ -11,8 +11,8 @@ from django.http import StreamingHttpResponse
 from controlplane.catalog.streams import stream_by_key
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
+from controlplane.formats.csv_lines import csv_lines
 from controlplane.models import Cluster, Stream
-from controlplane.output.csv_lines import csv_lines
 from controlplane.pagination.cursors import Cursor, Number, Place, Slice
 from controlplane.pagination.pages import one_of, text_of
 from controlplane.records.bodies.conformance import to_text

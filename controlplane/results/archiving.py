@@ -17,11 +17,11 @@ from typing import Final
 import redis
 from django.db import OperationalError
 
-from controlplane.archive import windows as archive
-from controlplane.archive.values import Raised
-from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
+from controlplane.results.archive import windows as archive
+from controlplane.results.archive.values import Raised
+from controlplane.results.archive.windows import Archived
 from controlplane.results.finality import WindowTiming, window_timings
 from controlplane.results.window_retention import (
     computation_of,

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from controlplane.archive import windows as archive
-from controlplane.archive.windows import Part
 from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import computed_by, names_of_streams
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, TryLater
 from controlplane.models import Cluster, Query
 from controlplane.pagination.cursors import Cursor, Number
+from controlplane.results.archive import windows as archive
+from controlplane.results.archive.windows import Part
 from controlplane.results.filters import WindowState
 from controlplane.results.pages import raw_of_archived, raw_of_stored
 from controlplane.results.sampled import without_unknown

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from controlplane.errors import Invalid
-from controlplane.moments import read_moment
+from controlplane.formats.moments import read_moment
 from controlplane.pagination.cursors import MAX_CURSOR, Cursor
 from controlplane.pagination.pages import text_of, whole
 from controlplane.wire.language.tree import DECIMAL_SCALE, Column, Kind

@@ -7,14 +7,14 @@ is shown once, as the archive has it.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from controlplane.archive import windows as archive
-from controlplane.archive.windows import Archived, Part
 from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import computed_by, names_of_streams
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Query
 from controlplane.pagination.cursors import Slice
+from controlplane.results.archive import windows as archive
+from controlplane.results.archive.windows import Archived, Part
 from controlplane.results.filters import (
     CURSOR,
     MAX_WINDOWS,

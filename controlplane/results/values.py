@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
-from controlplane.archive.values import Raised
+from controlplane.results.archive.values import Raised
 from controlplane.results.estimates import Estimate, estimates_of
 from controlplane.results.filters import WindowState, is_stream
 from controlplane.wire.aggregates.sampling import Sampled

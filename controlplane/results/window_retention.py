@@ -20,11 +20,11 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import Automatic
-from controlplane.archive import windows as archive
-from controlplane.archive.models import ArchivedQuery
 from controlplane.catalog.computations import computations_of
 from controlplane.events.publish import announce, event
 from controlplane.models import AuditEntry, Cluster, Query
+from controlplane.results.archive import windows as archive
+from controlplane.results.archive.models import ArchivedQuery
 from controlplane.wire.query import Computation
 from controlplane.wire.results import final_windows
 from controlplane.wire.results.places import start_bytes

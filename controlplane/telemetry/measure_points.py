@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from django.db.models import Avg, BooleanField, ExpressionWrapper, Q, Sum
 
-from controlplane.arrivals.catching_up import load_of
 from controlplane.models import Cluster, MeasurePoint, MetricSample, Node
+from controlplane.telemetry.arrivals.catching_up import load_of
 from controlplane.telemetry.samples import Sample
 
 TEN_S: Final = MeasurePoint.Resolution.TEN_SECONDS.value

@@ -14,8 +14,8 @@ from django.db import transaction
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor
-from controlplane.after_commit import after_commit
 from controlplane.errors import Conflict
+from controlplane.events.after_commit import after_commit
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.planning.resolution import nodes_of

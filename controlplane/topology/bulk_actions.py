@@ -19,10 +19,10 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import QueryFilters, QueryRow, queries_listing, rows_of
 from controlplane.errors import Conflict, Invalid
+from controlplane.events.task_names import END_QUERIES, send_on_commit
 from controlplane.models import BulkAction, Cluster, Query
 from controlplane.pagination.lookup import row_by
-from controlplane.query_spec import QuerySpec, submitted_values
-from controlplane.task_names import END_QUERIES, send_on_commit
+from controlplane.queries.spec import QuerySpec, submitted_values
 from controlplane.topology import queries
 
 # How long an ended query can be restored.

@@ -12,14 +12,14 @@ from typing import Any
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import text_of
 from controlplane.errors import Conflict, Invalid
-from controlplane.groupings import (
+from controlplane.models import Cluster, Node, Query
+from controlplane.queries.key_groupings import (
     PARAMETERS,
     grouping_faults,
     label_of,
     route_text,
     stored_parameters,
 )
-from controlplane.models import Cluster, Node, Query
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.rows import Scope, read_part
 from controlplane.topology.versions import retry_when_moved

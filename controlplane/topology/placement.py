@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from django.db.models import Q
 
 from controlplane.errors import Conflict, VersionMoved
-from controlplane.groupings import route_text
 from controlplane.models import Cluster, Node, Query, Task
 from controlplane.planning.online import OnlineProblem, read_online
+from controlplane.queries.key_groupings import route_text
 from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.rows import streams_of

@@ -20,12 +20,12 @@ from controlplane.catalog.reader_counts import add_readers, subtract_readers
 from controlplane.catalog.source_rates import rates_of_streams
 from controlplane.errors import Fields, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.groupings import PARAMETERS, key_grouping_faults, stored_parameters
+from controlplane.events.task_names import PLACE, send_on_commit
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
-from controlplane.query_spec import MAX_STREAMS, QuerySpec, stored_values
-from controlplane.task_names import PLACE, send_on_commit
+from controlplane.queries.key_groupings import PARAMETERS, key_grouping_faults, stored_parameters
+from controlplane.queries.spec import MAX_STREAMS, QuerySpec, stored_values
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, usable_columns
 from controlplane.wire.query_text import QueryText

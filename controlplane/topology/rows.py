@@ -7,9 +7,9 @@ from django.db.models import Q
 
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
-from controlplane.groupings import route_text
 from controlplane.models import ArmedLadder, Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
+from controlplane.queries.key_groupings import route_text
 from controlplane.topology.versions import retry, version_of
 from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import Edge

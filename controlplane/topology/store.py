@@ -15,7 +15,6 @@ from django.utils import timezone
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.reader_counts import subtract_readers
 from controlplane.errors import VersionMoved
-from controlplane.groupings import columns_of
 from controlplane.models import (
     ArmedLadder,
     Cluster,
@@ -30,6 +29,7 @@ from controlplane.models import (
 )
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import CHUNK, chunks
+from controlplane.queries.key_groupings import columns_of
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import INPUT, Edge

@@ -3,7 +3,7 @@
 from controlplane.watch.codes import CODES, Code
 from controlplane.watch.cycle import watch_all, watch_cluster
 from controlplane.watch.decision_log import prune
-from controlplane.watch.loops import ALL_LOOPS
+from controlplane.watch.loops import all_loops
 from controlplane.watch.review import review_proposal
 
-__all__ = ["ALL_LOOPS", "CODES", "Code", "prune", "review_proposal", "watch_all", "watch_cluster"]
+__all__ = ["CODES", "Code", "all_loops", "prune", "review_proposal", "watch_all", "watch_cluster"]

@@ -19,6 +19,7 @@ class Code:
     grade: str = "warn"
 
 
+STALE: Final = "stale"
 _ALL: Final = (
     Code("balanced", "OK", "The load is balanced within the limit", calm=True, grade="good"),
     Code("within", "OK", "The figure is within its limit", calm=True, grade="good"),
@@ -37,7 +38,7 @@ _ALL: Final = (
         "In the dead band",
         "The figure is below its limit again, but within the dead band",
     ),
-    Code("stale", "Ladder stale", "The armed ladder is stale, but not for long enough", calm=True),
+    Code(STALE, "Ladder stale", "The armed ladder is stale, but not for long enough", calm=True),
     Code("execution_running", "Plan in progress", "A proposal of the cluster is being executed"),
     Code(
         "proposal_waiting",

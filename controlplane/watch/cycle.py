@@ -11,11 +11,10 @@ from controlplane.models import Cluster, Execution, Proposal
 from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
-from controlplane.shedding.refinement import refine_provisional
-from controlplane.watch.admission import redirect_streams
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.loops import LOOPS, Loop, Reading
+from controlplane.watch.loop import Loop
+from controlplane.watch.loops import all_loops
 from controlplane.watch.observation import Observation, observe
 from controlplane.watch.planner_request import (
     FRUITLESS,
@@ -23,6 +22,7 @@ from controlplane.watch.planner_request import (
     planners_for,
     request_plan,
 )
+from controlplane.watch.reading import Reading
 from controlplane.watch.review import loop_of, review_waiting
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,9 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
     policy = policy_of(cluster)
     review_waiting(cluster, policy, now)
     if policy.watch != "off":
-        refine_provisional(cluster)
+        for loop in all_loops():
+            if loop.prepare is not None:
+                loop.prepare(cluster)
     observed = observe(cluster, policy, now)
     # Observation is slow, so it precedes the lock.
     readings = {loop: _read(loop, observed) for loop in ordered_loops(cluster)}
@@ -56,16 +58,19 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
         for loop, reading in readings.items():
             situation = _evaluate_loop(loop, reading, observed, situation)
     situation = replace(situation, catching_up=observed.catching_up())
-    redirect_streams(cluster, policy, situation, now)
+    for loop in all_loops():
+        if loop.evaluate is not None:
+            loop.evaluate(cluster, policy, situation, now)
 
 
 def ordered_loops(cluster: Cluster) -> list[Loop]:
     """Return the loops in the order of evaluation, the one with a rejected last plan last."""
+    loops = [loop for loop in all_loops() if loop.evaluate is None]
     own = last_watch_proposal(cluster)
     if own is None or own.state not in FRUITLESS:
-        return list(LOOPS)
+        return loops
     asker = loop_of(own)
-    return sorted(LOOPS, key=lambda loop: loop.name == asker)
+    return sorted(loops, key=lambda loop: loop.name == asker)
 
 
 def situation_of(cluster: Cluster, now: datetime) -> Situation:

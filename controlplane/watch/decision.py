@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from controlplane.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.policies.settings import PolicySettings
+from controlplane.telemetry.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.watch.codes import is_calm
-from controlplane.watch.loops import SECONDS, SHARE, Reading
+from controlplane.watch.reading import SECONDS, SHARE, Reading
 
 
 @dataclass(frozen=True)

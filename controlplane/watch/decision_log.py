@@ -12,17 +12,22 @@ from controlplane.models import Cluster, Decision
 from controlplane.pagination.columns import FieldKind, stored
 from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
-from controlplane.watch.codes import CODES, is_calm
+from controlplane.watch.codes import CODES, STALE, is_calm
 from controlplane.watch.decision import Outcome
-from controlplane.watch.ladder import STALE, UNSEEN
-from controlplane.watch.loops import ALL_LOOPS
+from controlplane.watch.loops import all_loops
 
 # The retention of samples of a minute.
 KEPT: Final = timedelta(days=30)
 # Codes that are always published.
 NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted", "redirected")
-LOOP_NAMES = tuple(loop.name for loop in ALL_LOOPS)
+# A staleness that no cycle has read for this time starts again.
+UNSEEN: Final = timedelta(seconds=60)
 CODE_NAMES = tuple(CODES)
+
+
+def loop_names() -> tuple[str, ...]:
+    """Return the names of all loops."""
+    return tuple(loop.name for loop in all_loops())
 
 
 def last_decision(cluster: Cluster, loop: str) -> Decision | None:
@@ -83,7 +88,7 @@ def prune(now: datetime) -> int:
 
 COLUMNS: Final = (
     stored("id"),
-    stored("loop", "watch loop", "loop", kind=FieldKind.CHOICE, choices=lambda: LOOP_NAMES,
+    stored("loop", "watch loop", "loop", kind=FieldKind.CHOICE, choices=loop_names,
             place=1),
     stored("code", "reason of the decision", "reason", kind=FieldKind.CHOICE,
             choices=lambda: CODE_NAMES),
@@ -104,7 +109,7 @@ COLUMNS: Final = (
 class DecisionFilters(Filters):
     """Filters of the list; "" selects all; filter is a text with terms of COLUMNS."""
 
-    loop: str = choice_filter("loop", lambda: LOOP_NAMES)
+    loop: str = choice_filter("loop", loop_names)
     code: str = choice_filter("code", lambda: CODE_NAMES)
     filter: str = text_filter("filter", MAX_LENGTH)
 
@@ -112,11 +117,11 @@ class DecisionFilters(Filters):
 def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
     """Return the last decision of each loop, in the order of the loops; None before the first."""
     rows = Decision.objects.filter(cluster=cluster).order_by("-last_at", "-id")
-    newest = [Subquery(rows.filter(loop=name).values("pk")[:1]) for name in LOOP_NAMES]
+    newest = [Subquery(rows.filter(loop=name).values("pk")[:1]) for name in loop_names()]
     # One statement for all loops: each is a search in the index.
     ids = Cluster.objects.filter(pk=cluster.pk).values_list(*newest).get()
     known = Decision.objects.in_bulk([pk for pk in ids if pk is not None])
-    return {name: known.get(pk) for name, pk in zip(LOOP_NAMES, ids, strict=True)}
+    return {name: known.get(pk) for name, pk in zip(loop_names(), ids, strict=True)}
 
 
 def decisions_listing(

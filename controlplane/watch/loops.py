@@ -1,63 +1,25 @@
-"""The watch loops: the measure and the limit of each.
+"""The watch loops of all clusters; those of a planner are in its module `loop`.
 
 A loop is a pure function from an observation to a reading.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 from typing import Final
 
 import numpy as np
 
 from algorithms.balance import imbalance
-from controlplane.arrivals.catching_up import load_of
 from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
-from controlplane.policies.settings import PolicySettings
-from controlplane.watch.ladder import LADDER, STALE
+from controlplane.planning.adapters import planner_modules
+from controlplane.telemetry.arrivals.catching_up import load_of
+from controlplane.watch.loop import Loop
 from controlplane.watch.observation import Observation, ObservedNode
-from controlplane.wire.figures import Unit
-
-# The minimum number of points.
-LEAST: Final = 8
-# Standard errors from which a slope is significant (95 %).
-SURE: Final = 2.0
-
-
-@dataclass(frozen=True)
-class Trend:
-    """The value of the line at the last sample, and its slope per second."""
-
-    now: float
-    slope: float
-
-    def after(self, seconds: float) -> float:
-        """Return the value of the line a number of seconds after the last sample."""
-        return self.now + self.slope * seconds
-
-
-def trend_of(times: Sequence[float], values: Sequence[float]) -> Trend | None:
-    """Return the least-squares line through samples at times in seconds, None without a trend.
-
-    There is no trend if the slope is not significant. Daily patterns are not modelled.
-    """
-    if len(times) < LEAST:
-        return None
-    t = np.asarray(times, np.float64) - times[-1]
-    y = np.asarray(values, np.float64)
-    spread = float(((t - t.mean()) ** 2).sum())
-    if spread <= 0:
-        return None
-    slope = float(((t - t.mean()) * (y - y.mean())).sum()) / spread
-    now = float(y.mean() - slope * t.mean())
-    residual = float(((y - (now + slope * t)) ** 2).sum()) / (len(times) - 2)
-    error = (residual / spread) ** 0.5
-    return Trend(now, slope) if abs(slope) > SURE * error else None
-
+from controlplane.watch.reading import MS, NODES, RATE, Reading, above
+from controlplane.watch.trends import trend_of
 
 IMBALANCE: Final = measures.IMBALANCE.name
-REPLICATION: Final = measures.REPLICATION_FACTOR.name
-SKEW: Final = measures.SKEW
 # The forecast horizon: the time to compute, approve and execute a plan.
 HORIZON_S: Final = 300.0
 # Samples of the last minute without a report of a node with tasks, before it counts as silent.
@@ -67,56 +29,6 @@ _NAMED: Final = 3
 # Tasks per active node above which an empty node is worth a plan.
 LEAST_TASKS: Final = 2
 
-# Units of figures and limits.
-SHARE: Final = "share"
-RATIO: Final = Unit.RATIO.value
-MS: Final = Unit.MS.value
-SECONDS: Final = "s"
-NODES: Final = "nodes"
-MOVES: Final = "moves"
-RATE: Final = Unit.RATE.value
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A loop's measure and its limit in a unit, None if unknown.
-
-    `trouble`: the measure exceeds the limit; `near`: it is within the dead band below the limit;
-    `calm`: the code otherwise. `blocked`: the code if no plan can help, for the reason in `text`.
-    """
-
-    number: float | None
-    limit: float | None
-    text: str
-    unit: str = SHARE
-    trouble: bool = False
-    near: bool = False
-    calm: str = "within"
-    blocked: str = ""
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A loop: name, subject, and the measure that its plans must improve ("": any).
-
-    `limit`: the limit of the policy that plans keep. `is_measured`: False for a loop about the
-    assignment of tasks, which decides also while the cluster catches up.
-    """
-
-    name: str
-    about: str
-    read: Callable[[Observation], Reading]
-    measure: str = ""
-    limit: Callable[[PolicySettings], float] = lambda policy: policy.watch_imbalance
-    is_measured: bool = True
-
-
-def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
-    """Return the reading of a measure with an upper limit."""
-    trouble = number > limit
-    near = not trouble and number > limit * (1 - dead_band)
-    return Reading(number, limit, text, unit, trouble, near)
-
 
 def _imbalance(observed: Observation) -> Reading:
     loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
@@ -125,27 +37,9 @@ def _imbalance(observed: Observation) -> Reading:
     shares = [load / node.capacity for node, load in loads]
     number, limit = imbalance(np.array(shares)), observed.policy.watch_imbalance
     text = f"Imbalance {percent(number)}, limit {percent(limit)}"
-    reading = replace(_above(number, limit, observed.policy.dead_band, text), calm="balanced")
+    reading = replace(above(number, limit, observed.policy.dead_band, text), calm="balanced")
     fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]
     return _excluded(reading, [fullest])
-
-
-def _replication(observed: Observation) -> Reading:
-    measured, times = observed.middle("rf"), observed.policy.watch_replication
-    if measured is None:
-        return Reading(None, None, "No records were delivered in the last minute")
-    if measured <= times:
-        # Every bound is at least 1, so the expensive computation is unnecessary.
-        text = f"Replication factor {measured:.2f}, limit {times:g} times its lower bound"
-        return Reading(measured, times, text, RATIO)
-    replication = observed.replication()
-    if replication is None:
-        return Reading(None, None, "No query of one task is running")
-    # Placement does not change the records of split queries.
-    number = replication.factor if observed.split_queries else measured
-    limit = times * replication.bound
-    text = f"Replication factor {number:.2f}, limit {limit:.2f}: {times:g} times its lower bound"
-    return _above(number, limit, observed.policy.dead_band, text, RATIO)
 
 
 def _latency(observed: Observation) -> Reading:
@@ -153,7 +47,7 @@ def _latency(observed: Observation) -> Reading:
     if number is None:
         return Reading(None, limit, "No latency was measured in the last minute")
     text = f"p95 latency {milliseconds(number)}, limit {milliseconds(limit)}"
-    return _full(_above(number, limit, observed.policy.dead_band, text, MS), observed)
+    return _full(above(number, limit, observed.policy.dead_band, text, MS), observed)
 
 
 def _overload(observed: Observation) -> Reading:
@@ -163,7 +57,7 @@ def _overload(observed: Observation) -> Reading:
     node, load = max(loads, key=lambda pair: pair[1] / pair[0].capacity)
     share = load / node.capacity
     text = f"{node.name} is loaded to {percent(share)} of its capacity"
-    now = _above(share, observed.policy.watch_load, observed.policy.dead_band, text)
+    now = above(share, observed.policy.watch_load, observed.policy.dead_band, text)
     for reading in (now, _queueing(observed), _forecast(observed)):
         if reading is not None and reading.trouble:
             return _full(_excluded(reading, [node]), observed)
@@ -206,22 +100,6 @@ def _forecast(observed: Observation) -> Reading | None:
     return Reading(share, limit, text, trouble=share > limit)
 
 
-def _skew(observed: Observation) -> Reading:
-    limit = observed.policy.watch_skew
-    if not observed.skews:
-        if not observed.split_queries:
-            return Reading(0.0, limit, "No query with several tasks is running")
-        return Reading(None, limit, "No keys were sampled in the last minute")
-    worst = max(observed.skews, key=lambda skew: skew.imbalance)
-    text = f"Skew of {worst.name} {percent(worst.imbalance)}, limit {percent(limit)}"
-    reading = _above(worst.imbalance, limit, observed.policy.dead_band, text)
-    above = {skew.name for skew in observed.skews if skew.imbalance > limit}
-    if reading.trouble and above <= observed.excluded_queries:
-        text = f"{text}; excluded: {', '.join(sorted(above)[:_NAMED])}"
-        return replace(reading, blocked="excluded", text=text)
-    return reading
-
-
 def _lost(observed: Observation) -> Reading:
     lost = [node for node in observed.nodes if not node.active and node.tasks]
     if lost:
@@ -255,22 +133,6 @@ def _added(observed: Observation) -> Reading:
     return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
-def _ladder(observed: Observation) -> Reading:
-    """Return the reading of the armed ladder: stale for long enough is above the limit."""
-    policy = observed.policy
-    ladder, limit = observed.ladder(), policy.shedding_drift
-    if ladder is None:
-        return Reading(0.0, limit, "No ladder of load shedding is armed")
-    number, reasons = ladder.drift.largest, ladder.reasons(limit)
-    if not reasons:
-        text = f"The armed ladder is up to date: changes of at most {percent(number)}"
-        return Reading(number, limit, text, near=number > limit * (1 - policy.dead_band))
-    text = f"The armed ladder is stale: {'; '.join(reasons)}"
-    if ladder.is_trouble or ladder.stale_s >= policy.watch_ladder_s:
-        return Reading(number, limit, text, trouble=True)
-    return Reading(number, limit, text, calm=STALE)
-
-
 def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
     """Return the reading, blocked if all these nodes are excluded."""
     if not reading.trouble or not all(node.excluded for node in nodes):
@@ -298,25 +160,27 @@ def _names(nodes: list[ObservedNode], singular: str, plural: str) -> str:
     return f"{', '.join(node.name for node in nodes)} {verb}"
 
 
-# The most urgent loop first: it requests a plan, and the others wait.
-LOOPS: Final = (
-    Loop("node lost", "tasks on an inactive node", _lost, is_measured=False),
-    Loop("overload", "a node beyond its capacity, now or in five minutes", _overload, IMBALANCE),
-    Loop("latency", "p95 from the log to the result", _latency, IMBALANCE),
+_LOOPS: Final = (
+    Loop("node lost", "tasks on an inactive node", 0, _lost, is_measured=False),
     Loop(
-        "skew", "the fullest task of a query, because of hot keys", _skew, SKEW,
-        lambda policy: policy.watch_skew,
+        "overload", "a node beyond its capacity, now or in five minutes", 10, _overload, IMBALANCE
     ),
-    Loop("imbalance", "most loaded node above the mean", _imbalance, IMBALANCE),
-    Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
-    Loop("node added", "an active node without tasks", _added, IMBALANCE, is_measured=False),
-    Loop(LADDER, "an armed ladder of load shedding for other rates, costs or queries", _ladder),
-)  # fmt: skip
-# It redirects streams automatically, or requests a proposal of its own planner (`watch.admission`).
-ADMISSION: Final = Loop(
-    "admission",
-    "a split node beyond its capacity, now or in the next periods",
-    lambda _: Reading(None, None, ""),
+    Loop("latency", "p95 from the log to the result", 20, _latency, IMBALANCE),
+    Loop("imbalance", "most loaded node above the mean", 40, _imbalance, IMBALANCE),
+    Loop("node added", "an active node without tasks", 60, _added, IMBALANCE, is_measured=False),
 )
-ALL_LOOPS: Final = (*LOOPS, ADMISSION)
-BY_NAME: Final = {loop.name: loop for loop in LOOPS}
+
+
+@cache
+def all_loops() -> tuple[Loop, ...]:
+    """Return the loops and those of planners, the most urgent first.
+
+    The first one in trouble requests a plan, and the others wait.
+    """
+    own = (loop for module in planner_modules("loop") for loop in module.LOOPS)
+    return tuple(sorted((*_LOOPS, *own), key=lambda loop: loop.order))
+
+
+def loop_named(name: str) -> Loop | None:
+    """Return a loop by its name, None if its planner is not installed."""
+    return next((loop for loop in all_loops() if loop.name == name), None)

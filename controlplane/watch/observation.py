@@ -1,36 +1,23 @@
-"""Observation of a cluster: nodes, samples of the last minutes, exclusions, replication factor."""
+"""Observation of a cluster: nodes, samples of the last minutes, exclusions."""
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
 from django.db.models import Count, Q
 
-from controlplane.arrivals.catching_up import CatchingUp, catching_up, load_of
-from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
-from controlplane.partitioning.skew_history import QuerySkew, recent_skews
-from controlplane.planning.adapters.placement import active_positions, placement_problem
-from controlplane.planning.measures import measures
-from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch.ladder import ObservedLadder, ladder_of
+from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up, load_of
 from controlplane.wire.figures import figure_of
 
 # The period of medians, so that one slow batch is no problem.
 WINDOW: Final = timedelta(seconds=60)
 # The period of forecasts, in samples of 10 s.
 TREND: Final = timedelta(minutes=10)
-# Seconds before a new version makes a value stale: a single query changes it little.
-KEEP_S: Final = 60.0
-# Seconds for an unchanged version, as rates change.
-KEEP_SAME_S: Final = 600.0
-# At most a twentieth of the time goes into the computation.
-KEEP_TIMES: Final = 20.0
 
 
 @dataclass(frozen=True)
@@ -46,26 +33,11 @@ class ObservedNode:
 
 
 @dataclass(frozen=True)
-class Replication:
-    """The replication factor of the queries of one task at a routing version, and its lower bound.
-
-    `took_s`: the duration of the computation.
-    """
-
-    version: int
-    computed_at: datetime
-    factor: float
-    bound: float
-    took_s: float = 0.0
-
-
-@dataclass(frozen=True)
 class Observation:
     """The observation of a cluster in a cycle; samples and trend are ordered by time.
 
     `whole_queries`, `split_queries`: the numbers of running queries of one and of several tasks.
-    `skews`: of the split queries whose key grouping can change; `excluded_queries`: the names of
-    the queries that are excluded from plans.
+    `excluded_queries`: the names of the queries that are excluded from plans.
     """
 
     cluster: Cluster
@@ -76,7 +48,6 @@ class Observation:
     trend: Sequence[Mapping[str, Any]]
     whole_queries: int
     split_queries: int
-    skews: Sequence[QuerySkew] = ()
     excluded_queries: frozenset[str] = frozenset()
 
     @property
@@ -101,14 +72,6 @@ class Observation:
         """Return why the last minute shows an outage and not the load, None if it does."""
         return catching_up(self.samples, self.cluster.trigger_ms)
 
-    def replication(self) -> Replication | None:
-        """Return the replication factor that placement can change, and its lower bound."""
-        return replication_of(self.cluster, self.now)
-
-    def ladder(self) -> ObservedLadder | None:
-        """Return the armed ladder with its drift, None if none is armed."""
-        return ladder_of(self.cluster, self.policy, self.now)
-
 
 def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observation:
     """Return the observation of a cluster."""
@@ -125,7 +88,6 @@ def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observat
         trend=_samples(cluster, MetricSample.Resolution.TEN_SECONDS, now - TREND),
         whole_queries=counted["whole"],
         split_queries=counted["split"],
-        skews=recent_skews(cluster, now - WINDOW) if counted["split"] else (),
         excluded_queries=_excluded(cluster, Exclusion.Kind.QUERY, now),
     )
 
@@ -157,35 +119,3 @@ def _excluded(cluster: Cluster, kind: str, now: datetime) -> frozenset[str]:
 def _samples(cluster: Cluster, resolution: int, since: datetime) -> list[Mapping[str, Any]]:
     rows = MetricSample.objects.filter(cluster=cluster, resolution=resolution, t__gt=since)
     return list(rows.order_by("t").values_list("values", flat=True))
-
-
-# By cluster and its time of creation, as a new database reuses ids.
-_KEPT: Final[dict[tuple[int, datetime], Replication]] = {}
-
-
-def replication_of(cluster: Cluster, now: datetime) -> Replication | None:
-    """Return the cached or computed values, None if there is nothing to place."""
-    key = cluster.pk, cluster.created_at
-    kept = _KEPT.get(key)
-    if kept is not None:
-        most = KEEP_SAME_S if kept.version == cluster.routing_version else KEEP_S
-        if (now - kept.computed_at).total_seconds() < max(most, KEEP_TIMES * kept.took_s):
-            return kept
-    started = time.monotonic()
-    computed = _computed(cluster, now)
-    if computed is not None:
-        computed = _KEPT[key] = replace(computed, took_s=time.monotonic() - started)
-    return computed
-
-
-def _computed(cluster: Cluster, now: datetime) -> Replication | None:
-    try:
-        snapshot = take_snapshot(cluster.pk, cluster.nu)
-        problem = placement_problem(snapshot, len(active_positions(snapshot)))
-    except Conflict:
-        return None
-    factor = measures(snapshot)["replication_factor"]
-    if factor is None or not problem.live_rate:
-        return None
-    bound = problem.lower_bound(problem.caps) / problem.live_rate
-    return Replication(snapshot.version, now, factor, max(1.0, bound))

@@ -7,7 +7,7 @@ from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import WatchSupport
 from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
-from controlplane.watch.loops import Loop
+from controlplane.watch.loop import Loop
 from controlplane.watch.observation import Observation
 
 WATCH: Final = Automatic("watch")

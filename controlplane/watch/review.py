@@ -19,13 +19,12 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import observe_drift
 from controlplane.proposals.staleness import mark_stale
-from controlplane.shedding.arming import confirm_ladder
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import Outcome
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.ladder import LADDER
-from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
+from controlplane.watch.loops import all_loops, loop_named
 from controlplane.watch.planner_request import WATCH
+from controlplane.watch.reading import MOVES, RATIO, SHARE
 
 POLICY: Final = Automatic("policy")
 READY: Final = Proposal.State.READY
@@ -80,8 +79,9 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
     """Reject, approve or recommend a proposal; return the loop and the outcome."""
     policy = policy_of(proposal.cluster)
     asker = loop_of(proposal)
-    if asker == LADDER and not proposal.actions:
-        confirm_ladder(proposal)
+    requester = loop_named(asker)
+    if requester is not None and requester.confirm is not None and not proposal.actions:
+        requester.confirm(proposal)
     faults = {loop: _rejection(proposal, policy, loop) for loop in _affected_loops(proposal, asker)}
     helped = next((loop for loop, fault in faults.items() if fault is None), None)
     fault = faults[asker]
@@ -95,14 +95,14 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
 
 def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
     """Return the loop that requested the plan, and other loops with an exceeded limit."""
-    others = (loop.name for loop in LOOPS if loop.measure and loop.name != asker)
+    others = (loop.name for loop in all_loops() if loop.measure and loop.name != asker)
     rows = {name: last_decision(proposal.cluster, name) for name in others}
     return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
 
 
 def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
     """Approve a plan, or recommend it."""
-    gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
+    gain = gain_of(proposal, _measure_of(loop))
     adapter = adapters().get(proposal.planner)
     # The plans of some planners lower no measure: they are needed.
     about = gain if adapter is None or adapter.improves else adapter.effect
@@ -130,7 +130,7 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
             return Outcome("excluded", left_out, 0, text, MOVES, proposal.pk)
         text = f"The plan of the {proposal.planner} planner is empty"
         return Outcome("no_gain", 0.0, _least_gain(policy), text, proposal=proposal.pk)
-    measure = BY_NAME[loop].measure if loop in BY_NAME else ""
+    measure = _measure_of(loop)
     if not measure:
         # Tasks must leave a lost node at any cost.
         return None
@@ -144,6 +144,12 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
     text = f"The plan gains {gain}, but {spoilt}"
     unit = SHARE if spoilt.measure == IMBALANCE.name else RATIO
     return Outcome("spoils", spoilt.after, spoilt.limit, text, unit, proposal.pk)
+
+
+def _measure_of(loop: str) -> str:
+    """Return the measure that the plans of a loop must improve, "" for any."""
+    known = loop_named(loop)
+    return known.measure if known is not None else ""
 
 
 def _approve(proposal: Proposal, decision: PolicyDecision) -> Conflict | None:

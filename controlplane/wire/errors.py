@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.output.log_lines import CONTINUED
+from controlplane.formats.log_lines import CONTINUED
 from controlplane.wire.redaction import without_password
 
 _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")

@@ -14,9 +14,9 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from controlplane.access.logins.reauthentication import confirm_password, record_confirmation
 from controlplane.access.roles import actor_of
 from controlplane.errors import ConfirmationNeeded
-from controlplane.logins.reauthentication import confirm_password, record_confirmation
 from dashboard.account.views import faults_of, own_page
 from dashboard.guards import PageRequest
 from dashboard.responses import notify_refusals

@@ -10,9 +10,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from controlplane.access.logins import second_factor, second_step, single_sign_on
+from controlplane.access.logins.password_backend import refusal_of
 from controlplane.errors import Away, Conflict, TryLater, WeirError
-from controlplane.logins import second_factor, second_step, single_sign_on
-from controlplane.logins.password_backend import refusal_of
 from dashboard.account.confirmation import own_address
 
 TEMPLATE = "dashboard/login.html"

@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from controlplane.access.logins import second_factor, second_step
+from controlplane.access.logins.second_step import WaitingUser
 from controlplane.errors import Busy, Conflict, Invalid
-from controlplane.logins import second_factor, second_step
-from controlplane.logins.second_step import WaitingUser
 from dashboard.account.login import login_page, refused
 from dashboard.account.qr_code import qr_code
 

@@ -6,9 +6,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from controlplane.logins import second_factor
-from controlplane.logins.login_sessions import KEY
-from controlplane.logins.reauthentication import person_of
+from controlplane.access.logins import second_factor
+from controlplane.access.logins.login_sessions import KEY
+from controlplane.access.logins.reauthentication import person_of
 from dashboard.account.qr_code import qr_code
 from dashboard.account.views import account_page, faults_of, own_page
 from dashboard.guards import PageRequest

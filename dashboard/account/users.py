@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from controlplane.logins import login_sessions, second_factor
+from controlplane.access.logins import login_sessions, second_factor
 from dashboard.guards import PageRequest, anyone_action
 from dashboard.responses import notify, notify_refusals
 

@@ -12,11 +12,11 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from controlplane.access.logins import login_sessions, passwords, second_factor
+from controlplane.access.logins.login_sessions import KEY
 from controlplane.access.roles import actor_of
 from controlplane.access.second_factor_rule import is_required
 from controlplane.errors import Busy, Fields, Invalid, NotFound
-from controlplane.logins import login_sessions, passwords, second_factor
-from controlplane.logins.login_sessions import KEY
 from controlplane.models import ApiToken
 from dashboard.guards import Anyone, P, Page, PageRequest
 from dashboard.responses import notify, notify_refusals, render_page

@@ -11,10 +11,10 @@ from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import ClusterReadings
 from controlplane.catalog.queries import state_counts
 from controlplane.clusters.flow import FlowUnit, flow_of
-from controlplane.executions.progress import running
 from controlplane.health.summary import health_of
 from controlplane.models import Cluster, Proposal, Stream
 from controlplane.policies.store import policy_of
+from controlplane.proposals.executions.progress import running
 from controlplane.proposals.listing import UNLISTED
 from dashboard.clusters.charts import readings_in
 from dashboard.clusters.headline import headline_of

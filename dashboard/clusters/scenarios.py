@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from controlplane import scenarios
+from controlplane.clusters import scenarios
 from controlplane.models import Cluster
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.forms import read, whole, whole_number

@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from controlplane import numbers
 from controlplane.catalog.routing_versions import placements_between, plans_between
+from controlplane.clusters.scenarios import scenarios_between
 from controlplane.models import AuditEntry, Cluster, MeasurePoint
-from controlplane.scenarios import scenarios_between
 from controlplane.svg import Scale, area, line
 from dashboard.clusters.events import Excess, excesses_between, plan_text
 from dashboard.time_range import TimeRange

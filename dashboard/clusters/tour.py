@@ -7,9 +7,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from controlplane import tour
+from controlplane.clusters import tour
+from controlplane.clusters.tour import Tour
 from controlplane.models import Cluster
-from controlplane.tour import Tour
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, render_page
 

@@ -4,11 +4,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from controlplane.access.roles import OPERATOR
+from controlplane.clusters.tour import PageKind, note_page
 from controlplane.errors import Conflict, Forbidden, WeirError
 from controlplane.explain import explain, parse_subject
 from controlplane.models import Cluster
 from controlplane.proposals import requests
-from controlplane.tour import PageKind, note_page
 from dashboard.explain.rows import explain_url, explanation_row
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import require_known

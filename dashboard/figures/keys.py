@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from controlplane.numbers import percent
-from controlplane.partitioning.key_report import SkewPoint
+from controlplane.planners.partitioning.key_report import SkewPoint
 from dashboard.figures.parts import (
     Figure,
     Trace,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any, Final
 
-from controlplane.shedding.drill import Drill
-from controlplane.shedding.feasible import FeasibleInputs
+from controlplane.planners.shedding.drill import Drill
+from controlplane.planners.shedding.feasible import FeasibleInputs
 from dashboard.figures.parts import (
     Figure,
     Trace,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from controlplane.admission.long_outlook import LongOutlook
-from controlplane.admission.outlook import StreamOutlook
-from controlplane.arrivals import LagPoint
 from controlplane.models import Redirection
+from controlplane.planners.admission.long_outlook import LongOutlook
+from controlplane.planners.admission.outlook import StreamOutlook
+from controlplane.telemetry.arrivals import LagPoint
 from dashboard.figures.parts import (
     Figure,
     Trace,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from controlplane.health.liveness.status import SiteStatus
 from controlplane.integrations.attached_list import JobRow
-from controlplane.liveness.status import SiteStatus
 from controlplane.models import ApiToken
 from controlplane.numbers import counted, percent, size
 from controlplane.proposals.comparison_table import Compared

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.urls import reverse
 
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controlplane.extras import lab_values
+from controlplane.installation.extras import lab_values
 from dashboard.glossary.terms import Term
 
 WORDS: Final = (

@@ -12,7 +12,6 @@ from algorithms.lab.experiments import Experiment
 from controlplane import lab
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Busy, Fields, Invalid
-from controlplane.isolation.limits import lab_limits
 from controlplane.lab.catalog import catalog, figure_of, newest_result
 from controlplane.lab.requests import Need
 from controlplane.lab.runs import (
@@ -27,6 +26,7 @@ from controlplane.lab.runs import (
     runs_listing,
 )
 from controlplane.models import LabRun
+from controlplane.processes.isolation.limits import lab_limits
 from controlplane.wire.network.destinations import masters
 from dashboard.guards import PageRequest, viewer_action, viewer_page
 from dashboard.lab.forms import form_of, run_in, sent_of

@@ -6,9 +6,9 @@ from typing import Final
 from django.urls import reverse
 
 from controlplane.access.roles import OPERATOR, VIEWER, Actor
+from controlplane.lists.search import Hit, HitKind
 from controlplane.models import Cluster
-from controlplane.search import Hit, HitKind
-from dashboard.navigation import CLUSTER_PAGES, SITE_PAGES
+from dashboard.navigation import SITE_PAGES, cluster_pages
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def pages(actor: Actor, cluster: Cluster | None) -> list[Entry]:
     """Return the pages of the open cluster and of Weir that the actor may open."""
     own = [] if cluster is None else [
         Entry(page.label, "arrow", _url(page.name, page.fragment, cluster), "", cluster.name)
-        for page in CLUSTER_PAGES
+        for page in cluster_pages()
     ]  # fmt: skip
     site = [
         Entry(page.label, "arrow", reverse(page.name), "", "Weir")

@@ -10,8 +10,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.clusters.listing import visible_cluster
-from controlplane.search import MAX_LENGTH, search_objects
-from controlplane.search.hits import Match, match_of
+from controlplane.lists.search import MAX_LENGTH, search_objects
+from controlplane.lists.search.hits import Match, match_of
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.palette.entries import Entry, commands, entries_of, pages
 from dashboard.responses import render_page

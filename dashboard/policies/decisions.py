@@ -8,14 +8,14 @@ from typing import Final
 from controlplane import numbers
 from controlplane.models import Cluster, Decision
 from controlplane.numbers import lowered
-from controlplane.watch import ALL_LOOPS, CODES
+from controlplane.watch import CODES, all_loops
 from controlplane.watch.decision_folding import FoldedDecision
 from controlplane.watch.decision_log import last_decisions
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
 
 _EVALUATED: Final = "Loops are evaluated every ten seconds while worker and beat run."
-_ABOUT = {loop.name: loop.about for loop in ALL_LOOPS}
+_ABOUT = {loop.name: loop.about for loop in all_loops()}
 
 
 @dataclass(frozen=True)

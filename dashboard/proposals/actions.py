@@ -7,8 +7,12 @@ from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 
-from controlplane.executions.action_filter import FIELDS, matching_places
-from controlplane.executions.action_status import (
+from controlplane.models import Cluster, Proposal
+from controlplane.pagination.filter_text import MAX_LENGTH, BadFilter
+from controlplane.pagination.listing import Filters, PlaceListing
+from controlplane.pagination.pages import text_of, whole
+from controlplane.proposals.executions.action_filter import FIELDS, matching_places
+from controlplane.proposals.executions.action_status import (
     ActionRow,
     ActionStatus,
     Status,
@@ -16,10 +20,6 @@ from controlplane.executions.action_status import (
     statuses,
     steps_of,
 )
-from controlplane.models import Cluster, Proposal
-from controlplane.pagination.filter_text import MAX_LENGTH, BadFilter
-from controlplane.pagination.listing import Filters, PlaceListing
-from controlplane.pagination.pages import text_of, whole
 from controlplane.proposals.listing import proposal_by_id, proposal_of_page
 from dashboard.csv_files import csv_file
 from dashboard.guards import PageRequest, cluster_page

@@ -4,9 +4,9 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 
 from controlplane.errors import Conflict, Invalid
-from controlplane.executions import control
 from controlplane.models import Cluster
 from controlplane.proposals.comments import MAX_COMMENTS, add_comment, comments_of
+from controlplane.proposals.executions import control
 from controlplane.proposals.listing import proposal_without_plan
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.responses import notify, notify_refusals, refusal_text, render_page

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
+from controlplane.clusters.tour import PageKind, note_page
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal, Step
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.gains import measure_limits
@@ -14,7 +15,6 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import counterfactual
 from controlplane.proposals.ledger import applied_actions
 from controlplane.proposals.listing import proposal_by_id, proposal_of_page
-from controlplane.tour import PageKind, note_page
 from dashboard.figures.proof import Proof, proof_figures
 from dashboard.figures.proposal import StepShown, balance_of_steps, imbalance_by_action
 from dashboard.guards import PageRequest, cluster_page

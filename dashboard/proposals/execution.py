@@ -8,13 +8,18 @@ from django.utils import timezone
 
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import Reading, cluster_readings
-from controlplane.executions.progress import Progress, progress_of, step_seconds, steps_listing
 from controlplane.models import Execution, Proposal, Step
 from controlplane.numbers import MISSING, milliseconds, percent, seconds, size
 from controlplane.pagination.listing import Filters
 from controlplane.pagination.pages import whole
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from controlplane.proposals.executions.progress import (
+    Progress,
+    progress_of,
+    step_seconds,
+    steps_listing,
+)
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest

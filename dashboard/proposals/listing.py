@@ -9,8 +9,6 @@ from django.shortcuts import redirect
 from algorithms.planner import Algorithm
 from controlplane.access.roles import require_operator
 from controlplane.errors import Busy, Fields, Invalid
-from controlplane.executions import verbs
-from controlplane.isolation.limits import proposal_limits
 from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Proposal
 from controlplane.pagination.pages import Page, optional_whole
@@ -18,7 +16,9 @@ from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters
 from controlplane.planning.estimates import ShownEstimate
 from controlplane.policies.store import policy_of
+from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import requests
+from controlplane.proposals.executions import verbs
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_listing
 from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, parameters

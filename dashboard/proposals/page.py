@@ -9,8 +9,6 @@ from django.utils import timezone
 
 from algorithms.registry import algorithm_title
 from controlplane.access.roles import Actor
-from controlplane.executions import verbs
-from controlplane.executions.progress import Progress, waiting_for
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.numbers import percent, raised, size
 from controlplane.planning.plan_summary import PlanSummary
@@ -24,6 +22,8 @@ from controlplane.proposals.checks import checks_of
 from controlplane.proposals.comments import MAX_COMMENTS, comments_of
 from controlplane.proposals.counterfactual import MEASURES
 from controlplane.proposals.drift import drift_of
+from controlplane.proposals.executions import verbs
+from controlplane.proposals.executions.progress import Progress, waiting_for
 from controlplane.proposals.outcome import Outcome, outcome_of
 from controlplane.proposals.review import Review
 from dashboard.plan_names import titled_parameters

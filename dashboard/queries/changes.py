@@ -6,8 +6,8 @@ from controlplane.access.roles import require_operator
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
-from controlplane.groupings import label_of, route_text
 from controlplane.models import Cluster
+from controlplane.queries.key_groupings import label_of, route_text
 from controlplane.topology import aggregators, key_groupings
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.forms import optional, read, whole_or

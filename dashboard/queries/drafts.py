@@ -7,10 +7,10 @@ from django.http import HttpResponse
 
 from controlplane.access.roles import require_operator
 from controlplane.catalog import language
-from controlplane.drafts import explanation
-from controlplane.drafts import preview as previews
-from controlplane.drafts.values import Preview
 from controlplane.errors import Invalid, WeirError
+from controlplane.explain.drafts import explanation
+from controlplane.explain.drafts import preview as previews
+from controlplane.explain.drafts.values import Preview
 from controlplane.models import Cluster
 from controlplane.numbers import result
 from dashboard.guards import PageRequest, cluster_action

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from controlplane.catalog.query_text import PREFIX
 from controlplane.errors import Fields, Invalid
-from controlplane.groupings import PARAMETERS
 from controlplane.models import Cluster
-from controlplane.query_spec import DECLARED, Declaration, QueryField, QuerySpec
+from controlplane.queries.key_groupings import PARAMETERS
+from controlplane.queries.spec import DECLARED, Declaration, QueryField, QuerySpec
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
 from controlplane.wire.language.errors import place_of

@@ -8,8 +8,8 @@ from algorithms.partitioning.catalog import GROUPINGS, KEY, fields_of
 from algorithms.vocabulary import ParameterField, title_of_name
 from controlplane.catalog.computations import text_of
 from controlplane.errors import Fields, Invalid
-from controlplane.groupings import PARAMETERS, label_of, route_text
 from controlplane.models import Query
+from controlplane.queries.key_groupings import PARAMETERS, label_of, route_text
 from controlplane.wire.query import is_join
 from dashboard.forms import form_fields, parameters
 

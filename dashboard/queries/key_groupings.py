@@ -8,7 +8,7 @@ from typing import Any, Final
 from algorithms.partitioning.catalog import GROUPINGS, fields_of
 from algorithms.vocabulary import title_of_name
 from controlplane.numbers import lowered, result
-from controlplane.partitioning.key_report import GroupingReplay, KeyReport
+from controlplane.planners.partitioning.key_report import GroupingReplay, KeyReport
 from controlplane.svg import percent
 from dashboard.queries.key_rows import Columns, TaskColumn, imbalance_grade
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from controlplane.partitioning.key_report import (
+from controlplane.planners.partitioning.key_report import (
     GroupingReplay,
     KeyReport,
     KeyShare,

@@ -1,7 +1,7 @@
 """The tiles of the key microscope: largest key, imbalance, fullest task, memory, keys."""
 
 from controlplane.numbers import change_in_points, compact, percent, points, ratio
-from controlplane.partitioning.key_report import KeyReport
+from controlplane.planners.partitioning.key_report import KeyReport
 from dashboard.frame.tile import Tile
 from dashboard.queries.key_rows import Columns, KeyBars, KeyStatus, Trend
 from dashboard.thresholds import BAD

@@ -14,9 +14,9 @@ from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import query_by_id, row_of
 from controlplane.models import Cluster, Query
 from controlplane.models.query import LIVE_STATES
-from controlplane.partitioning.key_report import KeyReport, read_key_report
-from controlplane.partitioning.skew_history import SkewPoint, has_history
-from controlplane.partitioning.skew_history import history as skew_history
+from controlplane.planners.partitioning.key_report import KeyReport, read_key_report
+from controlplane.planners.partitioning.skew_history import SkewPoint, has_history
+from controlplane.planners.partitioning.skew_history import history as skew_history
 from controlplane.planning.adapters import adapters
 from controlplane.policies.store import policy_of
 from dashboard.figures.keys import skew_figures

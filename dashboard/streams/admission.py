@@ -14,14 +14,14 @@ from algorithms.admission.metadata import (
     Transition,
 )
 from controlplane.access.roles import require_operator
-from controlplane.admission.outlook import StreamOutlook, measured_characteristics
-from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
-from controlplane.admission.what_if import SplitNodeReplay, WhatIf, admit
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.streams import stream_by_id
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.numbers import result
+from controlplane.planners.admission.outlook import StreamOutlook, measured_characteristics
+from controlplane.planners.admission.split_nodes import SplitNodeRow, split_node_table
+from controlplane.planners.admission.what_if import SplitNodeReplay, WhatIf, admit
 from controlplane.topology import characteristics, split_nodes
 from dashboard.dialog_forms import cluster_dialog, faults_by_field
 from dashboard.forms import number_or, optional, read, whole

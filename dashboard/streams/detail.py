@@ -7,26 +7,26 @@ from typing import Any, Final
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
-from controlplane.admission.cluster_forecast import cluster_forecast
-from controlplane.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
-from controlplane.admission.outlook import (
+from controlplane.catalog.streams import StreamRow, stream_by_id
+from controlplane.models import Cluster, Stream, StreamArrivals
+from controlplane.planners.admission.cluster_forecast import cluster_forecast
+from controlplane.planners.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
+from controlplane.planners.admission.outlook import (
     HORIZON,
     StreamOutlook,
     outlook_of,
     short_period_s,
 )
-from controlplane.admission.redirections import redirections_of
-from controlplane.admission.stream_report import (
+from controlplane.planners.admission.redirections import redirections_of
+from controlplane.planners.admission.stream_report import (
     SplitNodeChange,
     StreamReport,
     stream_report,
 )
-from controlplane.arrivals import lags
-from controlplane.catalog.streams import StreamRow, stream_by_id
-from controlplane.models import Cluster, Stream, StreamArrivals
 from controlplane.policies.store import policy_of
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.records.stream_map import candidates
+from controlplane.telemetry.arrivals import lags
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from dashboard.figures.stream import lag_figures, long_figures, rate_figures

@@ -6,7 +6,7 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane import numbers
-from controlplane.admission.stream_report import StreamReport
+from controlplane.planners.admission.stream_report import StreamReport
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile
 from dashboard.thresholds import LOAD

@@ -6,8 +6,8 @@ from typing import Any
 from django import template
 from django.utils import timezone
 
+from controlplane.health.liveness.status import SiteStatus
 from controlplane.integrations.attached_list import JobRow
-from controlplane.liveness.status import SiteStatus
 from controlplane.models import ApiToken
 from controlplane.proposals.comparison_table import Compared
 from dashboard.frame import headlines

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from controlplane import env
 from controlplane.access.client_address import forwarded_address
-from controlplane.runtime import web
-from controlplane.serving.forwarded import ForwardedHeaders
+from controlplane.installation import env
+from controlplane.processes.runtime import web
+from controlplane.processes.serving.forwarded import ForwardedHeaders
 
 PROXIES = [ipaddress.ip_network(text) for text in ("10.0.0.0/8", "2001:db8::/32")]
 

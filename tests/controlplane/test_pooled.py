@@ -10,9 +10,9 @@ from asgiref.testing import ApplicationCommunicator
 from django.db.backends.signals import connection_created
 from django.http import HttpResponse, StreamingHttpResponse
 
-from controlplane import pooled_handler
-from controlplane.pooled_handler import PooledHandler
-from controlplane.runtime import request_bounds
+from controlplane.processes.runtime import request_bounds
+from controlplane.processes.serving import pooled_handler
+from controlplane.processes.serving.pooled_handler import PooledHandler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

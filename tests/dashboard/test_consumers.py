@@ -12,9 +12,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
-from controlplane.asgi import application
 from controlplane.events.publish import event, group, sample_message
 from controlplane.models import Cluster, Grant
+from controlplane.processes.asgi import application
 from tests.dashboard.conftest import add_samples, browser_of, sample
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made

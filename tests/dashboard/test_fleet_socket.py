@@ -9,9 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.asgi import application
 from controlplane.events.publish import announce, event, send_samples
 from controlplane.models import Cluster, Grant
+from controlplane.processes.asgi import application
 from dashboard import consumers
 from tests.dashboard.conftest import browser_of, sample
 from tests.dashboard.sockets import Socket

@@ -15,7 +15,7 @@ from django.test import Client
 import dashboard
 from controlplane.access.roles import Actor
 from controlplane.models import AttachedQuery, Cluster, Node, Query, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query_text import QueryText

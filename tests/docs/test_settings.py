@@ -9,7 +9,7 @@ READ: Final = re.compile(r"""env\.\w+\(\s*["']([A-Z_]+)["']""")
 
 
 def test_every_variable_is_documented() -> None:
-    """A variable that `controlplane.env` reads is named on a page."""
+    """A variable that `controlplane.installation.env` reads is named on a page."""
     folders = ("algorithms", "controlplane", "dashboard", "workers")
     modules = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     variables = {name for module in modules for name in READ.findall(module.read_text())}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
-from controlplane.runtime.java import find_java
+from controlplane.processes.runtime.java import find_java
 from tests.support.chromium import running_chromium
 from tests.support.running_weir import RunningWeir
 

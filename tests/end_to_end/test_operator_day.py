@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from controlplane.runtime.java import wheel_home
+from controlplane.processes.runtime.java import wheel_home
 from tests.end_to_end.cable import Cable
 from tests.end_to_end.joining import Place, read, settled, submit_sides_and_join
 from tests.end_to_end.mixed_plan import (

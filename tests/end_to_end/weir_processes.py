@@ -7,12 +7,12 @@ from typing import Final
 
 import psutil
 
-from controlplane.runtime.process_kinds import PROCESSES as KINDS
+from controlplane.processes.runtime.process_kinds import PROCESSES as KINDS
 from tests.support.running_weir import RunningWeir
 
 # The words of a process's command line, all of which are there.
 COMMANDS: Final = {
-    "web": ("controlplane.runtime.web",),
+    "web": ("controlplane.processes.runtime.web",),
     "worker": ("celery", "worker@weir"),
     "lab": ("celery", "lab@weir"),
     "webhooks": ("celery", "webhooks@weir"),

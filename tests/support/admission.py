@@ -5,8 +5,8 @@ from datetime import datetime
 from itertools import count
 from typing import Any, Final
 
-from controlplane import arrivals
 from controlplane.models import Cluster
+from controlplane.telemetry import arrivals
 
 _BATCHES: Final = count(1)
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
-from controlplane.assets.folders import environment_folder
-from controlplane.assets.npm_package import NpmFile
+from controlplane.installation.assets.folders import environment_folder
+from controlplane.installation.assets.npm_package import NpmFile
 
 VERSION: Final = "4.14.1"
 _FILE: Final = NpmFile(

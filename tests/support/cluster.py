@@ -9,7 +9,7 @@ from django.test import Client
 
 from controlplane.access.roles import CONFIRMED_AT, Actor
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.topology.versions import delta_of

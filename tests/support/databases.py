@@ -20,8 +20,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
 from controlplane.access import audit_triggers
-from controlplane.archive.apps import ArchiveConfig
-from controlplane.archive.router import RESULTS
+from controlplane.results.archive.apps import ArchiveConfig
+from controlplane.results.archive.router import RESULTS
 from tests.support.postgres import database_on, postgres_version, write_data_directory
 
 # Rows that Django makes after migrations; `flush` would delete them and make them anew.

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import redis
 
-from controlplane.runtime import processes
+from controlplane.processes.runtime import processes
 from controlplane.wire import keys
 from workers.agent.driver import MARK
 from workers.agent.spare import Spare

@@ -6,11 +6,11 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
-from controlplane.executions import progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Query, Step, Task
 from controlplane.plans.plan import TaskMove, task_moves
 from controlplane.policies.store import policy_of
 from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.executions import progression
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.cluster import placed, telemetry

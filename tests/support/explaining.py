@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.arrivals import start_of
 from controlplane.models import Cluster, MetricSample, StreamArrivals
+from controlplane.telemetry.arrivals import start_of
 
 PERIOD: Final = timedelta(seconds=10)
 # Ten-second periods of half an hour.

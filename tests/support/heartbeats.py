@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from controlplane.liveness.readings import read_site
+from controlplane.health.liveness.readings import read_site
 from controlplane.models import Cluster
-from controlplane.runtime.beats import beat, now_ms
-from controlplane.runtime.process_kinds import DRIVER, PROCESSES
+from controlplane.processes.runtime.beats import beat, now_ms
+from controlplane.processes.runtime.process_kinds import DRIVER, PROCESSES
 from controlplane.wire.keys import driver_key
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from controlplane.models import Query
-from controlplane.partitioning.key_report import (
+from controlplane.planners.partitioning.key_report import (
     GroupingReplay,
     KeyReport,
     KeyShare,

@@ -10,7 +10,7 @@ from django.test import Client
 from controlplane.access.roles import Actor
 from controlplane.lab.runs import all_experiments
 from controlplane.models import Cluster, LabRun, Query
-from dashboard.navigation import CLUSTER_PAGES, SITE_PAGES
+from dashboard.navigation import SITE_PAGES, cluster_pages
 from tests.controlplane.api.authorisation.addresses import accepts_get, pages
 from tests.dashboard.conftest import add_samples
 from tests.support.api_world import address_of, rich_cluster
@@ -35,7 +35,7 @@ class PageAddress:
 
 def page_names() -> frozenset[str]:
     """Return the URL names of all whole pages, and of the forms that show one with its errors."""
-    sections = (*CLUSTER_PAGES, *SITE_PAGES)
+    sections = (*cluster_pages(), *SITE_PAGES)
     named = {name for page in sections for name in (page.name, *page.details)}
     return frozenset(named.union(_OTHERS).difference(_PARTS))
 

@@ -6,14 +6,14 @@ from datetime import datetime
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Task
-from controlplane.plans.shedding_input import (
-    BatchSeconds,
+from controlplane.planners.shedding.inputs import (
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
-    SheddingSettings,
     SheddingStream,
 )
+from controlplane.planning.measured.costs import BatchSeconds
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     GroupingRow,
@@ -22,7 +22,7 @@ from controlplane.plans.snapshot import (
     SplitQueryRow,
     StreamRow,
 )
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.drop_rules import INPUT, Edge
@@ -112,7 +112,7 @@ class SheddingCluster:
         return ClusterSnapshot(
             1, 0.1, nodes, [StreamRow(s, self.rates[s]) for s in sorted(read)], self.whole, {},
             self.split, [], self.groupings, {pk: pk % 2 for pk in self.rates}, 2,
-            shedding=given,
+            inputs={given.name: given},
         )  # fmt: skip
 
 

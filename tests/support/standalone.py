@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import psutil
 import pyspark
 
-from controlplane.runtime.java import find_java
+from controlplane.processes.runtime.java import find_java
 from tests.support.driver import Driver
 from tests.support.redis_server import free_port
 

@@ -1,11 +1,14 @@
 """Clusters that the watch loops look at: samples as the relay stores them."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controlplane.models import Cluster, Decision, MetricSample
+from controlplane.policies.settings import PolicySettings
+from controlplane.watch.observation import Observation, ObservedNode
 
 COUNT = 10
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
@@ -29,3 +32,27 @@ def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
 def newest(cluster: Cluster, loop: str) -> Decision:
     """Return a loop's last decision."""
     return Decision.objects.filter(cluster=cluster, loop=loop).order_by("-last_at", "-id")[0]
+
+
+def node(index: int, **changed: Any) -> ObservedNode:
+    """Return an observed node."""
+    values = {"capacity": 100.0, "active": True, "tasks": 3, "excluded": False} | changed
+    return ObservedNode(index=index, name=f"node {index}", **values)
+
+
+def sample(second: int, **changed: Any) -> dict[str, Any]:
+    """Return a sample of two nodes."""
+    return {
+        "t": 1000 * second, "rf": 1.3, "p95": 800.0, "loads": [60.0, 50.0], "tasks": [3, 3],
+        "waiting": 0, "delivered": 110.0,
+    } | changed  # fmt: skip
+
+
+def looked(**changed: Any) -> Observation:
+    """Return what was seen of a cluster of two nodes, without a database."""
+    values: dict[str, Any] = {
+        "cluster": Cluster(slug="sf"), "policy": PolicySettings(), "now": NOW,
+        "whole_queries": 10, "split_queries": 0,
+        "nodes": [node(0), node(1)], "samples": [sample(at) for at in range(20)], "trend": [],
+    } | changed  # fmt: skip
+    return Observation(**values)

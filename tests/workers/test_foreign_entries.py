@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from controlplane.background import ingestion
 from controlplane.connections import redis_client
-from controlplane.liveness.readings import driver_beats, read_site
+from controlplane.events.task_names import QUEUES, queue_key
+from controlplane.health.liveness.readings import driver_beats, read_site
 from controlplane.models import Cluster, MetricSample
+from controlplane.processes.runtime import beats
 from controlplane.results import archiving
-from controlplane.runtime import beats
-from controlplane.task_names import QUEUES, queue_key
 from controlplane.wire import attempts, dead_letters, key_samples, keys, measures, node_faults
 from controlplane.wire.foreign.entries import SITE, Place, skipped_entries
 from controlplane.wire.foreign.telemetry import newest_rows

@@ -13,12 +13,12 @@ from channels.layers import get_channel_layer
 from django.db import OperationalError
 from redis import Redis
 
-from controlplane.arrivals import Interval
 from controlplane.background import ingestion
 from controlplane.connections import redis_client
 from controlplane.events.publish import group
 from controlplane.models import Cluster, MetricSample, Stream
-from controlplane.runtime.beats import last_beat_ms
+from controlplane.processes.runtime.beats import last_beat_ms
+from controlplane.telemetry.arrivals import Interval
 from controlplane.wire.keys import progress_key, telemetry_key
 from tests.support import redis_server
 from tests.support.cluster import actor, small_cluster, telemetry

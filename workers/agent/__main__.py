@@ -17,8 +17,8 @@ import django
 from django.conf import settings
 from django.db import close_old_connections
 
-from controlplane import env
-from controlplane.runtime.errors import CheckFailed
+from controlplane.installation import env
+from controlplane.processes.runtime.errors import CheckFailed
 from controlplane.wire.redis_clients import connect
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command, site_of

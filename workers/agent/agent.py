@@ -7,7 +7,7 @@ from typing import Final
 
 import redis
 
-from controlplane.runtime.beats import beat, record_clusters
+from controlplane.processes.runtime.beats import beat, record_clusters
 from workers.agent.driver import DriverSpec
 from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress, Report

@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from controlplane.runtime.errors import CheckFailed
-from controlplane.runtime.java import find_java, wheel_folder
-from controlplane.runtime.redis_server import answers, find_server
+from controlplane.processes.runtime.errors import CheckFailed
+from controlplane.processes.runtime.java import find_java, wheel_folder
+from controlplane.processes.runtime.redis_server import answers, find_server
 
 # How Spark's launcher takes options for the JVM of the driver, and for no other.
 VARIABLE: Final = "SPARK_SUBMIT_OPTS"

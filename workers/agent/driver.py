@@ -20,10 +20,10 @@ from typing import Final
 
 import psutil
 
-from controlplane import env
-from controlplane.runtime import processes
-from controlplane.runtime.java import find_java
-from controlplane.runtime.logs import last_error, rotate
+from controlplane.installation import env
+from controlplane.processes.runtime import processes
+from controlplane.processes.runtime.java import find_java
+from controlplane.processes.runtime.logs import last_error, rotate
 from controlplane.wire.log.address import log_identity
 from workers.agent.class_archive import java_environment
 from workers.agent.spare import Spare

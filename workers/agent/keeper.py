@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controlplane.runtime.checks import is_full
+from controlplane.processes.runtime.checks import is_full
 from workers.agent import causes
 from workers.agent.causes import KEPT, Death, Loop, loop_of
 from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, checkpoint_of, end_strays

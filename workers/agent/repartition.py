@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import django
 
-from controlplane import env
 from controlplane.errors import WeirError
-from controlplane.runtime.errors import CheckFailed
+from controlplane.installation import env
+from controlplane.processes.runtime.errors import CheckFailed
 from workers.agent.driver import site_of
 
 logger = logging.getLogger("weir.agent")

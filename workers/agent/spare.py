@@ -9,7 +9,7 @@ from pathlib import Path
 from select import select
 from typing import Final
 
-from controlplane.runtime import processes
+from controlplane.processes.runtime import processes
 
 COMMAND: Final = (sys.executable, "-m", "workers.pipeline.spare")
 

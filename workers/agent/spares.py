@@ -8,7 +8,7 @@ from typing import Final
 
 import psutil
 
-from controlplane.runtime import processes
+from controlplane.processes.runtime import processes
 from workers.agent.driver import DriverSpec, Site, environment, strays
 from workers.agent.progress import Report
 from workers.agent.spare import COMMAND, Spare

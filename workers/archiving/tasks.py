@@ -3,8 +3,8 @@
 from celery import shared_task
 from django.utils import timezone
 
+from controlplane.events.task_names import ARCHIVE
 from controlplane.results import archiving
-from controlplane.task_names import ARCHIVE
 
 
 @shared_task(name=ARCHIVE)

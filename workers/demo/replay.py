@@ -18,10 +18,10 @@ from typing import Final, TypeVar, cast
 import httpx
 import redis
 
-from controlplane.env import redis_url
-from controlplane.output.log_lines import write_log_to_stderr
-from controlplane.runtime.beats import beat
-from controlplane.runtime.process_kinds import REPLAYER
+from controlplane.formats.log_lines import write_log_to_stderr
+from controlplane.installation.env import redis_url
+from controlplane.processes.runtime.beats import beat
+from controlplane.processes.runtime.process_kinds import REPLAYER
 from controlplane.wire.errors import LogFull, LogUnavailable
 from controlplane.wire.keys import cluster_prefix
 from controlplane.wire.producer import Producer

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from controlplane import lab
+from controlplane.events.task_names import REQUEUE_LAB_RUNS, RUN_LAB
 from controlplane.lab.engines import HERE, SPARK
-from controlplane.task_names import REQUEUE_LAB_RUNS, RUN_LAB
 from workers.lab.sweeps import run_on_spark
 
 # Longer than the limit of an experiment, which its child observes.

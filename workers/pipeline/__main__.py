@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
-from controlplane.output.log_lines import write_log_to_stderr
+from controlplane.formats.log_lines import write_log_to_stderr
 from controlplane.wire.errors import cause_line
 from controlplane.wire.log.address import check_destination
 from controlplane.wire.redis_clients import connect_patiently

@@ -21,7 +21,7 @@ from typing import Any, Final
 import redis
 from pyspark.sql import SparkSession
 
-from controlplane.output.log_lines import write_log_to_stderr
+from controlplane.formats.log_lines import write_log_to_stderr
 from controlplane.wire import keys
 from controlplane.wire.routing.publication import read_table
 from workers.pipeline.application import Application, prepare

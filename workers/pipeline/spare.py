@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Final
 
-from controlplane.output.log_lines import write_log_to_stderr
+from controlplane.formats.log_lines import write_log_to_stderr
 from workers.pipeline.__main__ import main as run_driver
 from workers.pipeline.spark.session import SparkSettings, session
 from workers.pipeline.surroundings import spark_settings

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.catalog.computations import kinds_of
-from controlplane.drafts.values import MOST_WINDOWS, Preview, PreviewWindow, ReadStream
+from controlplane.explain.drafts.values import MOST_WINDOWS, Preview, PreviewWindow, ReadStream
 from controlplane.results.filters import WindowState
 from controlplane.results.values import Names, RawWindow, moment
 from controlplane.wire.aggregates.finalize import WindowRow, finalize, newest_rows

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.drafts.values import MOST_BYTES, MOST_RECORDS
+from controlplane.explain.drafts.values import MOST_BYTES, MOST_RECORDS
 from controlplane.wire.log.values import Entry, Log
 from controlplane.wire.query import Computation
 from controlplane.wire.schema import StreamSchema

@@ -5,11 +5,11 @@ import json
 from django.conf import settings
 
 from controlplane.catalog.computations import schema_of
-from controlplane.drafts.preview import answer, is_wanted
-from controlplane.drafts.values import REQUEST, PreviewRequest, PreviewResponse
-from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
-from controlplane.isolation.limits import preview_limits
+from controlplane.explain.drafts.preview import answer, is_wanted
+from controlplane.explain.drafts.values import REQUEST, PreviewRequest, PreviewResponse
 from controlplane.models import Cluster
+from controlplane.processes.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.processes.isolation.limits import preview_limits
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import open_log
 from controlplane.wire.query import BadQuery

@@ -14,14 +14,14 @@ from django.db import InterfaceError, InternalError, OperationalError, close_old
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
-from controlplane.arrivals import Interval
 from controlplane.background import ingestion
 from controlplane.background.ingestion import Positions
 from controlplane.connections import redis_client
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
-from controlplane.runtime.beats import beat, now_ms
-from controlplane.runtime.process_kinds import RELAY
+from controlplane.processes.runtime.beats import beat, now_ms
+from controlplane.processes.runtime.process_kinds import RELAY
+from controlplane.telemetry.arrivals import Interval
 from controlplane.telemetry.samples import Sample
 from controlplane.wire.foreign.entries import Place, decoded, is_other_type, skip
 from controlplane.wire.foreign.telemetry import batch_ms_from, row_from

@@ -3,8 +3,8 @@
 from celery import shared_task
 from django.utils import timezone
 
+from controlplane.events.task_names import SEND_DUE_WEBHOOKS, SEND_WEBHOOK
 from controlplane.integrations import deliveries
-from controlplane.task_names import SEND_DUE_WEBHOOKS, SEND_WEBHOOK
 
 
 @shared_task(name=SEND_WEBHOOK)

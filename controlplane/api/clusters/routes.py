@@ -25,8 +25,8 @@ from controlplane.clusters.listing import (
     node_table,
 )
 from controlplane.errors import Invalid
+from controlplane.formats.moments import shifted
 from controlplane.models import Cluster, Node, RoutingVersion
-from controlplane.moments import shifted
 from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.telemetry.time_series import RESOLUTIONS, latest_values, require_readable
 from controlplane.telemetry.time_series import samples as read_samples

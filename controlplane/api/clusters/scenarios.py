@@ -6,12 +6,12 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from controlplane import scenarios
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import RequestBody, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of
+from controlplane.clusters import scenarios
+from controlplane.clusters.scenarios import LONGEST_MINUTES, ScenarioKind
 from controlplane.models import Scenario
-from controlplane.scenarios import LONGEST_MINUTES, ScenarioKind
 
 router = Router(tags=["scenarios"])
 _EXAMPLE: Final = with_examples({"Node 2 processes nothing": {"minutes": 10, "node": 2}})

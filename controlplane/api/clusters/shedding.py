@@ -9,23 +9,23 @@ from pydantic import StrictInt
 
 from controlplane.api.common.schemas import ReasonIn, RequestBody, Time, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of
+from controlplane.formats.moments import shifted
 from controlplane.models import SheddingInterval
-from controlplane.moments import shifted
-from controlplane.planning.shedding.node_costs import NodeCost
-from controlplane.shedding import activation
-from controlplane.shedding.arming import arm, disarm
-from controlplane.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
-from controlplane.shedding.episodes import Episode, episodes
-from controlplane.shedding.history import intervals
-from controlplane.shedding.interval_costs import IntervalCost, QueryCost, interval_costs
-from controlplane.shedding.report import (
+from controlplane.planners.shedding import activation
+from controlplane.planners.shedding.arming import arm, disarm
+from controlplane.planners.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
+from controlplane.planners.shedding.episodes import Episode, episodes
+from controlplane.planners.shedding.history import intervals
+from controlplane.planners.shedding.interval_costs import IntervalCost, QueryCost, interval_costs
+from controlplane.planners.shedding.node_costs import NodeCost
+from controlplane.planners.shedding.report import (
     EdgeDrop,
     LadderReport,
     QueryReport,
     RungReport,
     ladder_report,
 )
-from controlplane.shedding.staleness import LadderDrift, StaleReason
+from controlplane.planners.shedding.staleness import LadderDrift, StaleReason
 
 router = Router(tags=["shedding"])
 _DAY: Final = timedelta(days=1)

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja.parser import Parser
 
 from algorithms.strict_json import BadJson, read_bounded
-from controlplane.runtime.request_bounds import JSON_BODY
+from controlplane.processes.runtime.request_bounds import JSON_BODY
 
 
 class BoundedParser(Parser):

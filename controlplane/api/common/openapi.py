@@ -15,7 +15,7 @@ from ninja.openapi.schema import OpenAPISchema
 from pydantic import Field
 
 from controlplane.api.common.examples import BODIES
-from controlplane.runtime.request_bounds import MAX_FAULTS
+from controlplane.processes.runtime.request_bounds import MAX_FAULTS
 
 _TAGS: Final = {
     "health": "The processes of Weir itself, and the sizes of what it stores.",

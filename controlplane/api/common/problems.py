@@ -23,6 +23,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import OutOfMemoryError, RedisError
 
 from algorithms.strict_json import BadJson
+from controlplane.access.request_ids import request_id
 from controlplane.api.common.json_bodies import fault_of
 from controlplane.api.common.schemas import PlaceOut, response_of
 from controlplane.catalog.query_text import places
@@ -41,7 +42,6 @@ from controlplane.errors import (
     NotFound,
     TryLater,
 )
-from controlplane.request_ids import request_id
 
 logger = logging.getLogger(__name__)
 

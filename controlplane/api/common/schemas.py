@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from controlplane.moments import IN_CALENDAR
+from controlplane.formats.moments import IN_CALENDAR
 from controlplane.pagination.columns import Columns, terminal_names
 
 # The largest whole number of a column of the database.

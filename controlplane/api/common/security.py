@@ -19,12 +19,12 @@ from ninja.security.http import HttpAuthBase
 
 from controlplane.access import tokens
 from controlplane.access.client_address import client_address
+from controlplane.access.request_ids import request_id
 from controlplane.access.roles import Actor, actor_of
 from controlplane.api.common.problems import anonymous
 from controlplane.clusters.audiences import Audience, admit
 from controlplane.errors import WeirError
 from controlplane.models import ApiToken, Cluster
-from controlplane.request_ids import request_id
 
 
 class TokenAuth(HttpAuthBase):

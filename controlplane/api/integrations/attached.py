@@ -15,6 +15,7 @@ from controlplane.access.roles import OPERATOR, VIEWER, Actor, require_viewer
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import Time, below, columns_of, list_of, shown
 from controlplane.api.common.security import caller, open_to
+from controlplane.formats.moments import shifted
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
     JobFilters,
@@ -26,7 +27,6 @@ from controlplane.integrations.attached_list import (
 )
 from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedJob, AttachedQuery
-from controlplane.moments import shifted
 
 
 class AcceptedOut(Schema):

@@ -23,11 +23,11 @@ from controlplane.access.audit_chain import last_verification
 from controlplane.access.roles import Actor
 from controlplane.api.common.problems import anonymous, problem
 from controlplane.api.common.security import identified
+from controlplane.health.liveness.readings import read_site
+from controlplane.health.liveness.status import full_status
 from controlplane.health.summary import skipped_in
-from controlplane.liveness.readings import read_site
-from controlplane.liveness.status import full_status
 from controlplane.models import Cluster
-from controlplane.request_metrics import collect_requests
+from controlplane.processes.serving.request_metrics import collect_requests
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 from controlplane.wire.figures import FIGURES, Figure
 from controlplane.wire.foreign.entries import SITE

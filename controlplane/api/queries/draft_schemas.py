@@ -1,13 +1,13 @@
 """Schemas of the preview and the explanation of queries that are not submitted yet."""
 
 from controlplane.api.common.schemas import fields_of, shown
-from controlplane.drafts.explanation import (
+from controlplane.explain.drafts.explanation import (
     DraftExplanation,
     DraftPlace,
     DraftStream,
     StateEstimate,
 )
-from controlplane.drafts.values import Preview, PreviewWindow, ReadStream
+from controlplane.explain.drafts.values import Preview, PreviewWindow, ReadStream
 from controlplane.explain.query_report import SharedQuery
 
 

@@ -11,9 +11,9 @@ from controlplane.api.common.schemas import response_of
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.queries.draft_schemas import DraftExplanationOut, QueryPreviewOut
 from controlplane.api.queries.schemas import QueryCheckIn
-from controlplane.drafts import explanation
-from controlplane.drafts import preview as previews
-from controlplane.query_spec import spec_of
+from controlplane.explain.drafts import explanation
+from controlplane.explain.drafts import preview as previews
+from controlplane.queries.spec import spec_of
 
 router = Router(tags=["queries"])
 _QUERY_EXAMPLE = with_examples(QUERY_EXAMPLES)

@@ -22,11 +22,11 @@ from ninja import Router, Schema
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from controlplane.access.logins.connection_access import access_of_request, while_authorized
 from controlplane.api.common.lists import CURSOR, with_parameters
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import Busy, Invalid, TryLater
-from controlplane.logins.connection_access import access_of_request, while_authorized
 from controlplane.models import Cluster, Query
 from controlplane.results.feed import (
     FeedEvent,

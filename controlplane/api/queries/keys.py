@@ -8,7 +8,7 @@ from ninja import Query, Router
 from controlplane.api.common.schemas import fields_of
 from controlplane.api.common.security import cluster_of
 from controlplane.catalog.queries import query_by_name
-from controlplane.partitioning.key_report import (
+from controlplane.planners.partitioning.key_report import (
     HISTORY_S,
     SPAN_S,
     GroupingReplay,

@@ -36,7 +36,7 @@ from controlplane.catalog.queries import (
     row_of,
 )
 from controlplane.catalog.query_text import output_columns, places
-from controlplane.query_spec import spec_of
+from controlplane.queries.spec import spec_of
 from controlplane.results.filters import WINDOW_PARAMETERS, WindowFilters
 from controlplane.results.pages import windows_page
 from controlplane.results.values import window_row

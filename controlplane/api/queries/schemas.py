@@ -29,8 +29,8 @@ from controlplane.catalog.query_columns import COLUMNS
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.models import Drop, Query
 from controlplane.pagination.columns import values_of
-from controlplane.query_spec import ParameterValue, submitted_values
-from controlplane.runtime.request_bounds import MAX_ROWS
+from controlplane.processes.runtime.request_bounds import MAX_ROWS
+from controlplane.queries.spec import ParameterValue, submitted_values
 
 
 class DropStepOut(BaseModel):

@@ -9,21 +9,21 @@ from pydantic import Field
 
 from algorithms.admission.metadata import StreamMetadata
 from controlplane.access.roles import VIEWER
-from controlplane.admission.outlook import (
-    StreamOutlook,
-    measured_characteristics,
-    outlook_of,
-)
-from controlplane.admission.redirections import redirections_of
-from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
-from controlplane.admission.what_if import HourHeadroom, SplitNodeReplay, WhatIf, admit
 from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.streams.schemas import CharacteristicsBody, StreamOut
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.streams import rows_of_streams, stream_by_key
 from controlplane.models import Redirection
-from controlplane.planning.admission.forecaster import ForecasterChoice
+from controlplane.planners.admission.forecaster import ForecasterChoice
+from controlplane.planners.admission.outlook import (
+    StreamOutlook,
+    measured_characteristics,
+    outlook_of,
+)
+from controlplane.planners.admission.redirections import redirections_of
+from controlplane.planners.admission.split_nodes import SplitNodeRow, split_node_table
+from controlplane.planners.admission.what_if import HourHeadroom, SplitNodeReplay, WhatIf, admit
 from controlplane.topology.characteristics import set_characteristics
 from controlplane.topology.split_nodes import redirect, set_split_capacity
 

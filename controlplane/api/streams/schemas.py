@@ -28,7 +28,7 @@ from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
 from controlplane.pagination.columns import values_of
 from controlplane.pagination.cursors import MAX_CURSOR
-from controlplane.runtime.request_bounds import MAX_ROWS
+from controlplane.processes.runtime.request_bounds import MAX_ROWS
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,

@@ -11,9 +11,9 @@ from typing import Final
 
 import httpx
 
-from controlplane import env
 from controlplane.cli.client.api import Api
 from controlplane.cli.codes import Code, Refused
+from controlplane.installation import env
 from controlplane.wire.redaction import without_password
 
 _CONNECT_S: Final = 5.0

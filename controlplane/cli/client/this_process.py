@@ -17,9 +17,9 @@ from django.contrib.auth.models import User
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import resolve
 
-from controlplane import env
 from controlplane.access.roles import CONFIRMED_AT, Actor
 from controlplane.cli.codes import Code, Refused
+from controlplane.installation import env
 
 # The user runs a command on the machine of Weir.
 _ADDRESS = ("127.0.0.1", 0)

@@ -12,7 +12,7 @@ from controlplane.cli.codes import Code, Refused
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_answer
 from controlplane.cli.query_options import query_of
-from controlplane.query_spec import DECLARED, QuerySpec
+from controlplane.queries.spec import DECLARED, QuerySpec
 
 
 def submit_queries(given: Namespace) -> None:

@@ -10,7 +10,7 @@ from controlplane.cli.command_parser import add_command, add_group, duration
 from controlplane.cli.operations.derived import Field, Operation, operations_of
 from controlplane.cli.operations.schemas import Schema
 from controlplane.cli.waiting import WAITS
-from controlplane.moments import read_moment
+from controlplane.formats.moments import read_moment
 
 # The word for the value "" of a choice, which leaves rows unfiltered.
 ALL: Final = "all"

@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
-from controlplane.after_commit import after_commit
 from controlplane.clusters import changes
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
+from controlplane.events.after_commit import after_commit
 from controlplane.events.publish import announce, event
 from controlplane.health.losses.repair import ADOPT, STOP, restart_queries
 from controlplane.models import Cluster, Incident

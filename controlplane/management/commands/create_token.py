@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from controlplane import env
 from controlplane.access import tokens
 from controlplane.access.roles import PRODUCER, TOKEN_ROLES
+from controlplane.installation import env
 from controlplane.models import Cluster
 
 

@@ -8,9 +8,9 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, connections
 
 from controlplane.access import audit_triggers
-from controlplane.archive.apps import ArchiveConfig
-from controlplane.archive.router import DEFAULT, RESULTS, is_shared
 from controlplane.background.table_statistics import update_statistics
+from controlplane.results.archive.apps import ArchiveConfig
+from controlplane.results.archive.router import DEFAULT, RESULTS, is_shared
 
 
 class Command(BaseCommand):

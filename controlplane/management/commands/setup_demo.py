@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from controlplane.access.roles import OPERATOR, VIEWER
 from controlplane.clusters import demo
 from controlplane.clusters.deletion import is_being_removed
-from controlplane.demos import SLUGS
+from controlplane.installation.demos import SLUGS
 
 
 class Command(BaseCommand):

@@ -11,5 +11,5 @@ Windows that begin and end within one batch are complete when a node emits them;
 blocks, which queries with the same computation share (`blocks.py`).
 
 A window is final if no record that is on time can belong to it any more (`watermarks.py`). It does
-not change after that, and moves to the archive (`controlplane.archive`).
+not change after that, and moves to the archive (`controlplane.results.archive`).
 """

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.test import Client
 
 from controlplane.api.common.examples import ORDERS_SCHEMA
-from controlplane.drafts import preview as previews
+from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster
 from controlplane.topology.streams import StreamSpec, register
 from tests.controlplane.api.callers import scripted

@@ -13,11 +13,11 @@ from pytest_django import Settings
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
-from controlplane.executions import progression
 from controlplane.models import Cluster, Node, Proposal
 from controlplane.planning.adapters import adapters
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.proposals import requests
+from controlplane.proposals.executions import progression
 from tests.support.execution import (
     batch,
     carried_out,

@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
-from controlplane.retention import sizes
-from controlplane.retention.kinds import KINDS
+from controlplane.background.retention import sizes
+from controlplane.background.retention.kinds import KINDS
 from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db

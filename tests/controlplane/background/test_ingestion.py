@@ -9,8 +9,8 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.background.ingestion import Positions
+from controlplane.background.retention import rows as retention
 from controlplane.models import Cluster, MetricSample, Query, RoutingVersion, Stream
-from controlplane.retention import rows as retention
 from controlplane.telemetry import time_series
 from controlplane.telemetry.samples import PreviousBatch, rolled_up, sample_of
 from controlplane.telemetry.time_series import MAX_ROWS, fitting_resolution, samples, since

@@ -12,7 +12,7 @@ from controlplane.cli.main import main
 from controlplane.cluster_spec.export import description_of
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.wire.query_text import QueryText
 

@@ -14,7 +14,7 @@ from controlplane.catalog.query_text import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query, Stream, Task
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import nodes, placement, queries, rows
 from controlplane.topology.placement import task_ranges_over
 from controlplane.wire.language.errors import Place, place_of

@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 
 from controlplane.access.roles import Actor
-from controlplane.executions import progression, verbs
 from controlplane.models import Cluster, Proposal
+from controlplane.proposals.executions import progression, verbs
 from tests.controlplane.cli.conftest import Weir
 from tests.support.execution import batch, carried_out, ready, under_way
 from tests.support.policies import set_policy

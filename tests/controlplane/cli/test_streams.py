@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.records.bodies import Format
 from controlplane.records.requests import OnBad, append_body
 from controlplane.topology import queries

@@ -7,9 +7,9 @@ from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from controlplane.access import tokens
+from controlplane.access.logins import second_factor
 from controlplane.access.roles import Actor
 from controlplane.cli.codes import Code
-from controlplane.logins import second_factor
 from controlplane.models import AuditEntry, Grant, SecondFactor
 from tests.controlplane.api.callers import user_of
 from tests.controlplane.cli.conftest import Weir

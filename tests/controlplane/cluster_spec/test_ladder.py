@@ -11,8 +11,8 @@ from controlplane.cluster_spec.ladder import UNNAMED
 from controlplane.cluster_spec.text import as_yaml, parse_description
 from controlplane.connections import redis_client
 from controlplane.models import ArmedLadder, AuditEntry, Cluster, Query
-from controlplane.shedding.activation import activate
-from controlplane.shedding.arming import arm
+from controlplane.planners.shedding.activation import activate
+from controlplane.planners.shedding.arming import arm
 from controlplane.topology import queries, rows
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import Cost, KeptPart, ResourceKind, WindowDrop

@@ -15,9 +15,9 @@ from algorithms.vocabulary import Progress
 from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.lab import execution, requests
 from controlplane.models import AuditEntry, LabRun
+from controlplane.processes.isolation.heartbeat import Heartbeat
 from tests.support.lab import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,11 +6,11 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.planning.measures import measures
 from controlplane.plans.plan import seal_of
 from controlplane.proposals import comparisons, computation, decisions, derivation, requests
+from controlplane.proposals.executions import progression
 from tests.support.execution import (
     carried_out,
     moves_of,

@@ -6,12 +6,12 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.executions import progression
 from controlplane.models import Cluster, Execution, Node, Proposal, Stream
 from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import Drift, observe_drift
+from controlplane.proposals.executions import progression
 from tests.support.execution import begun, carried_out, ready, scattered
 from tests.support.policies import set_policy
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from controlplane.arrivals.catching_up import oldest_s
 from controlplane.models import Cluster, Node, Proposal, Stream
 from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, StreamRow
 from controlplane.policies.settings import settings_of
@@ -20,6 +19,7 @@ from controlplane.proposals.drift import (
     observe_drift,
 )
 from controlplane.proposals.review import Review
+from controlplane.telemetry.arrivals.catching_up import oldest_s
 from controlplane.topology.applicability import Obstacle
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

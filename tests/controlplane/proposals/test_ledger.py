@@ -7,11 +7,11 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.executions import control, progression
 from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Node, Proposal
 from controlplane.planning.measures import measures
 from controlplane.policies.planner_record import record_of
 from controlplane.proposals import ledger
+from controlplane.proposals.executions import control, progression
 from tests.support.execution import (
     batch,
     begun,

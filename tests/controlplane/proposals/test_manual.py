@@ -4,10 +4,10 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
-from controlplane.executions import progression, verbs
 from controlplane.models import AuditEntry, Cluster, Proposal, Query
 from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.executions import progression, verbs
 from controlplane.proposals.review import review
 from tests.support.cluster import placed_split
 from tests.support.execution import carried_out, moved_names, moves_of, nodes_of, scattered

@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Task
 from controlplane.plans.plan import seal_of
+from controlplane.processes.isolation.heartbeat import Heartbeat
 from controlplane.proposals import claims, computation, decisions, requests, transitions
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.query_text import QueryText
 from tests.support.cluster import actor, placed, submit

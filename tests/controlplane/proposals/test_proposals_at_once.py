@@ -11,9 +11,9 @@ from django.db import connection
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Busy, Conflict
-from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Proposal, RoutingVersion
 from controlplane.proposals import decisions, requests
+from controlplane.proposals.executions import control, progression
 from tests.support.cluster import actor
 from tests.support.execution import (
     batch,

@@ -9,8 +9,8 @@ from django.test import Client
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
-from controlplane.isolation.limits import DECODING_MB
 from controlplane.models import Cluster, Stream
+from controlplane.processes.isolation.limits import DECODING_MB
 from tests.support.mutated import SCHEMA, mutated_bodies, whole_bodies
 from tests.support.nightly import NIGHTLY
 

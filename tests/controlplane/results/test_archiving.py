@@ -11,17 +11,17 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.archive import windows as archive
-from controlplane.archive.models import ArchivedQuery, ArchivedWindow
-from controlplane.archive.windows import Archived, Part
+from controlplane.background.retention import rows as retention
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving, window_retention
+from controlplane.results.archive import windows as archive
+from controlplane.results.archive.models import ArchivedQuery, ArchivedWindow
+from controlplane.results.archive.windows import Archived, Part
 from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page
-from controlplane.retention import rows as retention
 from controlplane.topology import queries
 from controlplane.wire import keys
 from controlplane.wire.query_text import QueryText

@@ -9,14 +9,14 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.archive import windows as archive
-from controlplane.archive.values import Raised
-from controlplane.archive.windows import Part
 from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
+from controlplane.results.archive import windows as archive
+from controlplane.results.archive.values import Raised
+from controlplane.results.archive.windows import Part
 from controlplane.topology import queries
 from controlplane.wire import keys, limits
 from controlplane.wire.aggregates import user_results

@@ -15,7 +15,7 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Drop, Query, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import edge_periods
 from controlplane.results.pages import keyed_windows
 from controlplane.results.values import KeyedWindow

@@ -14,7 +14,7 @@ from controlplane.catalog.query_text import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results.pages import keyed_windows
 from controlplane.topology import placement, queries
 from controlplane.wire.language.errors import Place, place_of

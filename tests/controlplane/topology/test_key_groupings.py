@@ -7,7 +7,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
 from controlplane.planning.snapshots import take_snapshot
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import aggregators, key_groupings, placement, queries
 from controlplane.topology.aggregators import queries_aggregated_by
 from controlplane.topology.apply import Change, Refused, apply

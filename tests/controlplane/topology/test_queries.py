@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from tests.support.cluster import placed, submit
 from tests.support.texts import SUMMARY

@@ -8,7 +8,7 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid, VersionMoved
 from controlplane.models import AuditEntry, Cluster, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries, rows, streams, versions
 from controlplane.topology.schema_change import (
     patch_schema,

@@ -21,7 +21,7 @@ from controlplane.models import (
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
-from controlplane.watch import ALL_LOOPS, prune, review_proposal, watch_all, watch_cluster
+from controlplane.watch import all_loops, prune, review_proposal, watch_all, watch_cluster
 from tests.support.cluster import actor
 from tests.support.execution import begun, moves_of, prepared_scattered
 from tests.support.watching import measured, newest
@@ -65,7 +65,7 @@ def test_every_loop_writes_one_row_that_counts(spread: Cluster, now: datetime) -
         measured(spread, later)
         watch_cluster(spread, later)
     rows = Decision.objects.filter(cluster=spread)
-    assert sorted(rows.values_list("loop", flat=True)) == sorted(loop.name for loop in ALL_LOOPS)
+    assert sorted(rows.values_list("loop", flat=True)) == sorted(loop.name for loop in all_loops())
     assert {row.count for row in rows} == {3}
     row = newest(spread, "imbalance")
     assert (row.code, row.number, row.limit) == ("balanced", 0.0, 0.2)
@@ -330,7 +330,7 @@ def test_decisions_are_forgotten_after_a_month(spread: Cluster, now: datetime) -
     measured(spread, now)
     watch_cluster(spread, now)
     assert prune(now + timedelta(days=29)) == 0
-    assert prune(now + timedelta(days=31)) == len(ALL_LOOPS)
+    assert prune(now + timedelta(days=31)) == len(all_loops())
 
 
 def test_the_front_door_names_every_code_that_is_written() -> None:

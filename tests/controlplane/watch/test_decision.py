@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.watch.codes import CODES
 from controlplane.watch.decision import Outcome, Situation, decide
-from controlplane.watch.loops import Reading
+from controlplane.watch.reading import Reading
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CALM = Situation(runs=True, age_s=1.0, trigger_ms=1000)

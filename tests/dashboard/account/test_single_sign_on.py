@@ -24,8 +24,8 @@ from oidc_provider_mock import app as provider_app
 from oidc_provider_mock._server import _threaded_server
 from pytest_django import Settings
 
+from controlplane.access.logins import single_sign_on
 from controlplane.errors import Conflict
-from controlplane.logins import single_sign_on
 from controlplane.models import AuditEntry, ExternalIdentity, LoginSession
 
 pytestmark = [

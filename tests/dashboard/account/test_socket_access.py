@@ -14,12 +14,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.access import tokens
+from controlplane.access.logins import login_sessions
+from controlplane.access.logins.connection_access import ConnectionAccess, while_authorized
 from controlplane.access.roles import Actor
-from controlplane.asgi import application
 from controlplane.events.publish import group, sample_message
-from controlplane.logins import login_sessions
-from controlplane.logins.connection_access import ConnectionAccess, while_authorized
 from controlplane.models import ApiToken, Cluster, Grant, LoginSession
+from controlplane.processes.asgi import application
 from dashboard.consumers import ACCESS_ENDED
 from tests.dashboard.conftest import sample
 from tests.dashboard.sockets import Socket

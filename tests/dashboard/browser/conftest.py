@@ -14,8 +14,8 @@ from django.db import connections
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 
-from controlplane.asgi import application
 from controlplane.models import Proposal
+from controlplane.processes.asgi import application
 from tests.support import cluster as made
 from tests.support.chromium import running_chromium
 from tests.support.execution import ready, scattered

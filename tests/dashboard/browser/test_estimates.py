@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from controlplane.models import Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.wire.query_text import QueryText
 from tests.dashboard.browser.conftest import apart, log_in

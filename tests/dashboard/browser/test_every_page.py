@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, Response, ViewportSize
 
-from controlplane.middleware import POLICY
+from controlplane.access.middleware import POLICY
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.axe import COLOURS, axe_source, violations

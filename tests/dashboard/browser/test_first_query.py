@@ -8,7 +8,7 @@ import pytest
 import redis
 from playwright.sync_api import Page, expect
 
-from controlplane.drafts import preview as previews
+from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster, Stream
 from controlplane.topology import placement
 from controlplane.wire.producer import Producer

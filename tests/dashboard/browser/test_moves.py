@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from controlplane import arrivals
 from controlplane.models import Cluster, Proposal, Query
+from controlplane.telemetry import arrivals
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.admission import arrived

@@ -5,8 +5,8 @@ import time
 import pytest
 from playwright.sync_api import Page, expect
 
-from controlplane.executions import progression
 from controlplane.models import Proposal, Step
+from controlplane.proposals.executions import progression
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support.execution import batch, under_way
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from controlplane.access.roles import Actor
 from controlplane.models import ArmedLadder, Cluster, Query, SheddingInterval
-from controlplane.shedding.arming import arm
+from controlplane.planners.shedding.arming import arm
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.shedding import busy_cluster

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from controlplane.shedding.feasible import FeasibleInputs, LargestInput
+from controlplane.planners.shedding.feasible import FeasibleInputs, LargestInput
 from dashboard.figures.shedding import RUNG_LEVELS, feasible_figure, rung_level
 
 NOON = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.drafts import preview as previews
-from controlplane.isolation import limits
+from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster, Query
+from controlplane.processes.isolation import limits
 from dashboard.queries.drafts import completions
 from tests.support import cluster as made
 from tests.support.records import append_at

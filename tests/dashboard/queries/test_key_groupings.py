@@ -9,7 +9,7 @@ from django.test import Client
 from algorithms.partitioning.catalog import GROUPINGS, fields_of
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.query_text import QueryText
 from dashboard.queries.forms import DEFAULTS

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.partitioning.key_report import TaskLoad
+from controlplane.planners.partitioning.key_report import TaskLoad
 from dashboard.queries.key_groupings import grouping_charts, parameters_text
 from dashboard.queries.key_rows import (
     Cell,

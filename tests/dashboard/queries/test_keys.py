@@ -12,7 +12,7 @@ from redis import RedisError
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, KeySkew, Query
-from controlplane.partitioning.key_report import KeyReport
+from controlplane.planners.partitioning.key_report import KeyReport
 from controlplane.policies.store import policy_of
 from dashboard.queries import keys
 from tests.support import cluster as made

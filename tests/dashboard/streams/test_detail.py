@@ -7,11 +7,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from controlplane import arrivals
 from controlplane.access.roles import Actor
-from controlplane.admission.stream_report import stream_report
 from controlplane.models import Cluster, KeySkew, Query, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.planners.admission.stream_report import stream_report
+from controlplane.queries.spec import QuerySpec
+from controlplane.telemetry import arrivals
 from controlplane.topology import queries
 from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.query_text import QueryText

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Proposal, Step, Stream
 from controlplane.plans.proposal_states import SAID
 from controlplane.proposals import computation, staleness
+from controlplane.proposals.executions import progression
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made

@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Proposal, Query, QueryStream, Stream, Task
+from controlplane.processes.runtime import checks
 from controlplane.proposals import claims, decisions, requests
-from controlplane.runtime import checks
 from dashboard.site import server_error
 from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made

@@ -11,12 +11,18 @@ from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetNodeActive
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.query_actions import MoveTasks, SetKeyGrouping, SetTaskCount
+from tests.planners.mixed.inputs import MixedInput, read_ages
 from tests.planners.mixed.planner import PLANNER, MixedProblem
 
 
 def _relief(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
     offered = float(model.offered.sum())
     return 1 - float(model.rates.sum()) / offered if offered else 0.0
+
+
+def _oldest(snapshot: ClusterSnapshot, _: Any, __: Any) -> float | None:
+    given = snapshot.input(MixedInput)
+    return max(given.ages.values(), default=None) if given is not None else None
 
 
 def plan(request: PlanRequest) -> PlannerResult:
@@ -64,6 +70,10 @@ ADAPTER = PlannerAdapter(
     hint="Rotates queries, sheds load, redirects a stream and closes the last node.",
     plan=plan,
     improves=("relief",),
-    measures=(Measure("relief", "Load shed", Unit.SHARE, Better.HIGHER, _relief),),
+    measures=(
+        Measure("oldest", "Age of the oldest query", Unit.RATIO, Better.NEITHER, _oldest),
+        Measure("relief", "Load shed", Unit.SHARE, Better.HIGHER, _relief),
+    ),
     moves_state=True,
+    inputs=frozenset({read_ages}),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from controlplane.runtime.beats import cluster_states, last_beat_ms
+from controlplane.processes.runtime.beats import cluster_states, last_beat_ms
 from tests.support.redis_server import running_redis
 from workers.agent.agent import Agent
 from workers.agent.driver import DriverSpec, Site, pipeline_command, secret_environment

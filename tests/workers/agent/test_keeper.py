@@ -15,10 +15,10 @@ import psutil
 import pytest
 import redis
 
-from controlplane.runtime import checks, processes
+from controlplane.processes.runtime import checks, processes
 from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.log.values import Block
-from tests.controlplane.runtime.waiting import is_gone, wait_for
+from tests.controlplane.processes.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import running_redis
 from workers.agent.causes import Death
 from workers.agent.driver import MARK, DriverSpec, Site

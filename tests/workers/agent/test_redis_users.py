@@ -10,8 +10,8 @@ import psutil
 import pytest
 import redis
 
+from controlplane.events.task_names import QUEUES
 from controlplane.settings import CELERY_BROKER_TRANSPORT_OPTIONS, CHANNEL_LAYERS
-from controlplane.task_names import QUEUES
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of

@@ -13,8 +13,8 @@ import psutil
 import pytest
 import redis
 
-from controlplane.runtime import processes
-from tests.controlplane.runtime.waiting import is_gone, wait_for
+from controlplane.processes.runtime import processes
+from tests.controlplane.processes.runtime.waiting import is_gone, wait_for
 from tests.workers.agent.test_keeper import ROOT, SPEC
 from workers.agent.driver import DriverSpec, Site
 from workers.agent.heartbeats import Observer

@@ -6,9 +6,9 @@ import pytest
 
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.problem import SheddingProblem
-from controlplane.planning.shedding.ladder import compute_ladder
-from controlplane.planning.shedding.problem import network_of
-from controlplane.plans.shedding_input import SheddingSettings
+from controlplane.planners.shedding.ladder import compute_ladder
+from controlplane.planners.shedding.problem import network_of
+from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.wire.routing.cluster_actions import SetCapacity, SetLadder
 from tests.support.ladders import input_ladder
 from tests.support.shedding import SheddingCluster

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.runtime.java import find_java, wheel_home
+from controlplane.processes.runtime.java import find_java, wheel_home
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.runtime import processes
+from controlplane.processes.runtime import processes
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
@@ -16,7 +16,7 @@ from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.controlplane.runtime.waiting import wait_for
+from tests.controlplane.processes.runtime.waiting import wait_for
 from tests.support.driver import SparedDriver
 from tests.support.redis_server import running_redis
 from tests.support.schemas import FAR_S, assigned

@@ -4,11 +4,11 @@ import pytest
 from celery.schedules import schedule
 
 from controlplane.connections import redis_client
-from controlplane.liveness.readings import read_site
-from controlplane.runtime.beats import BEATS, last_beat_ms
-from controlplane.runtime.process_kinds import PERIOD_S, PROCESSES
-from controlplane.task_names import PRUNE, QUEUES, RECONCILE_ROUTING, queue_key
-from tests.controlplane.runtime.waiting import wait_for
+from controlplane.events.task_names import PRUNE, QUEUES, RECONCILE_ROUTING, queue_key
+from controlplane.health.liveness.readings import read_site
+from controlplane.processes.runtime.beats import BEATS, last_beat_ms
+from controlplane.processes.runtime.process_kinds import PERIOD_S, PROCESSES
+from tests.controlplane.processes.runtime.waiting import wait_for
 from workers import celery_beats
 from workers.celery import app
 from workers.celery_beats import BeatingScheduler

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controlplane.drafts import preview as previews
-from controlplane.isolation import limits
-from controlplane.query_spec import QuerySpec
+from controlplane.explain.drafts import preview as previews
+from controlplane.processes.isolation import limits
+from controlplane.queries.spec import QuerySpec
 from controlplane.wire.query_text import QueryText
 from tests.support import cluster as made
 from tests.support.records import append_at

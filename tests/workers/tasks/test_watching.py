@@ -3,10 +3,10 @@
 import pytest
 from django.utils import timezone
 
+from controlplane.events.task_names import WATCH, send_on_commit
 from controlplane.models import Cluster, Proposal
 from controlplane.policies.store import update_policy
 from controlplane.proposals import requests
-from controlplane.task_names import WATCH, send_on_commit
 from tests.support.cluster import actor, small_cluster
 from tests.support.execution import scattered
 from tests.support.watching import measured, newest

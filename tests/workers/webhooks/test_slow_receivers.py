@@ -13,7 +13,12 @@ from controlplane.access.roles import Actor
 from controlplane.events import outbox
 from controlplane.integrations import webhooks
 from controlplane.models import Delivery, Webhook
-from controlplane.runtime.children import WEBHOOK_THREADS, ChildSpec, Place, service_children
+from controlplane.processes.runtime.children import (
+    WEBHOOK_THREADS,
+    ChildSpec,
+    Place,
+    service_children,
+)
 from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving

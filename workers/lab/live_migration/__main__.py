@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from types import FrameType
 
-from controlplane.runtime.errors import CheckFailed
+from controlplane.processes.runtime.errors import CheckFailed
 from workers.lab.live_migration.course import Course, CourseFailed, Request, own_redis
 
 

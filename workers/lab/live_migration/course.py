@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.single_step import SingleStep
-from controlplane.runtime import processes
-from controlplane.runtime.java import find_java
-from controlplane.runtime.redis_server import answers, find_server
+from controlplane.processes.runtime import processes
+from controlplane.processes.runtime.java import find_java
+from controlplane.processes.runtime.redis_server import answers, find_server
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText

@@ -17,7 +17,7 @@ from algorithms.lab.migration.future.learning import Runner
 from algorithms.lab.migration.future.planners import Mtm
 from algorithms.lab.migration.future.projection import Projection
 from algorithms.lab.migration.planner import PLANNER as MIGRATION_PLANNER
-from controlplane.runtime.errors import CheckFailed
+from controlplane.processes.runtime.errors import CheckFailed
 from workers.spark_sessions import session_at
 
 _BAD_INPUT, _INTERRUPTED = 2, 130

@@ -15,7 +15,7 @@ from algorithms.lab.experiment import Emit, ResultRow
 from algorithms.lab.experiments import Table
 from algorithms.vocabulary import Progress
 from controlplane.lab.engines import EngineUnavailable, Sweep
-from controlplane.runtime.errors import CheckFailed
+from controlplane.processes.runtime.errors import CheckFailed
 from workers.lab.sweeps.trials import TrialTask, compute_trial
 from workers.spark_sessions import session_at
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor
 from controlplane.access.routine_actions import LOGGED, PERIOD
+from controlplane.background.retention import history
 from controlplane.models import (
     AuditEntry,
     Cluster,
@@ -25,7 +26,6 @@ from controlplane.models import (
     SavedView,
     SecondFactor,
 )
-from controlplane.retention import history
 from tests.controlplane.api.authorisation.addresses import Address, operations
 from tests.controlplane.api.callers import JSON, scripted, user_of
 from tests.support.api_world import address_of, rich_cluster

@@ -29,7 +29,7 @@ from tests.support.nightly import NIGHTLY
 pytestmark = pytest.mark.nightly("requests", by_day=True)
 DENIED: Final = (401, 403)
 OUTSIDE: Final = ("anonymous", "nobody", "foreign")
-# They end the caller's own session: tests/controlplane/logins has their tests.
+# They end the caller's own session: tests/controlplane/access/logins has their tests.
 ENDING: Final = ("logout", "session-end", "sessions-end", "password-change", "account")
 _QUERIES: Final = {"clusters_lifecycle_remove_cluster": "?confirm=x"}
 

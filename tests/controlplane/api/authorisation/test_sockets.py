@@ -9,11 +9,11 @@ from channels.layers import get_channel_layer
 from django.contrib.auth.models import User
 from django.test import Client
 
+from controlplane.access.logins.changes import access_group
 from controlplane.access.roles import ROLES
-from controlplane.asgi import application
 from controlplane.events.publish import FLEET, event, group, sample_message
-from controlplane.logins.changes import access_group
 from controlplane.models import Cluster
+from controlplane.processes.asgi import application
 from tests.controlplane.api.authorisation import rules
 from tests.controlplane.api.authorisation.test_matrix import may
 from tests.controlplane.api.callers import granted, user_of

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
-from controlplane.runtime import checks
+from controlplane.processes.runtime import checks
 from tests.controlplane.api.callers import get, post, scripted, user_of
 from tests.support.cluster import actor, small_cluster
 

@@ -155,7 +155,7 @@ def test_a_request_runs_outside_of_transactions(
         seen.append(connection.in_atomic_block)
         raise Away("preview_away", "No worker", 5)
 
-    monkeypatch.setattr("controlplane.drafts.preview.preview", waiting)
+    monkeypatch.setattr("controlplane.explain.drafts.preview.preview", waiting)
     answer = post(script, f"{QUERIES}/preview", QUERY, **KEY)
     assert (answer.status_code, answer.json()["code"]) == (503, "preview_away")
     assert seen == [False]

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
+from controlplane.access.request_ids import WithRequest, begin
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
-from controlplane.request_ids import WithRequest, begin
 from tests.controlplane.api.callers import get, post, scripted
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -124,7 +124,7 @@ def test_a_foreign_cluster_is_an_unknown_one(
 ) -> None:
     """By status, body and SQL statements, in every operation and on every page of a cluster."""
     # The use of a session is noted once, however long the test takes.
-    monkeypatch.setattr("controlplane.logins.login_sessions.SEEN_GRAIN", timedelta(days=1))
+    monkeypatch.setattr("controlplane.access.logins.login_sessions.SEEN_GRAIN", timedelta(days=1))
     Cluster.objects.create(slug="nyc", name="NYC")
     actor = granted("admin", sf)
     script, browser = scripted(actor), Client()

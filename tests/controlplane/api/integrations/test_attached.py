@@ -127,7 +127,7 @@ def test_a_faulty_report_is_told_by_field_and_leaves_nothing(
     ],
 )
 def test_what_no_database_keeps_is_refused(job: Client, body: dict[str, Any]) -> None:
-    """As at every door (controlplane.storable)."""
+    """As at every door (controlplane.formats.storable)."""
     assert post(job, body).status_code == 400
     assert not AttachedJob.objects.exists()
 

@@ -13,9 +13,9 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from controlplane import request_metrics
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, MetricSample
+from controlplane.processes.serving import request_metrics
 from tests.controlplane.api.callers import get, granted, scripted
 from tests.support.cluster import placed, submit
 

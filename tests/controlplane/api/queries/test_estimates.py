@@ -13,7 +13,7 @@ from controlplane.catalog.computations import text_of
 from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, EdgePeriod, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.estimates import scaled_count
 from controlplane.results.feed import event_row, feed_events, feed_start

@@ -17,7 +17,7 @@ from controlplane.api.queries import feed
 from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.feed import FeedPlace, feed_events, feed_start
 from controlplane.topology import queries
@@ -68,7 +68,7 @@ def finish(query: Query, batch: int, until: int) -> None:
 @asynccontextmanager
 async def followed(token: str, after: str = "", only: str = "") -> AsyncIterator[Any]:
     """Follow, and go away at the end."""
-    from controlplane.asgi import application  # noqa: PLC0415 - reads the settings
+    from controlplane.processes.asgi import application  # noqa: PLC0415 - reads the settings
 
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]
     if after:

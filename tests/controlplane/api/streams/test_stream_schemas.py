@@ -8,7 +8,7 @@ from django.test import Client
 
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.wire.query_text import QueryText
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted

@@ -14,8 +14,8 @@ from django.test import Client
 from pytest_django import Settings
 from requests import RequestException
 
+from controlplane.access.logins.provider_session import ProviderApp
 from controlplane.integrations import outbound
-from controlplane.logins.provider_session import ProviderApp
 from controlplane.wire.errors import BadLogUrl, LogUnavailable
 from controlplane.wire.log import check as check_module
 from controlplane.wire.log import open_log

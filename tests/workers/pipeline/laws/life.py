@@ -15,7 +15,7 @@ import redis
 from algorithms.partitioning.catalog import GROUPINGS, grouping_text
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Stream
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page

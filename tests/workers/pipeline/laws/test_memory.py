@@ -15,10 +15,10 @@ import redis
 
 from algorithms.partitioning.catalog import grouping_text
 from controlplane.access.roles import Actor
-from controlplane.archive.models import ArchivedWindow
 from controlplane.models import Query
-from controlplane.query_spec import QuerySpec
+from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving, window_retention
+from controlplane.results.archive.models import ArchivedWindow
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import key_samples, keys

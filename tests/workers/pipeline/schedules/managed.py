@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from controlplane.groupings import columns_of
 from controlplane.models import Cluster, Node, Query, QueryStream, RoutingVersion, Stream
+from controlplane.queries.key_groupings import columns_of
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import current_table

@@ -1,1 +1,0 @@
-"""The periodic admission of streams to split nodes, redirections by people, and what-if."""

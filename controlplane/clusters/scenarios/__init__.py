@@ -1,0 +1,31 @@
+"""Scenarios of demo clusters: disturbances that operators start, and that end by a time."""
+
+from controlplane.clusters.scenarios.effects import SLOWED
+from controlplane.clusters.scenarios.kinds import LONGEST_MINUTES, ScenarioKind, kinds_of
+from controlplane.clusters.scenarios.listing import (
+    newest_scenarios,
+    open_scenarios,
+    prune,
+    scenario_by_id,
+    scenarios_between,
+)
+from controlplane.clusters.scenarios.service import (
+    end_scenario,
+    reconcile_scenarios,
+    start_scenario,
+)
+
+__all__ = [
+    "LONGEST_MINUTES",
+    "SLOWED",
+    "ScenarioKind",
+    "end_scenario",
+    "kinds_of",
+    "newest_scenarios",
+    "open_scenarios",
+    "prune",
+    "reconcile_scenarios",
+    "scenario_by_id",
+    "scenarios_between",
+    "start_scenario",
+]

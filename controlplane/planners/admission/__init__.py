@@ -1,0 +1,1 @@
+"""The admission planner: forecasts and redirections of streams, split nodes, what-if."""

@@ -1,0 +1,108 @@
+"""Adapter of the admission planner: redirections of streams, split nodes, tasks of queries."""
+
+from typing import Any, Final
+
+from algorithms.admission.planner import PARALLELISM, PLANNER
+from controlplane.errors import Conflict
+from controlplane.planners.admission.expected_rates import expected_rates, split_loads
+from controlplane.planners.admission.inputs import AdmissionInput
+from controlplane.planners.admission.observation import read_input
+from controlplane.planners.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
+from controlplane.planners.admission.problem import Outlook, actions_of, split_problem
+from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
+from controlplane.planning.measures import Better, Measure, Unit
+from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.telemetry.arrivals import PERIOD_S
+from controlplane.wire.routing.cluster_actions import AssignStream
+
+NO_STREAM: Final = "The cluster has no stream, so there is nothing to assign"
+
+
+def plan_admission(request: PlanRequest) -> PlannerResult:
+    """Plan the split nodes of all streams, or the tasks of queries, for the next period.
+
+    Raises `Conflict` no_stream, no_capacity, no_costs or bad_period, and the errors of the
+    algorithm: `StreamTooLarge` names a stream that no split node can read, `LatencyTooShort` a
+    bound that no number of nodes keeps.
+    """
+    snapshot = request.snapshot
+    given = snapshot.input(AdmissionInput)
+    if given is None or not given.streams:
+        raise Conflict("no_stream", NO_STREAM)
+    outlook = outlook_of(request.parameters)
+    if request.algorithm.name == PARALLELISM:
+        return PlannerResult(plan_parallelism(snapshot, request.own, outlook))
+    excluded = [int(subject) for kind, subject in snapshot.excluded if kind == "stream"]
+    split = split_problem(given, snapshot.splits, outlook, fixed=excluded)
+    plan = request.algorithm.solve(split.problem, request.own, request.progress)
+    return PlannerResult(actions_of(split, plan, snapshot.split_count))
+
+
+def outlook_of(parameters: Any) -> Outlook:
+    """Return how rates are predicted, from the parameters of a plan."""
+    return Outlook(
+        parameters["horizon"], parameters["period_s"], parameters["alpha"], parameters["gamma"]
+    )
+
+
+def _splits_after(snapshot: ClusterSnapshot, plan: Any) -> dict[int, int]:
+    """Return the split node of each stream after a plan."""
+    splits = dict(snapshot.splits)
+    for planned in plan:
+        if isinstance(planned.action, AssignStream):
+            splits[planned.action.stream] = planned.action.split
+    return splits
+
+
+def _split_nodes(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
+    if snapshot.input(AdmissionInput) is None:
+        return None
+    return len(set(_splits_after(snapshot, plan).values()))
+
+
+def _redirected(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
+    if snapshot.input(AdmissionInput) is None:
+        return None
+    after = _splits_after(snapshot, plan)
+    return sum(after[stream] != split for stream, split in snapshot.splits.items())
+
+
+def _split_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
+    """Return the expected records/s beyond the capacities of split nodes in their worst periods."""
+    given = snapshot.input(AdmissionInput)
+    if given is None or not given.capacity:
+        return None
+    loads = split_loads(given, _splits_after(snapshot, plan), expected_rates(given))
+    return float(sum(max(0.0, float(load.max()) - given.capacity) for load in loads.values()))
+
+
+SPLIT_OVERLOAD: Final = Measure(
+    "split_overload", "Overload of split nodes", Unit.RATE, Better.LOWER, _split_overload
+)
+SPLIT_NODES: Final = Measure(
+    "split_nodes", "Open split nodes", Unit.COUNT, Better.LOWER, _split_nodes
+)
+
+ADAPTER: Final = PlannerAdapter(
+    planner=PLANNER,
+    default="profile",
+    effect="redirections of streams",
+    hint="Redirects streams to other split nodes, and scales queries, before their load arrives.",
+    plan=plan_admission,
+    improves=(SPLIT_OVERLOAD.name, SPLIT_NODES.name, QUERY_OVERLOAD.name),
+    defaults={
+        "period_s": lambda _: float(PERIOD_S),
+        "foresee": lambda _: True,
+        "consolidate": lambda _: True,
+    },
+    measures=(
+        SPLIT_OVERLOAD,
+        SPLIT_NODES,
+        QUERY_OVERLOAD,
+        Measure("redirected", "Redirected streams", Unit.COUNT, Better.NEITHER, _redirected),
+    ),
+    compared=0,
+    inputs=frozenset({read_input}),
+    # Policies approve redirections, and this changes queries.
+    decided_by_people=frozenset({PARALLELISM}),
+)

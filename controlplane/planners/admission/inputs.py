@@ -1,0 +1,93 @@
+"""The input of the admission planner in a snapshot: rates, characteristics and split nodes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+
+class AdmittedStream(NamedTuple):
+    """A stream of a cluster.
+
+    `rates`: records/s of the past periods, oldest first, None: not known; `characteristics`: a
+    `StreamMetadata` as JSON; `forecaster`: a `ForecasterChoice` as JSON.
+    """
+
+    id: int
+    name: str
+    rates: Sequence[float | None]
+    characteristics: Mapping[str, Any]
+    forecaster: Mapping[str, Any]
+
+
+class AggregatedQuery(NamedTuple):
+    """A running query with an aggregator node, and the ids of the streams that it reads."""
+
+    id: int
+    streams: Sequence[int]
+
+
+@dataclass(frozen=True)
+class MeasuredCosts:
+    """Measured costs of queries on the nodes of a cluster, None: not measured.
+
+    `operator_s`: seconds that a node needs per record; `merge_s`: seconds that an aggregator node
+    needs per partial result; `partials_per_record`: partial results per record of the queries with
+    an aggregator node.
+    """
+
+    operator_s: float | None = None
+    merge_s: float | None = None
+    partials_per_record: float | None = None
+
+    def to_json(self) -> dict[str, float | None]:
+        """Return the costs as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, float | None]) -> Self:
+        """Return the costs that `to_json` wrote."""
+        return cls(**row)
+
+
+@dataclass(frozen=True)
+class AdmissionInput:
+    """What is known of the streams, split nodes and aggregated queries of a cluster.
+
+    `seconds`: the length of the periods of the rates. `capacity`: records/s of each split node, 0:
+    neither declared nor measured. `latency`: moving averages of the latencies of queues by split
+    node, in seconds. `interval_s`: seconds from one micro-batch to the next.
+    """
+
+    name: ClassVar[str] = "admission"
+    seconds: int
+    capacity: float
+    latency: Mapping[int, float]
+    streams: Sequence[AdmittedStream]
+    interval_s: float = 1.0
+    costs: MeasuredCosts = MeasuredCosts()
+    queries: Sequence[AggregatedQuery] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the input as JSON values."""
+        return {
+            "seconds": self.seconds,
+            "capacity": self.capacity,
+            "latency": list(self.latency.items()),
+            "streams": self.streams,
+            "interval_s": self.interval_s,
+            "costs": self.costs.to_json(),
+            "queries": self.queries,
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """Return the input that `to_json` wrote."""
+        return cls(
+            row["seconds"],
+            row["capacity"],
+            dict(row["latency"]),
+            [AdmittedStream(*stream) for stream in row["streams"]],
+            row["interval_s"],
+            MeasuredCosts.from_json(row["costs"]),
+            [AggregatedQuery(*query) for query in row["queries"]],
+        )

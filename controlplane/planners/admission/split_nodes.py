@@ -1,0 +1,78 @@
+"""The split nodes of a cluster: measured and expected loads."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.catalog.streams import splits_of
+from controlplane.models import Cluster
+from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
+from controlplane.telemetry.time_series import latest_values
+
+
+@dataclass(frozen=True)
+class SplitNodeRow:
+    """A split node.
+
+    `streams`: their number, 0: it is closed. `capacity`: records/s, None: neither declared nor
+    measured. `load`: records/s that it reads, `utilisation`: the used share of its capacity,
+    `waiting`: records in its queue, `latency_ms`: how long a record waits in it; None: not
+    measured. `expected`: the highest records/s of the next periods, computed at `expected_at`.
+    """
+
+    index: int
+    streams: int
+    capacity: float | None
+    load: float | None
+    utilisation: float | None
+    waiting: int | None
+    latency_ms: float | None
+    expected: float
+    expected_at: datetime
+
+    @property
+    def share(self) -> float | None:
+        """Return the expected load over the capacity, None if it is not known."""
+        return self.expected / self.capacity if self.capacity else None
+
+    @property
+    def free(self) -> float | None:
+        """Return the records/s that are expected to stay free, None if they are not known."""
+        return None if self.capacity is None else self.capacity - self.expected
+
+
+def split_node_table(
+    cluster: Cluster, forecast: ClusterForecast | None = None,
+    splits: Mapping[int, int] | None = None,
+) -> list[SplitNodeRow]:  # fmt: skip
+    """Return the split nodes by index.
+
+    `forecast`: of all streams, `splits`: the split node of each; if they were read before.
+    """
+    forecast = forecast or cluster_forecast(cluster)
+    splits = splits_of(cluster) if splits is None else splits
+    sample = latest_values(cluster) or {}
+    expected = forecast.split_loads(splits)
+    count = max(cluster.splits, max(splits.values(), default=-1) + 1)
+    streams = Counter(splits.values())
+    return [
+        SplitNodeRow(
+            index=index,
+            streams=streams[index],
+            capacity=forecast.capacity or None,
+            load=_measured(sample, "split_loads", index),
+            utilisation=_measured(sample, "split_utilisation", index),
+            waiting=_measured(sample, "split_waiting", index),
+            latency_ms=_measured(sample, "split_latency", index),
+            expected=round(float(expected[index].max()), 3) if index in expected else 0.0,
+            expected_at=forecast.computed_at,
+        )
+        for index in range(count)
+    ]
+
+
+def _measured(sample: Mapping[str, Any], name: str, index: int) -> Any:
+    values: Sequence[float | None] = sample.get(name) or ()
+    return values[index] if index < len(values) else None

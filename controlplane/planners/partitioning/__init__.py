@@ -1,0 +1,1 @@
+"""The partitioning planner: key groupings of split queries, samples and skew of their keys."""

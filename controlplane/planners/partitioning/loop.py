@@ -1,0 +1,48 @@
+"""The watch loop of the skew of keys."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from controlplane.numbers import percent
+from controlplane.planners.partitioning.skew_history import QuerySkew, recent_skews
+from controlplane.planning.measures import SKEW
+from controlplane.watch.loop import Loop
+from controlplane.watch.observation import WINDOW, Observation
+from controlplane.watch.reading import Reading, above
+
+# A text names so many queries.
+_NAMED: Final = 3
+
+
+def read_skew(observed: Observation) -> Reading:
+    """Return the reading of the most skewed query."""
+    split = observed.split_queries
+    return skew_reading(
+        observed, recent_skews(observed.cluster, observed.now - WINDOW) if split else ()
+    )
+
+
+def skew_reading(observed: Observation, skews: Sequence[QuerySkew]) -> Reading:
+    """Return the reading of these skews of the split queries whose key grouping can change."""
+    limit = observed.policy.watch_skew
+    if not skews:
+        if not observed.split_queries:
+            return Reading(0.0, limit, "No query with several tasks is running")
+        return Reading(None, limit, "No keys were sampled in the last minute")
+    worst = max(skews, key=lambda skew: skew.imbalance)
+    text = f"Skew of {worst.name} {percent(worst.imbalance)}, limit {percent(limit)}"
+    reading = above(worst.imbalance, limit, observed.policy.dead_band, text)
+    exceeding = {skew.name for skew in skews if skew.imbalance > limit}
+    if reading.trouble and exceeding <= observed.excluded_queries:
+        text = f"{text}; excluded: {', '.join(sorted(exceeding)[:_NAMED])}"
+        return replace(reading, blocked="excluded", text=text)
+    return reading
+
+
+LOOPS: Final = (
+    Loop(
+        "skew", "the fullest task of a query, because of hot keys", 30, read_skew, SKEW,
+        lambda policy: policy.watch_skew,
+    ),
+)  # fmt: skip

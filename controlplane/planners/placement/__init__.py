@@ -1,0 +1,1 @@
+"""The placement planner: the node of each query of one task."""

@@ -1,0 +1,1 @@
+"""The shedding planner: ladders of drop rules, their arming, reports, history and drills."""

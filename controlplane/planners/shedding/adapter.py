@@ -1,0 +1,107 @@
+"""Adapter of the shedding planner: a ladder of drop rules along the measured mix of inputs."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from algorithms.errors import PlanningError
+from algorithms.shedding.planner import PLANNER
+from controlplane.errors import Conflict
+from controlplane.planners.shedding.inputs import SheddingInput
+from controlplane.planners.shedding.ladder import compute_ladder, input_factor
+from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.problem import network_of
+from controlplane.planners.shedding.quality import kept_at_factor
+from controlplane.planning.adapter import (
+    PlannerAdapter,
+    PlannerResult,
+    PlanRequest,
+    WatchSupport,
+)
+from controlplane.planning.measures import Better, Measure, Unit
+from controlplane.plans.plan import PlannedAction
+from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.wire.routing.cluster_actions import SetLadder
+from controlplane.wire.routing.ladder import Ladder
+
+NO_PLAN: Final = (
+    "No query may lose records: its floor is 100 %, or the cluster has no resource that can be full"
+)
+# The input factor at which the quality lost is a measure.
+OVERLOAD: Final = 2.0
+
+
+def plan_shedding(request: PlanRequest) -> PlannerResult:
+    """Plan the ladder along the measured rates.
+
+    Raises `Conflict` no_query, no_rates, no_costs, no_plan or too_large.
+    """
+    ladder = compute_ladder(request.snapshot)
+    request.progress(1.0)
+    if ladder is None:
+        raise Conflict("no_plan", NO_PLAN)
+    return PlannerResult([SetLadder(ladder)], {QUALITY.name: 0.0})
+
+
+def ladder_after(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> Ladder | None:
+    """Return the ladder of a snapshot after a plan."""
+    ladder = None if snapshot.ladder is None else Ladder.from_json(snapshot.ladder)
+    for planned in plan:
+        if isinstance(planned.action, SetLadder):
+            ladder = planned.action.ladder
+    return ladder
+
+
+def _rungs(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int:
+    ladder = ladder_after(snapshot, plan)
+    return len(ladder.rungs) if ladder is not None else 0
+
+
+def _quality_lost(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
+    """Return the part of the value that is lost at twice what the cluster can process."""
+    ladder, given = ladder_after(snapshot, plan), snapshot.input(SheddingInput)
+    if ladder is None or given is None:
+        return None
+    return round(kept_at_factor(ladder, given, OVERLOAD).quality_lost, 9)
+
+
+def _input_kept(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
+    ladder, given = ladder_after(snapshot, plan), snapshot.input(SheddingInput)
+    if ladder is None or given is None:
+        return None
+    return round(kept_at_factor(ladder, given, OVERLOAD).input, 9)
+
+
+def _factor(snapshot: ClusterSnapshot, _: Any, __: Any) -> float | None:
+    """Return the input over what the cluster can process, None if it is not measured."""
+    try:
+        return round(input_factor(network_of(snapshot)), 6)
+    except (Conflict, PlanningError):
+        return None
+
+
+QUALITY: Final = Measure(
+    "quality_lost", "Quality lost at twice the capacity", Unit.SHARE, Better.LOWER, _quality_lost
+)
+
+ADAPTER: Final = PlannerAdapter(
+    planner=PLANNER,
+    default="lp",
+    effect="ladders of drop rules",
+    hint="Prepares what is dropped in an overload, so that the least quality is lost.",
+    plan=plan_shedding,
+    improves=(),
+    measures=(
+        QUALITY,
+        Measure(
+            "input_kept", "Input kept at twice the capacity", Unit.SHARE, Better.HIGHER,
+            _input_kept,
+        ),
+        Measure("input_factor", "Input factor", Unit.RATIO, Better.NEITHER, _factor),
+        Measure("rungs", "Rungs", Unit.COUNT, Better.NEITHER, _rungs),
+    ),
+    compared=0,
+    inputs=frozenset({read_work}),
+    watch=WatchSupport(
+        frozenset({"ladder"}), order=3, needs=lambda whole, split: whole + split > 0
+    ),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""The input of the shedding planner in a snapshot: rates, queries with weights, measured costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+from controlplane.planning.measured.costs import BatchSeconds
+from controlplane.plans.ladder_settings import SheddingSettings
+
+# The objective of ladders that are max-min fair over queries.
+FAIR: Final = "fair"
+# The usable share of the time of a node if no micro-batch was measured.
+ASSUMED_USABLE: Final = 0.9
+
+
+class SheddingStream(NamedTuple):
+    """A stream that a running query reads: records/s after its static drop rule, its split node.
+
+    `rate`: None if it is neither measured nor declared.
+    """
+
+    id: int
+    name: str
+    rate: float | None
+    split: int
+
+
+class SheddingQuery(NamedTuple):
+    """A running query; its tasks and aggregator nodes are in the snapshot.
+
+    `streams`: ids, `right`: those of the right side of a join. `window_ms`, `slide_ms`: of its
+    windows. `routing`: equal for queries that assign records to tasks in the same way. `shared`:
+    the id of the first query with the same streams, text, tasks and key grouping: a node computes
+    both once.
+    """
+
+    id: int
+    weight: float
+    floor: float
+    streams: Sequence[int]
+    right: Sequence[int]
+    window_ms: int
+    slide_ms: int
+    routing: str
+    shared: int
+
+
+class CostSource(StrEnum):
+    """How the time of a node per record is known, the best first.
+
+    SLOPE: the growth of the time of batches with their records; BUSY: the time over the records
+    while the node is busy and the records of batches do not differ; POOLED: the slopes of all nodes
+    of its capacity; OTHERS: the median of the other nodes. ASSUMED: all nodes need the same time,
+    at most the least quotient of time and records.
+    """
+
+    EMULATED = "emulated"
+    SLOPE = "slope"
+    BUSY = "busy"
+    POOLED = "pooled"
+    OTHERS = "others"
+    ASSUMED = "assumed"
+
+
+class NodeSeconds(NamedTuple):
+    """A node's seconds per delivered record, None: not measured; 1 / capacity if emulated.
+
+    `fixed_s`: its seconds per micro-batch, which `seconds` excludes; `slope`, `error`: of its time
+    over its records, and the standard error, also if it is not sure; `quotient`: its time over its
+    records, an upper bound. `capacity`: the declared one, equal for nodes of a kind.
+    """
+
+    node: int
+    name: str
+    seconds: float | None
+    emulated: bool
+    source: CostSource | None = None
+    fixed_s: float = 0.0
+    slope: float | None = None
+    error: float | None = None
+    quotient: float | None = None
+    capacity: float = 0.0
+
+
+@dataclass(frozen=True)
+class SheddingInput:
+    """What is known of the work of a cluster.
+
+    `split_seconds`: of a split node per record, None: not measured, so it is no bottleneck.
+    `merge_s`: seconds of an aggregator node per partial result; `partials_per_record`: partial
+    results per record of a query with an aggregator node; None: not measured. `batch`: the time of
+    micro-batches, None: not measured. `split_measured`: whether `split_seconds` is measured, not
+    declared.
+    """
+
+    name: ClassVar[str] = "shedding"
+    streams: Sequence[SheddingStream]
+    queries: Sequence[SheddingQuery]
+    nodes: Sequence[NodeSeconds]
+    split_seconds: float | None = None
+    merge_s: float | None = None
+    partials_per_record: float | None = None
+    settings: SheddingSettings = field(default_factory=SheddingSettings)
+    batch: BatchSeconds | None = None
+    split_measured: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the input as JSON values."""
+        return asdict(self) | {
+            "streams": self.streams, "queries": self.queries, "nodes": self.nodes,
+            "batch": self.batch,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """Return the input that `to_json` wrote."""
+        return cls(
+            [SheddingStream(*stream) for stream in row["streams"]],
+            [SheddingQuery(*query) for query in row["queries"]],
+            [_node(*node) for node in row["nodes"]],
+            row["split_seconds"],
+            row["merge_s"],
+            row["partials_per_record"],
+            SheddingSettings(**row["settings"]),
+            None if row["batch"] is None else BatchSeconds(*row["batch"]),
+            row["split_measured"],
+        )
+
+    def usable(self, fixed_s: float = 0.0) -> float:
+        """Return the share of its time that a resource that is not emulated has for records.
+
+        `fixed_s`: what a node needs per micro-batch, as far as its cost per record excludes it.
+        """
+        if self.batch is None:
+            return ASSUMED_USABLE
+        return self.batch.usable(fixed_s, self.settings.batch_s)
+
+    @property
+    def rates(self) -> dict[int, float]:
+        """Return the records/s of each stream by id, 0 if it is unknown."""
+        return {stream.id: stream.rate or 0.0 for stream in self.streams}
+
+
+def _node(*columns: Any) -> NodeSeconds:
+    node = NodeSeconds(*columns)
+    return node._replace(source=None if node.source is None else CostSource(node.source))

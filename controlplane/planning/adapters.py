@@ -1,0 +1,62 @@
+"""The adapters of the connected planners.
+
+A planner of this distribution has its package in `controlplane.planners`, one of another
+distribution is a package of its own (`algorithms.registry`). Its module `adapter` has one value,
+`ADAPTER`.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType, ModuleType
+from typing import Final
+
+from algorithms.registry import planner_packages
+from controlplane.errors import Invalid
+from controlplane.planning.adapter import PlannerAdapter
+from controlplane.planning.measures import COMMON, Measure
+
+_PACKAGES: Final = "controlplane.planners"
+
+
+def planner_modules(name: str, packages: str = _PACKAGES) -> Iterator[ModuleType]:
+    """Yield the modules of a name of the planners that have one, in any order.
+
+    `packages`: the package that has those of this distribution.
+    """
+    for planner, own in planner_packages().items():
+        for package in (f"{packages}.{planner}", own):
+            if find_spec(package) and find_spec(f"{package}.{name}"):
+                yield import_module(f"{package}.{name}")
+                break
+
+
+@cache
+def adapters() -> Mapping[str, PlannerAdapter]:
+    """Return the adapters by the names of their planners, in the order of the planners."""
+    values: list[PlannerAdapter] = [module.ADAPTER for module in planner_modules("adapter")]
+    values.sort(key=lambda adapter: (adapter.planner.order, adapter.name))
+    return MappingProxyType({adapter.name: adapter for adapter in values})
+
+
+def adapter_of(planner: str) -> PlannerAdapter:
+    """Return the adapter of a planner. Raises `Invalid` with the known names."""
+    known = adapters()
+    if planner not in known:
+        names = ", ".join(known)
+        raise Invalid({"planner": [f"Must be one of {names}, not {planner[:40] or 'empty'}"]})
+    return known[planner]
+
+
+def measures_of(planner: str) -> tuple[Measure, ...]:
+    """Return the measures of a planner's proposals, the common ones if it is not installed."""
+    adapter = adapters().get(planner)
+    return (*COMMON, *(adapter.measures if adapter is not None else ()))
+
+
+@cache
+def all_measures() -> Mapping[str, Measure]:
+    """Return all measures by name: the common ones and those of the planners."""
+    own = (measure for adapter in adapters().values() for measure in adapter.measures)
+    return MappingProxyType({measure.name: measure for measure in (*COMMON, *own)})

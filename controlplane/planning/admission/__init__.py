@@ -1,1 +1,0 @@
-"""The admission of streams to split nodes: observation, forecasts, problems and actions."""

@@ -1,1 +1,0 @@
-"""The input and the problems of the partitioning planner."""

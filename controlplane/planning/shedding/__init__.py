@@ -1,1 +1,0 @@
-"""The shedding planner on clusters: its input, its network, its ladder."""

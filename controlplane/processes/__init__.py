@@ -1,0 +1,1 @@
+"""Processes: what starts and watches them, serves their requests, and limits computations."""

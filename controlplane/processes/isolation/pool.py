@@ -1,0 +1,224 @@
+"""Confined children that stay for many short computations over bytes from outside.
+
+The fork server of multiprocessing imports the libraries once and starts no thread; its forks are
+confined, and compute one call after the other. A call that ends its child ends nothing else, and
+the next call has a new child. A child answers with bytes, which are never unpickled here. Large
+bytes are passed in a file in memory: each socket buffer of them would cost a change of processes.
+"""
+
+import gc
+import os
+import pickle
+import signal
+import struct
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.forkserver import (
+    connect_to_new_process,
+    get_inherited_fds,
+    read_signed,
+    set_forkserver_preload,
+)
+from threading import BoundedSemaphore
+from typing import Any, Final, NoReturn
+
+from controlplane.processes.isolation.confinement import confine, peak_bytes, private_bytes
+from controlplane.processes.isolation.errors import (
+    ChildDied,
+    ChildFailed,
+    NoChild,
+    OutOfMemory,
+    OutOfTime,
+)
+from controlplane.processes.isolation.limits import Limits
+
+# Calls of one child: a leak of a library ends with it.
+MAX_CALLS: Final = 1_000
+_DONE, _MEMORY, _ERROR = b"d", b"m", b"e"
+# The limit by the clock is so many times that of processor time.
+_WAITING: Final = 5
+# Of an answer: its kind, whether the child takes no further call, and its bytes.
+_ANSWER: Final = struct.Struct("<c?Q")
+_SIZE: Final = struct.Struct("<Q")
+# The file in memory of a child keeps so many bytes between calls.
+_KEPT: Final = 4 * 2**20
+# The file of a child, which closes all but the standard descriptors and the pipe of its calls.
+_FILE: Final = 0
+
+Parts = bytes | Sequence[Any]
+
+
+class ChildPool:
+    """At most `size` children, started when they are needed; threads share the pool.
+
+    `preload`: modules that the fork server imports. `wait_s`: how long a call waits for a child.
+    """
+
+    def __init__(
+        self, limits: Limits, size: int, preload: Sequence[str], wait_s: float = 10.0
+    ) -> None:
+        self._limits = limits
+        self._wait_s = wait_s
+        self._free = BoundedSemaphore(size)
+        self._idle: list[_Child] = []
+        set_forkserver_preload([__name__, *preload])
+
+    def call(self, compute: Callable[..., Parts], *arguments: Any) -> bytes:
+        """Return `compute(*arguments)`, which a child calculates; parts of bytes are joined.
+
+        One argument may be a `PickleBuffer` of bytes, which `compute` gets as bytes.
+
+        Raises `NoChild` if all are busy for too long, `OutOfMemory`, `OutOfTime`, `ChildDied`, and
+        `ChildFailed` for whatever `compute` raises.
+        """
+        large: list[pickle.PickleBuffer] = []
+        job = pickle.dumps((compute, arguments), 5, buffer_callback=large.append)
+        if not self._free.acquire(timeout=self._wait_s):
+            raise NoChild
+        try:
+            return self._call(job, large)
+        finally:
+            self._free.release()
+
+    def _call(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> bytes:
+        child = self._accepting(job, large)
+        try:
+            return child.answer()
+        finally:
+            if child.is_last:
+                child.close()
+            else:
+                self._idle.append(child)
+
+    def _accepting(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> "_Child":
+        """Return a child that has received a job; idle ones may have been killed."""
+        while self._idle:
+            child = self._idle.pop()
+            with suppress(OSError):
+                child.send(job, large)
+                return child
+            child.close()
+        try:
+            child = _Child(self._limits)
+            child.send(job, large)
+        except (OSError, EOFError) as error:
+            raise NoChild from error
+        return child
+
+
+class _Child:
+    """The parent's side of a child: the pipe of its calls, and the pipe of its exit code."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        # Unless an answer has another value.
+        self.is_last = True
+        self._connection, theirs = Pipe()
+        self._memory = os.memfd_create("weir-child")
+        with theirs:
+            self._exit, start = connect_to_new_process([theirs.fileno(), self._memory])
+        # No `Process` of multiprocessing: each would import the main module of this process.
+        with os.fdopen(start, "wb") as file:
+            file.write(pickle.dumps({}) + pickle.dumps(_Service(limits)))
+        read_signed(self._exit)
+
+    def send(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> None:
+        """Send a job. Raises `OSError` if the child has ended."""
+        self.is_last = True
+        size = _put(self._memory, [buffer.raw() for buffer in large])
+        self._connection.send_bytes(_SIZE.pack(size) + job)
+
+    def answer(self) -> bytes:
+        """Return the result of the job, or raise its error."""
+        try:
+            kind, is_last, size = _ANSWER.unpack(self._connection.recv_bytes(_ANSWER.size))
+        except (EOFError, OSError):
+            raise self._death() from None
+        self.is_last = bool(is_last)
+        content = os.pread(self._memory, min(size, self._limits.memory_bytes), 0)
+        if size > _KEPT:
+            os.ftruncate(self._memory, 0)
+        match kind:
+            case b"d":
+                return content
+            case b"m":
+                raise OutOfMemory(int(content), self._limits.memory_bytes)
+            case _:
+                raise ChildFailed(content.decode("utf-8", "replace"))
+
+    def _death(self) -> Exception:
+        """Return the reason why the child ended without an answer."""
+        with suppress(OSError, EOFError):
+            match -read_signed(self._exit):
+                case signal.SIGPROF | signal.SIGALRM:
+                    return OutOfTime(self._limits.seconds, self._limits.seconds)
+                case signal.SIGKILL:
+                    return OutOfMemory(self._limits.memory_bytes, self._limits.memory_bytes)
+                case number:
+                    return ChildDied(max(number, 0))
+        # The fork server has ended, and its children with it: the call may be repeated.
+        return NoChild()
+
+    def close(self) -> None:
+        """Close the pipes, by which the child ends."""
+        self._connection.close()
+        os.close(self._exit)
+        os.close(self._memory)
+
+
+class _Service:
+    """The child's side, which the fork server calls as it calls a `Process`."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def _bootstrap(self, _parent_sentinel: int) -> NoReturn:
+        # Objects of the imports stay shared with the fork server.
+        gc.freeze()
+        descriptors: Any = get_inherited_fds()
+        pipe, memory = descriptors
+        os.dup2(memory, _FILE)
+        connection = Connection(pipe)
+        # Requests wait for the result: the child has the priority of its parent.
+        confine(self._limits.memory_bytes, connection.fileno(), os.getppid(), niceness=0)
+        most = private_bytes() + self._limits.memory_bytes // 4
+        with suppress(EOFError, OSError):
+            for left in reversed(range(MAX_CALLS)):
+                kind, parts = self._outcome(connection.recv_bytes())
+                size = _put(_FILE, parts)
+                is_last = not left or kind == _MEMORY or private_bytes() > most
+                connection.send_bytes(_ANSWER.pack(kind, is_last, size))
+                if is_last:
+                    break
+        os._exit(0)
+
+    def _outcome(self, job: bytes) -> tuple[bytes, Sequence[Any]]:
+        # By default the signals end the process, whatever it does. The limit is processor time, so
+        # that a busy machine refuses nothing; a process that waits for ever takes none.
+        signal.setitimer(signal.ITIMER_PROF, self._limits.seconds)
+        signal.setitimer(signal.ITIMER_REAL, _WAITING * self._limits.seconds)
+        try:
+            large = os.pread(_FILE, _SIZE.unpack_from(job)[0], 0)
+            compute, arguments = pickle.loads(job[_SIZE.size :], buffers=[large])  # noqa: S301
+            result = compute(*arguments)
+            return _DONE, [result] if isinstance(result, bytes) else result
+        except MemoryError:
+            return _MEMORY, [str(peak_bytes()).encode()]
+        except BaseException as error:  # noqa: BLE001 - the parent raises it
+            text = "".join(traceback.format_exception(error))
+            return _ERROR, [text.encode("utf-8", "replace")]
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _put(file: int, parts: Sequence[Any]) -> int:
+    """Write parts from the beginning of a file, and return their bytes."""
+    size = sum(len(memoryview(part)) for part in parts)
+    # A file in memory takes all of it at once.
+    if size and os.pwritev(file, parts, 0) < size:
+        raise MemoryError
+    return size

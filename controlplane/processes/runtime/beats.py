@@ -1,0 +1,150 @@
+"""Heartbeats of processes in Redis: the milliseconds since 1970 of each process's last beat.
+
+A hash without expiry, so that a reader can report since when a process is silent. Fields are
+`<kind>` or `<kind>/<instance>`; kinds are declared in `process_kinds`.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import redis
+
+from controlplane.processes.runtime.process_kinds import PROCESSES
+from controlplane.wire.foreign.entries import (
+    SITE,
+    Place,
+    decoded_items,
+    hash_items,
+    json_of,
+    whole,
+    write_hash,
+)
+
+EXPIRES_S: Final = 60
+BEATS: Final = "weir:beats"
+AGENT_CLUSTERS: Final = "weir:agent:clusters"
+CHILDREN: Final = "weir:supervisor:children"
+# Set by the runner: the name of this process among its children.
+CHILD: Final = "WEIR_CHILD"
+# Instances that have been silent for a day are forgotten.
+FORGOTTEN_MS: Final = 24 * 3600 * 1000
+
+_KINDS: Final = frozenset(kind.name for kind in PROCESSES)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildReport:
+    """The supervisor's report about a child.
+
+    `failures`: ends in a row; `ended`: how it ended last, "" before; `restart_ms`: when it starts
+    again, 0 while it runs.
+    """
+
+    name: str
+    failures: int
+    ended: str
+    restart_ms: int
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the process runs."""
+        return self.restart_ms == 0
+
+
+def now_ms() -> int:
+    """Return the milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def beat_field(kind: str, instance: str = "") -> str:
+    """Return the field of a process: of the runner's child if it is one, else of `instance`.
+
+    Raises `ValueError` for a kind that is not declared.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"{kind} is not declared in process_kinds")
+    name = os.environ.get(CHILD, "") or instance
+    return f"{kind}/{name}" if name else kind
+
+
+def beat(client: "redis.Redis", kind: str, instance: str = "") -> None:
+    """Record that a process runs. Raises `redis.RedisError`."""
+    write_hash(client, BEATS, {beat_field(kind, instance): now_ms()})
+
+
+def last_beats(client: "redis.Redis") -> dict[str, int]:
+    """Return the time of the last beat of every process (ms) by field. Raises RedisError."""
+    return dict(hash_items(client, SITE, Place.BEATS, BEATS, _beat_of))
+
+
+def beats_of(client: "redis.Redis", rows: Any) -> dict[str, int]:
+    """Return the times of beats by field, without those that cannot be read."""
+    return dict(decoded_items(client, SITE, Place.BEATS, rows, _beat_of))
+
+
+def _beat_of(field: str, value: bytes) -> tuple[str, int]:
+    return field, whole(value)
+
+
+def newest_by_kind(beats: Mapping[str, int]) -> dict[str, int]:
+    """Return the newest beat of each kind (ms)."""
+    newest: dict[str, int] = {}
+    for field, at_ms in beats.items():
+        kind = field.partition("/")[0]
+        newest[kind] = max(at_ms, newest.get(kind, 0))
+    return newest
+
+
+def last_beat_ms(client: "redis.Redis", kind: str) -> int | None:
+    """Return the time of the newest heartbeat of a kind, None if it never beat."""
+    return newest_by_kind(last_beats(client)).get(kind)
+
+
+def forget_instances(client: "redis.Redis", at_ms: int) -> None:
+    """Delete the beats of instances that have been silent for a day, unless nothing is newer."""
+    beats = last_beats(client)
+    newest = newest_by_kind(beats)
+    old = [
+        field
+        for field, beat_ms in beats.items()
+        if at_ms - beat_ms > FORGOTTEN_MS and beat_ms < newest[field.partition("/")[0]]
+    ]
+    if old:
+        client.hdel(BEATS, *old)
+
+
+def record_children(client: "redis.Redis", children: Sequence[ChildReport]) -> None:
+    """Replace the supervisor's report; it expires with the supervisor. Raises RedisError."""
+    client.set(CHILDREN, json.dumps([asdict(child) for child in children]), ex=EXPIRES_S)
+
+
+def children_of(value: bytes | None) -> list[ChildReport]:
+    """Return the supervisor's report from its stored value. Raises `ValueError`, `TypeError`."""
+    return [
+        ChildReport(str(row["name"]), whole(row["failures"]), str(row["ended"]),
+                    whole(row["restart_ms"]))
+        for row in json_of(value or b"[]")
+    ]  # fmt: skip
+
+
+def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
+    """Replace the recorded states of the agent's clusters."""
+    pipe = client.pipeline()
+    pipe.delete(AGENT_CLUSTERS)
+    if states:
+        pipe.hset(AGENT_CLUSTERS, mapping={str(slug): str(s) for slug, s in states.items()})
+        pipe.expire(AGENT_CLUSTERS, EXPIRES_S)
+    pipe.execute()
+
+
+def cluster_states(client: "redis.Redis") -> dict[str, str]:
+    """Return the state of every cluster of the agent by slug."""
+    return dict(
+        hash_items(
+            client, SITE, Place.BEATS, AGENT_CLUSTERS, lambda slug, state: (slug, state.decode())
+        )
+    )

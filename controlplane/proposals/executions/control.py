@@ -1,0 +1,108 @@
+"""Control of executions: pause, resume, stop and roll back."""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require, require_operator
+from controlplane.errors import Conflict, Invalid, NotFound
+from controlplane.events.task_names import ADVANCE, send_on_commit
+from controlplane.models import Execution, Proposal
+from controlplane.plans.proposal_states import BY_NAME
+from controlplane.policies.store import policy_of
+from controlplane.proposals.executions.startup import translate_integrity_error
+from controlplane.proposals.executions.step_limits import columns, first_cap
+from controlplane.proposals.transitions import move_on, notify, role_for
+
+
+@transaction.atomic
+def pause(actor: Actor, proposal: Proposal, reason: str = "") -> Proposal:
+    """Pause an execution after the step in progress; `add_reason` adds a reason afterwards.
+
+    Raises `Forbidden` and `Conflict`, as do all functions here.
+    """
+    return move_on(actor, proposal, "pause", reason=reason, **_unexplained("pause", reason))
+
+
+@transaction.atomic
+def resume(actor: Actor, proposal: Proposal) -> Proposal:
+    """Resume an execution with the next step."""
+    move_on(actor, proposal, "resume")
+    send_on_commit(ADVANCE, proposal.pk)
+    return proposal
+
+
+@transaction.atomic
+def finish_step(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
+    """Stop an execution after the step in progress. Raises `Invalid` without a reason."""
+    move_on(actor, proposal, "finish step", reason=reason)
+    _execution(proposal, last_step=True)
+    send_on_commit(ADVANCE, proposal.pk)
+    return proposal
+
+
+@transaction.atomic
+def stop(actor: Actor, proposal: Proposal, reason: str = "") -> Proposal:
+    """Stop an execution now; the applied actions stay. `add_reason` adds a reason afterwards."""
+    move_on(actor, proposal, "stop", reason=reason, **_unexplained("stop", reason))
+    _execution(proposal, finished_at=timezone.now(), waits="", not_before=None)
+    return proposal
+
+
+def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Proposal:
+    """Revert the applied actions step by step, the last one first.
+
+    Raises `Conflict` also if no action was applied (nothing_applied), and during the execution of
+    another proposal of the cluster (another_executing).
+    """
+    require(actor, role_for(BY_NAME["roll back"], proposal), proposal.cluster)
+    execution = Execution.objects.filter(proposal=proposal).first()
+    if execution is None or not execution.steps.exclude(inverses=[]).exists():
+        raise Conflict("nothing_applied", "No action was applied: there is nothing to revert")
+    with translate_integrity_error(), transaction.atomic():
+        move_on(actor, proposal, "roll back", named=seal, reason=reason)
+        _execution(
+            proposal,
+            direction=Execution.Direction.BACK,
+            undone=0,
+            last_step=False,
+            finished_at=None,
+            **columns(first_cap(policy_of(proposal.cluster))),
+        )
+        send_on_commit(ADVANCE, proposal.pk)
+    return proposal
+
+
+@transaction.atomic
+def add_reason(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
+    """Add the reason of the last emergency operation to the audit log.
+
+    Raises `Invalid` without a reason, `Conflict` no_reason_needed if the operation has one.
+    """
+    require_operator(actor, proposal.cluster)
+    if not reason.strip():
+        raise Invalid({"reason": ["Enter a reason"]})
+    rows = Proposal.objects.select_for_update().filter(pk=proposal.pk)
+    verb = rows.values_list("unexplained", flat=True).get()
+    if not verb:
+        raise Conflict("no_reason_needed", "No operation on this proposal waits for a reason")
+    rows.update(unexplained="")
+    proposal.unexplained = ""
+    audit.record(
+        actor, f"proposal.{verb}_reason", str(proposal), cluster=proposal.cluster,
+        reason=reason.strip(), seal=proposal.seal,
+    )  # fmt: skip
+    notify(proposal, f"{actor.name} gave a reason for “{verb}”", passing=True)
+    return proposal
+
+
+def _unexplained(verb: str, reason: str) -> dict[str, str]:
+    """Return the column that asks for the reason of an emergency operation."""
+    return {"unexplained": "" if reason.strip() else verb}
+
+
+def _execution(proposal: Proposal, **changed: Any) -> None:
+    if Execution.objects.filter(proposal=proposal).update(**changed) != 1:
+        raise NotFound("execution of proposal", proposal.pk)

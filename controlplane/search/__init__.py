@@ -1,6 +1,0 @@
-"""Search over everything with a name: clusters, nodes, streams, queries, proposals, experiments."""
-
-from controlplane.search.hits import Hit, HitKind
-from controlplane.search.objects import MAX_LENGTH, search_objects
-
-__all__ = ["MAX_LENGTH", "Hit", "HitKind", "search_objects"]

@@ -1,1 +1,0 @@
-"""Ladders of drop rules of clusters: arming, reports, history and drills."""

@@ -1,0 +1,1 @@
+"""Pages of planners: one package each; its module `pages` has their addresses and links."""

@@ -1,0 +1,46 @@
+"""Weights and floors out of range, and by whom."""
+
+import pytest
+
+from controlplane.access.roles import Actor
+from controlplane.catalog.query_shedding import set_shedding, shedding_faults
+from controlplane.errors import Forbidden, Invalid
+from controlplane.models import Cluster, Query
+from controlplane.queries.spec import QuerySpec
+from controlplane.topology import queries
+from tests.support.texts import SUMMARY
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("weight", "floor", "fields"),
+    [
+        (-1.0, 0.0, ["shedding_weight"]),
+        (float("nan"), 0.0, ["shedding_weight"]),
+        (1.0, 1.1, ["shedding_floor"]),
+        (2e6, float("inf"), ["shedding_weight", "shedding_floor"]),
+        (0.0, 1.0, []),
+    ],
+)
+def test_bounds(weight: float, floor: float, fields: list[str]) -> None:
+    assert list(shedding_faults(weight, floor)) == fields
+
+
+def test_operators_set_them(operator: Actor, viewer: Actor, busy: Cluster) -> None:
+    query = Query.objects.get(name="low")
+    with pytest.raises(Forbidden):
+        set_shedding(viewer, query, 2.0)
+    with pytest.raises(Invalid):
+        set_shedding(operator, query, floor=-0.5)
+    query.refresh_from_db()
+    assert (query.shedding_weight, query.shedding_floor) == (0.1, 0.0)
+
+
+def test_a_submitted_query_has_them(operator: Actor, sf: Cluster) -> None:
+    spec = QuerySpec("q", ("s0",), SUMMARY, shedding_weight=3.0, shedding_floor=0.2)
+    query = queries.submit(operator, sf, spec)
+    assert (query.shedding_weight, query.shedding_floor) == (3.0, 0.2)
+    with pytest.raises(Invalid) as invalid:
+        queries.submit(operator, sf, QuerySpec("r", ("s0",), SUMMARY, shedding_floor=2.0))
+    assert list(invalid.value.fields) == ["shedding_floor"]
