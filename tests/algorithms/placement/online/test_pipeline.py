@@ -1,5 +1,6 @@
 import copy
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from algorithms.placement.problem import PlacementProblem
 from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, crowded, pairs, problems
 from tests.algorithms.placement.online.plain import add_query, same_state
-from tests.support.work import calls_of
 
 EVERY = [LeastCost(), LeastSource(), LeastQueryTypes(), OnRand(seed=3)]
 
@@ -160,11 +160,12 @@ def test_every_prefix_keeps_the_constraint(
         certify(part, placement.solve(part), placement.promised_caps(part))
 
 
-def test_an_arrival_at_ten_thousand_queries_takes_few_calls() -> None:
-    """The state is loaded in bulk for every placement."""
+def test_an_arrival_at_ten_thousand_queries_takes_milliseconds() -> None:
+    """Loading the state in bulk is part of every placement; a hundredfold margin for busy cores."""
     draw = np.random.default_rng(1)
     rows = [draw.integers(0, 1500, 5).tolist() for _ in range(10_000)]
     problem = PlacementProblem.from_lists(np.ones(1500), rows, 100, 0.05)
     assignment = draw.integers(0, 100, 10_000).tolist()
-    state_of = LeastCost().state_from
-    assert calls_of(lambda: LeastCost().place(state_of(problem, assignment), rows[0])) < 2_000
+    started = time.process_time()
+    LeastCost().place(LeastCost().state_from(problem, assignment), rows[0])
+    assert time.process_time() - started < 0.5
