@@ -136,7 +136,7 @@ def test_a_spare_that_dies_as_it_is_taken_is_no_driver(agent: Agent) -> None:
     assert spare is not None
     spare.process.kill()
     wait_for(lambda: is_gone(spare.process.pid))
-    with pytest.raises(OSError):
+    with pytest.raises(BrokenPipeError):
         Driver(SPEC, agent.site, agent.command, spare)
     assert agent.processes() == []
 
