@@ -4,10 +4,10 @@
 
 While a mixed plan is executed, with one action a step and the default tolerances of the policy,
 each process is killed with -9 in turn, or stopped for S seconds and continued. A driver is killed
-when its spare is ready; with `--cold` there is none. Prints a row for
-each: seconds until another process runs, a page is served, a further step is done, and records that
-were sent afterwards are in the results. At the end the execution must be done with each action
-once, and all results must be those of the records; otherwise the benchmark fails.
+when its spare is ready; with `--cold` there is none. Prints a row for each: seconds until another
+process runs, a page is served, a further step is done, and records that were sent afterwards are in
+the results. At the end the execution must be done with each action once, and all results must be
+those of the records; otherwise the benchmark fails.
 """
 
 import argparse

@@ -9,25 +9,22 @@ import hashlib
 import os
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from controlplane.processes.runtime.errors import CheckFailed
 from controlplane.processes.runtime.java import find_java, wheel_folder
-from controlplane.processes.runtime.redis_server import answers, find_server
 
 # How Spark's launcher takes options for the JVM of the driver, and for no other.
 VARIABLE: Final = "SPARK_SUBMIT_OPTS"
 _FOLDER: Final = Path(sys.prefix) / "java-classes"
 _SECONDS: Final = 400
-# The application whose classes are archived: it starts Spark and runs a batch of the pipeline.
+# The application whose classes are archived.
 _RUN: Final = "run"
 # The classes that it loads; an archive of others has another name.
-_CLASSES: Final = "pipeline"
+_CLASSES: Final = "rehearsal"
 
 
 def java_environment(home: Path, folder: Path = _FOLDER) -> dict[str, str]:
@@ -89,23 +86,14 @@ def _write(archive: Path, home: Path) -> None:
 
 
 def _run() -> None:
-    """Run the first batch of a cluster without queries on a Redis of its own."""
+    """Start Spark as a driver does, and run the batches of a spare."""
     # The agent, which imports this module, needs no Spark in its own process.
-    from workers.pipeline.application import Application, prepare  # noqa: PLC0415
+    from workers.pipeline.rehearsal import PARTITIONS, rehearse  # noqa: PLC0415
     from workers.pipeline.spark.session import session  # noqa: PLC0415
 
-    with TemporaryDirectory(prefix="weir-classes-") as folder:
-        home = Path(folder) / "redis"
-        home.mkdir()
-        server = find_server(os.environ, home, print)
-        with subprocess.Popen(server.command()) as process:  # noqa: S603 - the found server
-            while process.poll() is None and not answers(server.url):
-                time.sleep(0.1)
-            spark = session("classes", 2)
-            application = Application("classes", server.url, f"{folder}/checkpoint", 2, 2, 1)
-            prepare(spark, application, once=True).start().awaitTermination()
-            spark.stop()
-            process.terminate()
+    spark = session("classes", PARTITIONS)
+    rehearse(spark)
+    spark.stop()
 
 
 def main() -> int:

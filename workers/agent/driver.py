@@ -178,7 +178,11 @@ class Driver:
         else:
             self._mark, self._process = spare.mark, spare.process
             arguments = pipeline_arguments(spec, site)
-            spare.become(arguments, secret_environment(spec, site), self._log)
+            try:
+                spare.become(arguments, secret_environment(spec, site), self._log)
+            except OSError:
+                self.kill()
+                raise
 
     @property
     def pid(self) -> int:
@@ -200,11 +204,7 @@ class Driver:
 
     def kill(self) -> bool:
         """Kill (-9) all processes of the driver; return whether all have exited."""
-        all_ended = processes.kill_all(lambda: strays(self._mark))
-        if all_ended:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=5)
-        return all_ended
+        return kill_marked(self._mark, self._process)
 
 
 def environment(site: Site, mark: str, *, is_local: bool) -> dict[str, str]:
@@ -221,8 +221,20 @@ def environment(site: Site, mark: str, *, is_local: bool) -> dict[str, str]:
     }
 
 
+def kill_marked(mark: str, process: subprocess.Popen[bytes]) -> bool:
+    """Kill (-9) all processes of a driver or a spare; return whether all have exited.
+
+    `process`: the main one, a child of this process.
+    """
+    all_ended = processes.kill_all(lambda: strays(mark))
+    if all_ended:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+    return all_ended
+
+
 def strays(mark: str) -> list[psutil.Process]:
-    """Return every process of the driver with this checkpoint."""
+    """Return every process of the driver or spare with this mark."""
     return processes.with_environment(MARK, mark)
 
 

@@ -49,15 +49,11 @@ class Spare:
 
         Raises `OSError` if it has ended.
         """
-        try:
-            # Its processes have its log open: that file continues the driver's.
-            earlier = log.read_bytes() if log.exists() else b""
-            with self._log.open("r+b") as file:
-                file.truncate(0)
-                file.write(earlier)
-            self._log.replace(log)
-            with self._orders as orders:
-                orders.sendall(f"{json.dumps([arguments, dict(variables)])}\n".encode())
-        except OSError:
-            self.process.kill()
-            raise
+        # Its processes have its log open: that file continues the driver's.
+        earlier = log.read_bytes() if log.exists() else b""
+        with self._log.open("r+b") as file:
+            file.truncate(0)
+            file.write(earlier)
+        self._log.replace(log)
+        with self._orders as orders:
+            orders.sendall(f"{json.dumps([arguments, dict(variables)])}\n".encode())

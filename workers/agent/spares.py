@@ -9,7 +9,7 @@ from typing import Final
 import psutil
 
 from controlplane.processes.runtime import processes
-from workers.agent.driver import DriverSpec, Site, environment, strays
+from workers.agent.driver import DriverSpec, Site, environment, kill_marked
 from workers.agent.progress import Report
 from workers.agent.spare import COMMAND, Spare
 
@@ -73,8 +73,7 @@ class Spares:
         """Kill the spare."""
         spare, self._spare = self._spare, None
         if spare is not None:
-            processes.kill_all(lambda: strays(spare.mark))
-            spare.process.wait(timeout=5)
+            kill_marked(spare.mark, spare.process)
 
     def _is_wanted(self, now: float) -> bool:
         calm = self._calm_since is not None and now - self._calm_since >= CALM_S

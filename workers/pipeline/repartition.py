@@ -193,8 +193,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Change the number of partitions; return 0, or 1 where that is refused."""
     options = _parse(arguments)
     write_log_to_stderr()
-    # It logs every connection.
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
         given = surroundings()
         plan = Plan(

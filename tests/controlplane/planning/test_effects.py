@@ -1,5 +1,7 @@
 """What a move is worth is what the plan's measures are without it."""
 
+import time
+
 import pytest
 
 from controlplane.planning.effects import effects
@@ -7,7 +9,6 @@ from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
 from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity
 from tests.controlplane.planning.drawn import drawn, gathered
-from tests.support.work import calls_of
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -47,8 +48,10 @@ def test_some_places_are_as_among_all() -> None:
     assert effects(snapshot, moves, [2, 0]) == [effects(snapshot, moves)[at] for at in (2, 0)]
 
 
-def test_a_thousand_moves_take_few_calls_each() -> None:
-    """Among five thousand queries, which are passed over once, not once per move."""
+def test_a_thousand_moves_take_well_under_a_second() -> None:
+    """Among five thousand queries; 0.1 s on an idle core."""
     snapshot = drawn(3, nodes=16, streams=500, queries=5000)
     moves = gathered(snapshot)[:1000]
-    assert calls_of(lambda: effects(snapshot, moves)) < 10 * len(moves) == 10_000
+    begun = time.process_time()
+    assert len(effects(snapshot, moves)) == 1000
+    assert time.process_time() - begun < 0.8

@@ -14,9 +14,9 @@ import pytest
 import redis
 
 from controlplane.processes.runtime import processes
-from tests.controlplane.processes.runtime.waiting import is_gone, wait_for
+from tests.controlplane.processes.runtime.waiting import is_gone, pid_in, wait_for
 from tests.workers.agent.test_keeper import ROOT, SPEC
-from workers.agent.driver import DriverSpec, Site
+from workers.agent.driver import Driver, DriverSpec, Site
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import BackOff, Keeper
 from workers.agent.progress import Report, Timeouts
@@ -61,8 +61,7 @@ class Agent:
         """Return the id of a ready spare."""
         self.step(0.0, RUNNING)
         self.step(CALM_S, RUNNING)
-        wait_for((self.data / "ready").exists)
-        return int((self.data / "ready").read_text())
+        return pid_in(self.data / "ready")
 
     def started(self) -> list[int]:
         """Return the ids of the drivers that ever started."""
@@ -129,6 +128,17 @@ def test_a_killed_spare_harms_nothing(agent: Agent) -> None:
     agent.step(1.0, RUNNING)
     agent.step(CALM_S, RUNNING)
     assert agent.processes() == [], "the next one is not started at once"
+
+
+def test_a_spare_that_dies_as_it_is_taken_is_no_driver(agent: Agent) -> None:
+    agent.prepare()
+    spare = agent.spares.take(SPEC)
+    assert spare is not None
+    spare.process.kill()
+    wait_for(lambda: is_gone(spare.process.pid))
+    with pytest.raises(BrokenPipeError):
+        Driver(SPEC, agent.site, agent.command, spare)
+    assert agent.processes() == []
 
 
 def test_executors_of_other_machines_have_no_spare(agent: Agent) -> None:

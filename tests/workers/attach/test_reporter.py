@@ -1,6 +1,7 @@
 """The sending thread against a real server: order, resending, giving up, the end."""
 
 import logging
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +9,6 @@ import pytest
 
 from tests.support.attached import JOB, event, progress_event, receiving
 from tests.support.redis_server import free_port
-from tests.support.work import calls_of
 from workers.attach.reporter import (
     LONGEST_RETRY_SECONDS,
     PATH,
@@ -177,20 +177,25 @@ def test_the_end_of_a_job_waits_a_bounded_time_for_a_silent_weir() -> None:
         one = reporter(weir.url)
         one.put(event("started", AT))
         one.start()
+        begun = time.monotonic()
         one.close(0.2, ended=True)
+        # An answer is waited for 5 s.
+        assert time.monotonic() - begun < 4.5
         assert not one.alive
-        assert one._thread.is_alive(), "its request still waits for an answer, for 5 s"
 
 
 def test_putting_costs_the_caller_little_while_weir_is_silent() -> None:
-    """Spark's listener thread must not feel it, also when a thousand events wait already."""
+    """Spark's listener thread must not feel it: the median of 1000 is far below a millisecond."""
     with receiving() as weir:
         weir.hold.clear()
         one = reporter(weir.url)
         one.start()
-        told = progress_event(1, AT)
+        told, took = progress_event(1, AT), []
         for _ in range(1000):
-            assert calls_of(lambda: one.put(told)) < 100
+            begun = time.perf_counter()
+            one.put(told)
+            took.append(time.perf_counter() - begun)
+        assert sorted(took)[500] < 0.01
         one.close(0, ended=False)
 
 

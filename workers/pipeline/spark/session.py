@@ -5,6 +5,7 @@ a standalone cluster (`spark://…`), of YARN (`yarn`) or of Kubernetes (`k8s://
 """
 
 import atexit
+import logging
 import os
 import shutil
 import socket
@@ -170,6 +171,8 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     Raises `SettingRejected`.
     """
     engine = engine or SparkSettings()
+    # It logs every connection and every call of a listener.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     # The JVM and all workers of this machine inherit it.
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)

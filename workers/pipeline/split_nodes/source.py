@@ -107,8 +107,8 @@ class LogReader(DataSourceStreamReader):
     """Reads the log between two offsets; holds nothing that a replay would need.
 
     `nodes` holds for routing tables without their number; `budget`: bytes that a batch may deliver
-    to nodes, and that nodes may emit; `seed`: where the checkpoint begins, as
-    JSON, until its first batch is whole.
+    to nodes, and that nodes may emit; `seed`: where the checkpoint begins, as JSON, until its first
+    batch is whole.
     """
 
     cluster: str

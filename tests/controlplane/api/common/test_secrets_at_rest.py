@@ -12,7 +12,7 @@ from controlplane.models import ApiToken, AuditEntry, KeptAnswer, Webhook
 from tests.controlplane.api.callers import post, user_of
 from tests.support.cluster import actor, confirmed
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("requests")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 KEY = {"idempotency-key": "3f1c"}
 HOOK = {"name": "pager", "url": "https://8.8.8.8/hook", "kinds": ["alerts"]}

@@ -22,7 +22,7 @@ from controlplane.wire.records.record_codec import decode_block
 from tests.controlplane.api.callers import JSON, granted, user_of
 from tests.support.cluster import stream_id
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("requests")]
+pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = "/api/v1/clusters/sf/streams"
 GOOD = {"ts": 1_211_587_200_000, "car": 17, "x": 52300, "y": 65100, "speed": 830}
 

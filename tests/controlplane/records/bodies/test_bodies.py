@@ -2,11 +2,10 @@
 
 import io
 import json
+import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,7 +17,6 @@ from controlplane.errors import BadBody, Invalid
 from controlplane.records.bodies import Format, conform, tables
 from controlplane.records.bodies.conformance import Conformed
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from tests.support.work import calls_of
 
 # Purchases of a shop: every type that a column can have.
 TYPES: Final = {
@@ -358,21 +356,16 @@ def test_what_grows_too_large_when_unpacked_is_refused(monkeypatch: pytest.Monke
 
 
 def test_of_very_many_faults_no_more_are_sought() -> None:
-    """A body that is wrong altogether is refused with its first faults, in few calls per record."""
+    """A body that is wrong altogether is refused with its first faults, in bounded time."""
     schema = StreamSchema((ColumnSpec("t", "timestamp(ms)"), ColumnSpec("l", "list<int8>")))
+    begun = time.process_time()
     for row in ({"t": "soon"}, {"l": [1, 300]}):
-        body = json.dumps([{}, *[row] * 99_999]).encode()
         with pytest.raises(Invalid) as refused:
-            conform(body, Format.JSON, schema)
+            conform(json.dumps([{}, *[row] * 99_999]).encode(), Format.JSON, schema)
         assert "More than 1,000 records" in refused.value.fields["records"][0]
         assert 0 not in refused.value.rows
         assert len(refused.value.rows) <= 20
-        assert calls_of(partial(rejected, body, schema)) < 10 * 100_000
-
-
-def rejected(body: bytes, schema: StreamSchema) -> None:
-    with suppress(Invalid):
-        conform(body, Format.JSON, schema)
+    assert time.process_time() - begun < 5
 
 
 def test_a_csv_of_many_types_round_trips() -> None:
