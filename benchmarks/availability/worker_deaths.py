@@ -1,11 +1,13 @@
 """The time without results after a process of Spark has died, or Redis was away.
 
     python -m benchmarks.availability.worker_deaths [--only NAME ...] [--master local[2,1]]
+    python -m benchmarks.availability.worker_deaths --executors
 
 One cluster with a query that counts, and queries whose functions end or hang their process for one
 value. Records are appended five times a second. Redis is killed, or stopped by a signal, for ten
-seconds. A killed `driver` has a spare, as with an agent, `driver-cold` has none. Prints for each
-way to die: the longest time between two finished batches from then on, or after Redis is there
+seconds. A killed `driver` has a spare, as with an agent, `driver-cold` has none. With
+`--executors` one of the two executors of a standalone cluster is killed. Prints for each way to
+die: the longest time between two finished batches from then on, or after Redis is there
 again, the number of drivers that it took, the load of the machine, and the faults that the cluster
 reports. At the end the windows of the query that counts must have each record once; otherwise the
 benchmark fails.
@@ -20,6 +22,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +51,7 @@ from tests.support.driver import (
 )
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import FAR_S, assigned
+from tests.support.standalone import Standalone, running_standalone
 from tests.support.whole_results import read_windows
 from workers.agent.class_archive import java_environment
 
@@ -92,7 +96,7 @@ for _name, (_value, _act) in _FUNCTIONS.items():
 class Deaths:
     """A driver, its records, and what its Python processes die of."""
 
-    def __init__(self, server: RedisServer, folder: Path, master: str) -> None:
+    def __init__(self, server: RedisServer, folder: Path, spark: str) -> None:
         self.server, url = server, server.url
         self._client = redis.Redis.from_url(url)
         texts = [_COUNTS, *(QueryText({"v": f"max({name}(litres))"}, window_s=60.0)
@@ -107,7 +111,7 @@ class Deaths:
             "PYTHONPATH": str(Path(__file__).parents[2]),
             # As an agent starts drivers.
             **java_environment(find_java(os.environ, folder / "java", print).home),
-            **({"WEIR_SPARK_CONF": f"spark.master={master}"} if master else {}),
+            **({"WEIR_SPARK_CONF": spark} if spark else {}),
         }
         self.driver = SparedDriver(url, folder, _CLUSTER, environment, nodes=2, splits=1)
         self._producer = Producer(url, _CLUSTER)
@@ -184,11 +188,21 @@ def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "hang", lambda: deaths.append(_HANGS)
 
 
+def _on_executors(cluster: Standalone) -> str:
+    """Return the settings of a driver that uses one executor of each worker."""
+    return f"spark.master={cluster.url} spark.cores.max=2 spark.executor.memory=512m"
+
+
+def _kill_an_executor(cluster: Standalone) -> None:
+    min(cluster.executors().items())[1].kill()
+
+
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of a command line, by default that of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="ways to die")
     parser.add_argument("--master", default="", help="of Spark; local[2,1]: without retries")
+    parser.add_argument("--executors", action="store_true", help="kill one of two executors")
     parser.add_argument("--log", default="", help="a copy of the driver's output")
     return parser.parse_args(arguments)
 
@@ -196,17 +210,25 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Print the table."""
     options = parse_options()
-    with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         (folder / "redis").mkdir()
+        spark = f"spark.master={options.master}" if options.master else ""
+        if options.executors:
+            (folder / "spark").mkdir()
+            cluster = stack.enter_context(running_standalone(folder / "spark"))
+            spark = _on_executors(cluster)
         # Appended records must not be lost: they are counted at the end.
         with RedisServer(folder / "redis", fsync="always") as server:
-            deaths = Deaths(server, folder, options.master)
+            deaths = Deaths(server, folder, spark)
             deaths.driver.start()
             try:
                 deaths.append()
                 deaths.driver.wait_for(bool, "batch")
-                for way, act in acts(deaths):
+                ways = acts(deaths)
+                if options.executors:
+                    ways = iter([("executor", lambda: _kill_an_executor(cluster))])
+                for way, act in ways:
                     if options.only and way not in options.only:
                         continue
                     if way == "driver":

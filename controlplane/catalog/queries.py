@@ -8,9 +8,9 @@ from typing import Final
 from django.db.models import F, FilteredRelation, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
+from controlplane.catalog.columns.queries import COLUMNS, LIVE, STATES
 from controlplane.catalog.computations import computation_of_query, right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
-from controlplane.catalog.query_columns import COLUMNS, LIVE, STATES
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
 from controlplane.pagination.columns import order_names, orders_of

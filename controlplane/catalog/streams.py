@@ -8,10 +8,10 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from redis.exceptions import RedisError
 
+from controlplane.catalog.columns.streams import COLUMNS
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.drop_rules import drop_rules_by_stream
 from controlplane.catalog.names import is_id
-from controlplane.catalog.stream_columns import COLUMNS
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Drop, Stream

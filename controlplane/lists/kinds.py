@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor
-from controlplane.catalog import queries, query_columns, stream_columns, streams
+from controlplane.catalog import columns, queries, streams
 from controlplane.errors import NotFound
 from controlplane.models import Cluster
 from controlplane.pagination.columns import Columns
@@ -92,7 +92,7 @@ def list_kind(name: str) -> ListKind:
 
 _ALL: Final[Sequence[ListKind]] = (
     ListKind(
-        "queries", "queries", query_columns.COLUMNS,
+        "queries", "queries", columns.queries.COLUMNS,
         (CommonFilter("Live", "state:live"), CommonFilter("Failed", "state:failed"),
          CommonFilter("Pending", "state:pending"), CommonFilter("Ended", "state:ended"),
          CommonFilter("Split", "state:live tasks>1"), CommonFilter("All", "")),
@@ -100,7 +100,7 @@ _ALL: Final[Sequence[ListKind]] = (
         default="state:live", example="state:running node:3 rate>10",
     ),
     ListKind(
-        "streams", "streams", stream_columns.COLUMNS,
+        "streams", "streams", columns.streams.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Read", "queries>0"),
          CommonFilter("Not read", "queries:0"), CommonFilter("With drop rules", "has:drops"),
          CommonFilter("Without a schema", "-has:schema")),

@@ -7,6 +7,7 @@ from django.db import models
 
 from algorithms.vocabulary import Floats, Ints
 from controlplane.models.cluster import Cluster, Stream
+from controlplane.wire.figures import ARRIVALS_PERIOD_S
 
 # Half the size of the raw arrays, at a third of the time of the default level.
 _LEVEL = 1
@@ -23,7 +24,7 @@ class StreamArrivals(models.Model):
     class Period(models.IntegerChoices):
         """The lengths of periods in seconds."""
 
-        TEN_SECONDS = 10
+        TEN_SECONDS = ARRIVALS_PERIOD_S
         FIVE_MINUTES = 300
         HOUR = 3600
 

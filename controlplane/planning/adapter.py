@@ -8,13 +8,11 @@ from algorithms.errors import BadParameters, UnknownAlgorithm
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Invalid
-from controlplane.models import Cluster
 from controlplane.planning.measures import Measure
-from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.actions import Action
 
 Progress = Callable[[float], None]
-InputReader = Callable[[Cluster], PlannerInput]
 
 
 class Defaults(Protocol):
@@ -70,10 +68,9 @@ class PlannerAdapter:
     besides the common ones. `improves`: the measures that define the gain of a plan. `moves_state`:
     True if its actions move state. `places`: True if it also places queries without a node.
     `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
-    algorithms in a comparison by default. `inputs`: the readers of the additional parts of
-    its snapshots.
-    `changes_queries`: whether its actions change queries, so that people approve its plans by
-    default. `decided_by_people`: the algorithms whose plans no policy approves automatically.
+    algorithms in a comparison by default. `changes_queries`: whether its actions change queries, so
+    that people approve its plans by default. `decided_by_people`: the algorithms whose plans no
+    policy approves automatically.
     """
 
     planner: Planner
@@ -87,7 +84,6 @@ class PlannerAdapter:
     moves_state: bool = False
     places: bool = False
     compared: int = 1
-    inputs: frozenset[InputReader] = frozenset()
     changes_queries: bool = False
     decided_by_people: frozenset[str] = frozenset()
     watch: WatchSupport | None = None

@@ -2,21 +2,26 @@
 
 A planner of this distribution has its package in `controlplane.planners`, one of another
 distribution is a package of its own (`algorithms.registry`). Its module `adapter` has one value,
-`ADAPTER`.
+`ADAPTER`. Adapters need no database: a decoder of cluster descriptions knows the planners by them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from algorithms.registry import planner_packages
 from controlplane.errors import Invalid
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.measures import COMMON, Measure
 
+if TYPE_CHECKING:
+    from controlplane.models import Cluster
+    from controlplane.plans.snapshot import PlannerInput
+
+InputReader = Callable[["Cluster"], "PlannerInput"]
 _PACKAGES: Final = "controlplane.planners"
 
 
@@ -25,11 +30,26 @@ def planner_modules(name: str, packages: str = _PACKAGES) -> Iterator[ModuleType
 
     `packages`: the package that has those of this distribution.
     """
-    for planner, own in planner_packages().items():
-        for package in (f"{packages}.{planner}", own):
-            if find_spec(package) and find_spec(f"{package}.{name}"):
-                yield import_module(f"{package}.{name}")
-                break
+    for planner in planner_packages():
+        if module := _module_of(planner, name, packages):
+            yield module
+
+
+def input_readers(planners: Iterable[str]) -> frozenset[InputReader]:
+    """Return what reads the parts that only snapshots of these planners have.
+
+    A planner with such a part has a function `read_input` in its module `observation`.
+    """
+    known = (name for name in planners if name in planner_packages())
+    modules = (_module_of(name, "observation", _PACKAGES) for name in known)
+    return frozenset(module.read_input for module in modules if module)
+
+
+def _module_of(planner: str, name: str, packages: str) -> ModuleType | None:
+    for package in (f"{packages}.{planner}", planner_packages()[planner]):
+        if find_spec(package) and find_spec(f"{package}.{name}"):
+            return import_module(f"{package}.{name}")
+    return None
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any, Final
 from algorithms.estimates import Estimate, total
 from algorithms.vocabulary import Parameters
 from controlplane.errors import Conflict
-from controlplane.planning.adapter import Defaults, InputReader, PlannerResult, Progress
+from controlplane.planning.adapter import Defaults, PlannerResult, Progress
 from controlplane.planning.estimates import size_of
 from controlplane.planning.measures import Measure
 from controlplane.plans.snapshot import ClusterSnapshot
@@ -20,9 +20,8 @@ MOVES: Final = "moves"
 
 @dataclass(frozen=True)
 class ManualPlans:
-    """The source of manual plans: no measures and no parts of the snapshot of their own."""
+    """The source of manual plans: no measures of their own."""
 
-    inputs: frozenset[InputReader] = frozenset()
     measures: tuple[Measure, ...] = ()
 
     def plan_for(

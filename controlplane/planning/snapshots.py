@@ -27,7 +27,7 @@ from controlplane.models import (
     Stream,
     Task,
 )
-from controlplane.planning.adapter import InputReader
+from controlplane.planning.adapters import InputReader
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from controlplane.planning.adapter import InputReader, PlannerResult, Progress
+from controlplane.planning.adapter import PlannerResult, Progress
 from controlplane.planning.adapters import adapter_of, adapters
 from controlplane.planning.manual import MANUAL, ManualPlans
 from controlplane.planning.measures import Measure
@@ -12,10 +12,6 @@ from controlplane.plans.snapshot import ClusterSnapshot
 
 class PlanSource(Protocol):
     """A planner's adapter, or the moves that a person has chosen."""
-
-    @property
-    def inputs(self) -> frozenset[InputReader]:
-        """Return the readers of the additional parts of its snapshots."""
 
     @property
     def measures(self) -> tuple[Measure, ...]:

@@ -10,7 +10,7 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Comparison, Proposal
-from controlplane.planning.adapters import adapter_of
+from controlplane.planning.adapters import input_readers
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import canonical
@@ -45,8 +45,8 @@ def compare(
         require_operator(actor, cluster)
     budgets = _budgets(budget)
     candidates = _candidates(wanted, budgets)
-    inputs = frozenset().union(*(adapter_of(candidate.planner).inputs for candidate in candidates))
-    row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, inputs))
+    readers = input_readers(candidate.planner for candidate in candidates)
+    row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, readers))
     with transaction.atomic():
         if not isinstance(actor, Automatic):
             lock_requests(actor, cluster)

@@ -14,6 +14,7 @@ from controlplane.events.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.numbers import percent
 from controlplane.planning.adapter import Progress
+from controlplane.planning.adapters import input_readers
 from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import (
@@ -120,8 +121,8 @@ def _snapshot_of(proposal: Proposal) -> Snapshot:
     if proposal.comparison is not None and proposal.comparison.snapshot_row is not None:
         return proposal.comparison.snapshot_row
     nu = proposal.parameters.get("nu", proposal.cluster.nu)
-    inputs = source_of(proposal.planner).inputs
-    return keep_snapshot(take_snapshot(proposal.cluster_id, nu, inputs))
+    readers = input_readers({proposal.planner})
+    return keep_snapshot(take_snapshot(proposal.cluster_id, nu, readers))
 
 
 def step_seconds(cluster: Cluster) -> float:

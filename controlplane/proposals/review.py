@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.models import Proposal
-from controlplane.planning.adapters import adapters
+from controlplane.planning.adapters import adapters, input_readers
 from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import measures
 from controlplane.planning.plan_summary import queries_of
@@ -57,8 +57,8 @@ def review(proposal: Proposal) -> Review:
     """
     started, cluster = time.monotonic(), proposal.cluster
     adapter = adapters().get(proposal.planner)
-    inputs = adapter.inputs if adapter is not None else frozenset()
-    snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu, inputs)
+    readers = input_readers({proposal.planner})
+    snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu, readers)
     stopped_by = obstacles(cluster, proposal.plan)
     plan = [
         planned

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
+# The length in seconds of the periods in which arrivals are counted at first.
+ARRIVALS_PERIOD_S: Final = 10
+
 
 class RollUp(StrEnum):
     """How the figures of several samples become one; values that are missing do not count."""

@@ -23,9 +23,9 @@ from controlplane.api.common.schemas import (
     response_of,
     shown,
 )
+from controlplane.catalog.columns.queries import COLUMNS
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.catalog.queries import QueryRow
-from controlplane.catalog.query_columns import COLUMNS
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.models import Drop, Query
 from controlplane.pagination.columns import values_of

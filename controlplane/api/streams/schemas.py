@@ -23,7 +23,7 @@ from controlplane.api.common.schemas import (
 )
 from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
-from controlplane.catalog.stream_columns import COLUMNS
+from controlplane.catalog.columns.streams import COLUMNS
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
 from controlplane.pagination.columns import values_of

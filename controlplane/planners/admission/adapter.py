@@ -6,13 +6,12 @@ from algorithms.admission.planner import PARALLELISM, PLANNER
 from controlplane.errors import Conflict
 from controlplane.planners.admission.expected_rates import expected_rates, split_loads
 from controlplane.planners.admission.inputs import AdmissionInput
-from controlplane.planners.admission.observation import read_input
 from controlplane.planners.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
 from controlplane.planners.admission.problem import Outlook, actions_of, split_problem
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.telemetry.arrivals import PERIOD_S
+from controlplane.wire.figures import ARRIVALS_PERIOD_S
 from controlplane.wire.routing.cluster_actions import AssignStream
 
 NO_STREAM: Final = "The cluster has no stream, so there is nothing to assign"
@@ -91,7 +90,7 @@ ADAPTER: Final = PlannerAdapter(
     plan=plan_admission,
     improves=(SPLIT_OVERLOAD.name, SPLIT_NODES.name, QUERY_OVERLOAD.name),
     defaults={
-        "period_s": lambda _: float(PERIOD_S),
+        "period_s": lambda _: float(ARRIVALS_PERIOD_S),
         "foresee": lambda _: True,
         "consolidate": lambda _: True,
     },
@@ -102,7 +101,6 @@ ADAPTER: Final = PlannerAdapter(
         Measure("redirected", "Redirected streams", Unit.COUNT, Better.NEITHER, _redirected),
     ),
     compared=0,
-    inputs=frozenset({read_input}),
     # Policies approve redirections, and this changes queries.
     decided_by_people=frozenset({PARALLELISM}),
 )

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from algorithms.partitioning.planner import PLANNER, RECOMMEND
 from controlplane.errors import Conflict
-from controlplane.planners.partitioning.observation import read_keys
 from controlplane.planners.partitioning.problem import (
     grouped_queries,
     planned_limit,
@@ -91,7 +90,6 @@ ADAPTER: Final = PlannerAdapter(
         Measure("partials", "Partial results", Unit.RATE, Better.LOWER, _partials),
     ),
     compared=0,
-    inputs=frozenset({read_keys}),
     changes_queries=True,
     watch=WatchSupport(
         frozenset({"skew"}),

@@ -53,7 +53,7 @@ def grouped_queries(cluster: Cluster) -> list[Query]:
     ]
 
 
-def read_keys(cluster: Cluster, now: datetime | None = None) -> PartitioningInput:
+def read_input(cluster: Cluster, now: datetime | None = None) -> PartitioningInput:
     """Return what is known of the keys of a cluster; no query if Redis is unavailable."""
     moment = now or timezone.now()
     queries = grouped_queries(cluster)

@@ -8,7 +8,6 @@ from algorithms.shedding.planner import PLANNER
 from controlplane.errors import Conflict
 from controlplane.planners.shedding.inputs import SheddingInput
 from controlplane.planners.shedding.ladder import compute_ladder, input_factor
-from controlplane.planners.shedding.observation import read_work
 from controlplane.planners.shedding.problem import network_of
 from controlplane.planners.shedding.quality import kept_at_factor
 from controlplane.planning.adapter import (
@@ -100,7 +99,6 @@ ADAPTER: Final = PlannerAdapter(
         Measure("rungs", "Rungs", Unit.COUNT, Better.NEITHER, _rungs),
     ),
     compared=0,
-    inputs=frozenset({read_work}),
     watch=WatchSupport(
         frozenset({"ladder"}), order=3, needs=lambda whole, split: whole + split > 0
     ),

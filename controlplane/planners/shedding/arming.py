@@ -16,7 +16,7 @@ from controlplane.events.publish import announce, event
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Proposal
 from controlplane.planners.shedding.adapter import NO_PLAN
 from controlplane.planners.shedding.ladder import compute_ladder
-from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_input
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.processes.isolation import Exhausted, run_in_child
@@ -46,7 +46,7 @@ def compute(cluster: Cluster) -> ComputedLadder:
     Raises `Conflict` no_query, no_rates, no_costs, no_plan, too_large, out_of_memory or
     out_of_time.
     """
-    snapshot = take_snapshot(cluster.pk, cluster.nu, {read_work})
+    snapshot = take_snapshot(cluster.pk, cluster.nu, {read_input})
     return ComputedLadder(ladder_of(snapshot), snapshot)
 
 

@@ -16,7 +16,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.planners.shedding.arming import compute
 from controlplane.planners.shedding.inputs import SheddingInput, SheddingQuery
-from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.quality import kept_by, parts_at
 from controlplane.telemetry.arrivals import KEPT, RateHistory, rates_between
 from controlplane.wire.routing.compiled_ladder import CompiledLadder, compiled_ladder, rates_of
@@ -99,7 +99,7 @@ def run_drill(cluster: Cluster, start: datetime, stop: datetime) -> Drill:
         ladder, given = computed.ladder, computed.snapshot.input(SheddingInput)
         assert given is not None, "the ladder is computed from it"
     else:
-        ladder, given = row.value, read_work(cluster)
+        ladder, given = row.value, read_input(cluster)
     streams = {stream for query in given.queries for stream in query.streams}
     recorded = rates_between(cluster, start, stop, sorted(streams))
     if not recorded.rates.shape[1]:

@@ -15,7 +15,7 @@ from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.numbers import percent
 from controlplane.planners.shedding.arming import compute, confirm_ladder
-from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, drift_of, is_measured
 from controlplane.planning.snapshots import keep_snapshot
 from controlplane.policies.settings import PolicySettings
@@ -95,7 +95,7 @@ def _drift(
         if 0 <= age < KEEP_TIMES * kept.took_s:
             return kept.drift
     started = time.monotonic()
-    drift = drift_of(row, read_work(cluster, now), policy.shedding_drift)
+    drift = drift_of(row, read_input(cluster, now), policy.shedding_drift)
     _KEPT[key] = _Kept(row.snapshot_id, now, time.monotonic() - started, drift)
     return drift
 
@@ -139,7 +139,7 @@ def refine_provisional(cluster: Cluster) -> bool:
         return False
     if time.monotonic() < _next_attempt.get(cluster.pk, 0.0):
         return False
-    if not any(is_measured(node) for node in read_work(cluster).nodes):
+    if not any(is_measured(node) for node in read_input(cluster).nodes):
         return False
     try:
         computed = compute(Cluster.objects.get(pk=cluster.pk))

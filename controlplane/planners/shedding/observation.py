@@ -40,7 +40,7 @@ _MOST_SAMPLES: Final = 600
 _TEXTS: Final = 4096
 
 
-def read_work(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
+def read_input(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
     """Return what is known of the rates, queries and costs of a cluster."""
     moment = now or timezone.now()
     samples = _samples(cluster, moment)

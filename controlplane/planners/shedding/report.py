@@ -14,7 +14,7 @@ from controlplane.planners.shedding.arming import ladder_of
 from controlplane.planners.shedding.inputs import SheddingInput, SheddingQuery
 from controlplane.planners.shedding.measured import rung_latencies
 from controlplane.planners.shedding.node_costs import NodeCost, costs_of
-from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.problem import network_of
 from controlplane.planners.shedding.quality import Kept, kept_by, parts_at
 from controlplane.planners.shedding.staleness import LadderDrift, drift_of
@@ -161,7 +161,7 @@ def _present(cluster: Cluster) -> LadderReport:
         if waiting is None:
             return preview
         return replace(preview, arm_at=waiting.arm_at, disarmed_by=waiting.disarmed_by)
-    now, policy = read_work(cluster), policy_of(cluster)
+    now, policy = read_input(cluster), policy_of(cluster)
     snapshot = None if row.snapshot is None else row.snapshot.value()
     then = None if snapshot is None else snapshot.input(SheddingInput)
     drift = drift_of(row, now, policy.shedding_drift)
@@ -181,7 +181,7 @@ def _preview(cluster: Cluster) -> LadderReport:
     running = cluster.queries.filter(state=Query.State.RUNNING).count()
     if running > MOST_PREVIEWED:
         return LadderReport(armed=False, missing_code="not_computed", missing=NOT_COMPUTED)
-    snapshot = take_snapshot(cluster.pk, cluster.nu, {read_work})
+    snapshot = take_snapshot(cluster.pk, cluster.nu, {read_input})
     now = snapshot.input(SheddingInput)
     assert now is not None, "the snapshot is for this planner"
     try:

@@ -173,7 +173,7 @@ def test_a_query_is_read_and_ended_by_name(script: Client, operator: Actor, sf: 
     assert script.delete(f"{QUERIES}/q").json()["state"] == "ending"
     assert script.delete(f"{QUERIES}/q").status_code == 200
     assert script.get(f"{QUERIES}/nobody").status_code == 404
-    assert script.get(f"{QUERIES}/q/results").json() == {"windows": [], "next": None}
+    assert script.get(f"{QUERIES}/q/results").json() == {"windows": [], "total": None, "next": None}
 
 
 def test_ending_many_tells_how_many(script: Client, operator: Actor, sf: Cluster) -> None:

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.api.queries.schemas import QueryOut
+from controlplane.catalog.columns.queries import COLUMNS
 from controlplane.catalog.queries import QueryFilters, queries_listing
-from controlplane.catalog.query_columns import COLUMNS
 from controlplane.catalog.query_costs import record_query_costs, shared_counts
 from controlplane.catalog.stream_costs import record_stream_costs
 from controlplane.catalog.streams import StreamFilters, streams_listing

@@ -44,8 +44,8 @@ def test_streams(weir: Weir, viewer: Actor, cluster: Cluster) -> None:
         "streams", "list", "sf", "--order", "rate", "--reverse", "--json", user=viewer.name
     ).json
     assert [row["name"] for row in found["streams"]] == ["s5", "s4", "s3", "s2", "s1", "s0"]
-    told = weir("streams", "list", "sf", "--per-page", 2, user=viewer.name).out
-    assert "page 1 of 3" in told
+    told = weir("streams", "list", "sf", "--limit", 2, user=viewer.name).out
+    assert "more of 6: --cursor " in told
 
 
 def test_queries_are_submitted_listed_and_ended(

@@ -27,7 +27,8 @@ def test_large_and_small_texts_have_the_same_result() -> None:
     ]
     faults = []
     for count in (2, 2000):
-        text = json.dumps({"queries": [{"name": ""}, *queries[:count]]})
+        policy = {"auto_kinds": ["nobody"]}
+        text = json.dumps({"policy": policy, "queries": [{"name": ""}, *queries[:count]]})
         with pytest.raises(BadDescription) as bad:
             parse_foreign(text)
         faults.append(bad.value.faults)

@@ -13,9 +13,9 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot, canonical
-from tests.planners.mixed.adapter import ADAPTER
 from tests.planners.mixed.inputs import MixedInput
 from tests.planners.mixed.loop import LOOPS
+from tests.planners.mixed.observation import read_input
 from tests.support.execution import scattered
 from tests.support.watching import looked
 
@@ -52,7 +52,7 @@ def test_a_distribution_brings_an_adapter_a_loop_and_a_page() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_its_input_is_in_a_stored_snapshot(operator: Actor, sf: Cluster) -> None:
-    snapshot = take_snapshot(scattered(operator, sf).pk, 0.1, ADAPTER.inputs)
+    snapshot = take_snapshot(scattered(operator, sf).pk, 0.1, {read_input})
     given = snapshot.input(MixedInput)
     assert given is not None
     assert set(given.ages) == {query.id for query in snapshot.queries}

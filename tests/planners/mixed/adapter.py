@@ -11,7 +11,7 @@ from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetNodeActive
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.query_actions import MoveTasks, SetKeyGrouping, SetTaskCount
-from tests.planners.mixed.inputs import MixedInput, read_ages
+from tests.planners.mixed.inputs import MixedInput
 from tests.planners.mixed.planner import PLANNER, MixedProblem
 
 
@@ -75,5 +75,4 @@ ADAPTER = PlannerAdapter(
         Measure("relief", "Load shed", Unit.SHARE, Better.HIGHER, _relief),
     ),
     moves_state=True,
-    inputs=frozenset({read_ages}),
 )

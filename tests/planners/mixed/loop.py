@@ -3,14 +3,14 @@
 from controlplane.watch.loop import Loop
 from controlplane.watch.observation import Observation
 from controlplane.watch.reading import SECONDS, Reading, above
-from tests.planners.mixed.inputs import read_ages
+from tests.planners.mixed.observation import read_input
 
 LIMIT_S = 7 * 86_400.0
 
 
 def read(observed: Observation) -> Reading:
     """Return the reading of the oldest query."""
-    ages = read_ages(observed.cluster).ages
+    ages = read_input(observed.cluster).ages
     if not ages:
         return Reading(None, LIMIT_S, "No query is running")
     oldest = max(ages.values())

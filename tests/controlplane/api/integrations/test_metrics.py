@@ -116,7 +116,7 @@ def test_the_successor_of_a_process_continues_its_counts(tmp_path: Path) -> None
     # No process has such an id.
     (tmp_path / "counts" / "counter_99999999.db").write_bytes(b"")
     count = (
-        "from controlplane import request_metrics as m\n"
+        "from controlplane.processes.serving import request_metrics as m\n"
         "m._COUNT.labels('GET', 'x', '200').inc(3)\n"
         "from prometheus_client import CollectorRegistry, generate_latest\n"
         "r = CollectorRegistry(); m.collect_requests(r); print(generate_latest(r).decode())"

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Proposal, Query
-from controlplane.planners.partitioning.observation import read_keys
+from controlplane.planners.partitioning.observation import read_input
 from controlplane.planners.partitioning.problem import grouped_queries, predictions, problem_of
 from controlplane.planners.partitioning.skew_history import record
 from controlplane.planning.adapters import adapter_of
@@ -56,7 +56,7 @@ def query(operator: Actor, sf: Cluster, now: datetime) -> Query:
 
 
 def snapshot_of(cluster: Cluster) -> ClusterSnapshot:
-    return take_snapshot(cluster.pk, 0.1, {read_keys})
+    return take_snapshot(cluster.pk, 0.1, {read_input})
 
 
 def proposed(by: Actor, cluster: Cluster, **parameters: float) -> Proposal:
@@ -82,7 +82,7 @@ def test_keys_are_read_from_the_recent_samples(
 ) -> None:
     placed_split(operator, sf, "no_samples", "key")
     sampled(placed_split(operator, sf, "no_grouping"), now)
-    given = read_keys(sf, now)
+    given = read_input(sf, now)
     (keys,) = given.queries
     assert (keys.id, len(keys.hashes), keys.others) == (query.pk, 301, 0)
     assert keys.shares[0] == pytest.approx(0.4)
@@ -91,7 +91,7 @@ def test_keys_are_read_from_the_recent_samples(
         sf.streams.filter(name__in=("s0", "s1")).values_list("id", flat=True)
     )
     assert given.merge_s is None
-    assert read_keys(sf, now + timedelta(minutes=11)).queries == []
+    assert read_input(sf, now + timedelta(minutes=11)).queries == []
 
 
 def test_snapshots_have_the_input_only_for_this_planner(sf: Cluster, query: Query) -> None:

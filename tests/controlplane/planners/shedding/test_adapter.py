@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Invalid
 from controlplane.models import ArmedLadder, Cluster, Node, Proposal, Query
 from controlplane.planners.shedding.inputs import SheddingInput
-from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_input
 from controlplane.planning.adapters import adapter_of
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
@@ -71,7 +71,7 @@ def executed(proposal: Proposal) -> None:
 
 def test_rates_costs_and_weights_are_read(sf: Cluster, busy: Query, now: datetime) -> None:
     Query.objects.filter(pk=busy.pk).update(shedding_weight=3.0, shedding_floor=0.25)
-    given = read_work(sf, now)
+    given = read_input(sf, now)
     assert sorted((row.name, row.rate) for row in given.streams) == [
         ("s0", 300.0), ("s1", 100.0), ("s2", 200.0),
     ]  # fmt: skip
@@ -82,7 +82,7 @@ def test_rates_costs_and_weights_are_read(sf: Cluster, busy: Query, now: datetim
     assert [node.seconds for node in given.nodes] == [0.001] * 4
     assert (given.split_seconds, given.merge_s) == (None, round(0.1 / 180, 9))
     assert given.partials_per_record == pytest.approx(180 / 400)
-    snapshot = take_snapshot(sf.pk, 0.1, {read_work})
+    snapshot = take_snapshot(sf.pk, 0.1, {read_input})
     stored = ClusterSnapshot.from_json(snapshot.to_json())
     assert stored.input(SheddingInput) == snapshot.input(SheddingInput)
     assert take_snapshot(sf.pk, 0.1).to_json()["inputs"] == {}
@@ -92,7 +92,7 @@ def test_emulated_nodes_cost_what_their_capacity_leaves(
     sf: Cluster, busy: Query, now: datetime
 ) -> None:
     Node.objects.filter(cluster=sf, index=1).update(emulated=True, capacity=250)
-    nodes = {node.node: (node.seconds, node.emulated) for node in read_work(sf, now).nodes}
+    nodes = {node.node: (node.seconds, node.emulated) for node in read_input(sf, now).nodes}
     assert nodes[1] == (0.004, True)
     assert nodes[0] == (0.001, False)
 
@@ -117,7 +117,7 @@ def test_a_proposal_arms_and_disarms_a_ladder(
     assert current_table(sf.pk).ladder == action.ladder
     row = ArmedLadder.objects.get(cluster=sf)
     assert (row.value, row.snapshot_id) == (action.ladder, proposal.snapshot_row_id)
-    snapshot = take_snapshot(sf.pk, 0.1, {read_work})
+    snapshot = take_snapshot(sf.pk, 0.1, {read_input})
     assert (
         replace(ClusterSnapshot.from_json(snapshot.to_json()), inputs=snapshot.inputs) == snapshot
     )

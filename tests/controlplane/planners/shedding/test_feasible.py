@@ -7,14 +7,14 @@ import pytest
 from controlplane.models import Cluster
 from controlplane.planners.shedding.arming import compute
 from controlplane.planners.shedding.feasible import CELLS, feasible_inputs
-from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.report import factor_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_border_is_where_the_input_factor_is_one(busy: Cluster, now: datetime) -> None:
-    ladder, given = compute(busy).ladder, read_work(busy, now)
+    ladder, given = compute(busy).ladder, read_input(busy, now)
     inputs = feasible_inputs(busy, ladder, given)
     assert inputs is not None
     assert (inputs.x, inputs.y, inputs.now, inputs.others) == ("s0", "s2", (300.0, 200.0), 1)

@@ -13,7 +13,7 @@ from controlplane.planners.shedding import arming, loop
 from controlplane.planners.shedding.arming import arm
 from controlplane.planners.shedding.inputs import CostSource
 from controlplane.planners.shedding.loop import refine_provisional
-from controlplane.planners.shedding.observation import read_work
+from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.report import ladder_report
 from controlplane.planners.shedding.staleness import StaleCode
 from controlplane.policies.store import update_policy
@@ -64,7 +64,7 @@ def test_a_provisional_ladder_is_replaced_when_costs_are_measured(
 ) -> None:
     arm(operator, quiet, "before the sale")
     store(quiet, now, np.linspace(100.0, 1_000.0, 60))
-    (node, *_) = read_work(quiet).nodes
+    (node, *_) = read_input(quiet).nodes
     assert node.source is CostSource.SLOPE
     assert (node.seconds, node.fixed_s) == pytest.approx((COST_S, FIXED_S))
     drift = ladder_report(quiet).drift
