@@ -58,7 +58,7 @@ def test_plans_are_compared_one_is_opened_and_loses_a_move(
     page = answering(operating)
     page.get_by_label("Levels").fill("25, 100")
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("status").filter(has_text="ready")).to_be_visible(timeout=180_000)
+    expect(page.locator(".head .chip", has_text="ready")).to_be_visible(timeout=180_000)
     eventually(page, "document.querySelector('[data-figure=imbalance]')?.data?.length > 1")
     table = page.url
     rows = page.get_by_role("region", name="Plans").locator("tbody tr")
