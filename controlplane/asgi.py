@@ -7,7 +7,7 @@ from multiprocessing import parent_process
 import django
 
 from controlplane import env
-from controlplane.runtime.processes import end_with_parent
+from controlplane.processes.start import end_with_parent
 
 if parent_process() is not None:
     # One of several workers of a uvicorn: killed, it would leave them with its port.

@@ -93,7 +93,7 @@ def _need(adapter: Any, algorithm: Any, snapshot: Any, size: ProblemSize) -> Nee
 
 
 def _observed(run: Callable[[], str]) -> tuple[float, float, str]:
-    from controlplane.isolation.confinement import peak_bytes, resident_bytes  # noqa: PLC0415
+    from controlplane.processes.confinement import peak_bytes, resident_bytes  # noqa: PLC0415
 
     before, started = resident_bytes(), time.monotonic()
     refusal = run()

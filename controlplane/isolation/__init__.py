@@ -1,7 +1,7 @@
 """Computations in child processes with limits of memory and time, which can be ended at once."""
 
 from controlplane.isolation.child import Reporter, run_in_child
-from controlplane.isolation.errors import (
+from controlplane.processes.errors import (
     ChildDied,
     ChildFailed,
     Exhausted,
@@ -10,8 +10,8 @@ from controlplane.isolation.errors import (
     OutOfTime,
     Unwanted,
 )
-from controlplane.isolation.limits import Limits
-from controlplane.isolation.pool import ChildPool
+from controlplane.processes.limits import Limits
+from controlplane.processes.pool import ChildPool
 
 __all__ = [
     "ChildDied", "ChildFailed", "ChildPool", "Exhausted", "Limits", "NoChild", "OutOfMemory",

@@ -10,7 +10,8 @@ from algorithms.estimates import MB, Estimate, ProblemSize, total
 from algorithms.planner import Algorithm
 from algorithms.reductions import reducible
 from controlplane.errors import Fields, TooExpensive
-from controlplane.isolation.limits import Limits, proposal_limits
+from controlplane.isolation.limits import proposal_limits
+from controlplane.processes.limits import Limits
 from controlplane.models import Cluster, Query
 from controlplane.planning.adapter import Defaults
 

@@ -15,7 +15,8 @@ from typing import Final
 
 import psutil
 
-from controlplane.runtime import processes
+from controlplane.processes import trees
+from controlplane.processes.start import spawn
 from controlplane.runtime.beats import CHILD, ChildReport, now_ms
 from controlplane.runtime.children import ChildSpec
 from controlplane.runtime.errors import RunError, Stopped, how_it_ended
@@ -94,7 +95,7 @@ class Supervisor:
         self._watch = watch
         self._step: subprocess.Popen[bytes] | None = None
         # Descendants from before the start are not stopped.
-        self._strangers = {process.pid for process in processes.descendants()}
+        self._strangers = {process.pid for process in trees.descendants()}
 
     def start(self, spec: ChildSpec) -> None:
         """Start a child and supervise it."""
@@ -113,7 +114,7 @@ class Supervisor:
         log = self._logs / f"{spec.name}.log"
         rotate(log)
         start = log.stat().st_size if log.exists() else 0
-        process = processes.spawn(spec.command, self.env, log)
+        process = spawn(spec.command, self.env, log)
         self._step = process
         while process.poll() is None:
             self.tick()
@@ -141,7 +142,7 @@ class Supervisor:
         if self._watch is not None:
             self._watch.step(self.reports())
         own = [child.pid for child in self.children.values() if child.pid]
-        processes.reap_adopted([*step, *own])
+        trees.reap_adopted([*step, *own])
 
     def reports(self) -> list[ChildReport]:
         """Return the state of every child."""
@@ -178,7 +179,7 @@ class Supervisor:
         spec, env = child.spec, {**self.env, CHILD: child.spec.name}
         child.started_at = time.monotonic()
         try:
-            child.process = processes.spawn(spec.command, env, child.log, spec.inherited)
+            child.process = spawn(spec.command, env, child.log, spec.inherited)
         except OSError as error:
             # Out of processes, memory or descriptors: tried again as after a failure.
             self._note_failure(child, f"cannot be started: {error}", child.started_at)
@@ -232,9 +233,7 @@ class Supervisor:
 
     def _kill_strays(self, keep: set[int]) -> bool:
         spared = keep | self._strangers
-        return processes.kill_all(
-            lambda: [p for p in processes.descendants() if p.pid not in spared]
-        )
+        return trees.kill_all(lambda: [p for p in trees.descendants() if p.pid not in spared])
 
 
 def _indented(lines: list[str]) -> str:

@@ -20,7 +20,8 @@ from typing import Final
 import psutil
 
 from controlplane import env
-from controlplane.runtime import processes
+from controlplane.processes import trees
+from controlplane.processes.start import spawn
 from controlplane.runtime.java import find_java
 from controlplane.runtime.logs import last_error, rotate
 from controlplane.wire.log.address import log_identity
@@ -162,7 +163,7 @@ class Driver:
         site.checkpoint(spec.cluster).parent.mkdir(parents=True, exist_ok=True)
         rotate(self._log)
         self._log_start = self._log.stat().st_size if self._log.exists() else 0
-        self._process = processes.spawn(command(spec, site), self._environment(site), self._log)
+        self._process = spawn(command(spec, site), self._environment(site), self._log)
 
     @property
     def pid(self) -> int:
@@ -184,7 +185,7 @@ class Driver:
 
     def kill(self) -> bool:
         """Kill (-9) all processes of the driver; return whether all have exited."""
-        all_ended = processes.kill_all(lambda: strays(self._mark))
+        all_ended = trees.kill_all(lambda: strays(self._mark))
         if all_ended:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=5)
@@ -206,10 +207,10 @@ class Driver:
 
 def strays(mark: str) -> list[psutil.Process]:
     """Return every process of the driver with this checkpoint."""
-    return processes.with_environment(MARK, mark)
+    return trees.with_environment(MARK, mark)
 
 
 def end_strays(site: Site, cluster: str) -> bool:
     """Kill processes of an earlier driver of this checkpoint; return whether it is free."""
     mark = str(site.checkpoint(cluster))
-    return processes.kill_all(lambda: strays(mark))
+    return trees.kill_all(lambda: strays(mark))

@@ -21,7 +21,7 @@ from pyarrow.csv import read_csv
 from algorithms.compiled import compiled
 from algorithms.errors import TooLarge
 from controlplane.isolation import ChildDied, Limits, OutOfMemory, OutOfTime, Unwanted, run_in_child
-from controlplane.runtime.processes import is_alive
+from controlplane.processes.trees import is_alive
 
 MB = 1 << 20
 LIMITS = Limits(memory_bytes=200 * MB, seconds=60.0)

@@ -13,8 +13,8 @@ from django.utils import timezone
 from controlplane import lab
 from controlplane.lab import execution
 from controlplane.models import LabRun
+from controlplane.processes.trees import is_alive
 from controlplane.runtime.children import Place, service_children
-from controlplane.runtime.processes import is_alive
 from tests.support.cluster import actor
 from tests.workers.tasks.test_worker import until
 from workers.celery import app

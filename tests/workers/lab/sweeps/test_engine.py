@@ -10,7 +10,7 @@ from algorithms.lab.experiments import experiment
 from controlplane import lab
 from controlplane.lab.engines import HERE, SPARK, Sweep, compute_here
 from controlplane.models import LabRun
-from controlplane.runtime.processes import is_alive
+from controlplane.processes.trees import is_alive
 from tests.support.cluster import actor
 from workers.lab.sweeps import run_on_spark
 

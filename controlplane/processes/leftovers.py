@@ -13,7 +13,7 @@ from typing import Final
 
 import psutil
 
-from controlplane.runtime.processes import (
+from controlplane.processes.trees import (
     in_group,
     is_alive,
     kill_all,

@@ -10,17 +10,11 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from controlplane.isolation import (
-    ChildDied,
-    ChildFailed,
-    ChildPool,
-    Limits,
-    NoChild,
-    OutOfMemory,
-    OutOfTime,
-    pool,
-)
-from controlplane.runtime.processes import is_alive
+from controlplane.processes import pool
+from controlplane.processes.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
+from controlplane.processes.limits import Limits
+from controlplane.processes.pool import ChildPool
+from controlplane.processes.trees import is_alive
 from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.calls import (
     child_id,
@@ -140,7 +134,8 @@ def test_children_end_with_a_process_that_is_killed() -> None:
     """So does their fork server."""
     program = (
         "import os, sys\n"
-        "import psutil; from controlplane.isolation import ChildPool, Limits\n"
+        "import psutil; from controlplane.processes.limits import Limits\n"
+        "from controlplane.processes.pool import ChildPool\n"
         "from tests.support.calls import child_id\n"
         "pool = ChildPool(Limits(2 ** 28, 9.0), 1, [])\n"
         "pool.call(child_id)\n"

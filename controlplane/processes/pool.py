@@ -25,9 +25,9 @@ from multiprocessing.forkserver import (
 from threading import BoundedSemaphore
 from typing import Any, Final, NoReturn
 
-from controlplane.isolation.confinement import confine, peak_bytes, private_bytes
-from controlplane.isolation.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
-from controlplane.isolation.limits import Limits
+from controlplane.processes.confinement import begin, confine, peak_bytes, private_bytes
+from controlplane.processes.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
+from controlplane.processes.limits import Limits
 
 # Calls of one child: a leak of a library ends with it.
 MAX_CALLS: Final = 1_000
@@ -177,7 +177,8 @@ class _Service:
         os.dup2(memory, _FILE)
         connection = Connection(pipe)
         # Requests wait for the result: the child has the priority of its parent.
-        confine(self._limits.memory_bytes, connection.fileno(), os.getppid(), niceness=0)
+        begin(os.getppid())
+        confine(self._limits.memory_bytes, connection.fileno(), niceness=0)
         most = private_bytes() + self._limits.memory_bytes // 4
         with suppress(EOFError, OSError):
             for left in reversed(range(MAX_CALLS)):
