@@ -11,9 +11,9 @@ from algorithms.planner import Algorithm
 from algorithms.reductions import reducible
 from controlplane.errors import Fields, TooExpensive
 from controlplane.isolation.limits import proposal_limits
-from controlplane.processes.limits import Limits
 from controlplane.models import Cluster, Query
 from controlplane.planning.adapter import Defaults
+from controlplane.processes.limits import Limits
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,14 @@ class ChildDied(Exception):
         super().__init__(f"The process of the computation died ({cause})")
 
 
+class ChildEnded(Exception):
+    """The child ended before its last answer; `code` is its exit code, negative for a signal."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 class ChildFailed(Exception):
     """The computation raised an error, whose traceback is the message."""
 

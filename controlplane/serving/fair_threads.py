@@ -47,7 +47,7 @@ class FairThreads:
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self._threads = ThreadPoolExecutor(lane.threads, thread_name_prefix=f"web-{lane.name}")
-        # Threads are given back by themselves, so that none is lost with an event loop that ends.
+        # Threads are given back automatically, so that none is lost with an event loop that ends.
         self._lock = threading.RLock()
         self._free = lane.threads
         self._held: Counter[str] = Counter()

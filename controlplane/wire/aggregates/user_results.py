@@ -8,19 +8,18 @@ limits of the data plane for users' code (`limits.py`); a child that exceeds the
 import logging
 import os
 import pickle
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Pipe
+from functools import cache
 from typing import Any, Final
 
-from controlplane.wire.aggregates.user_results_process import ERROR, LARGEST, LATE, VALUE
+from controlplane.processes.errors import ChildEnded, ChildFailed, NoChild, OutOfMemory
+from controlplane.processes.limits import Limits
+from controlplane.processes.pool import ChildPool
+from controlplane.wire.aggregates.user_results_process import ERROR, LATE, VALUE, answers
 from controlplane.wire.language.registered import MODULES, registered_aggregate
-from controlplane.wire.limits import call_seconds
+from controlplane.wire.limits import call_seconds, worker_memory
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +29,12 @@ _START_S: Final = 60.0
 _GRACE_S: Final = 3.0
 # The least limit of an aggregate that exceeds its limit repeatedly (s).
 _LEAST_S: Final = 0.1
-# Idle children that wait for the next call; others end after their call.
-_IDLE: Final = 1
-# Bytes of an answer beside its value.
-_FRAME: Final = 1 << 10
+# The limit of a call of many windows, if all others fail (s).
+_LAST_S: Final = 3600.0
+# Calls at once; further ones wait.
+_CHILDREN: Final = 8
+# Letters of the error of a call.
+_LONGEST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +106,33 @@ def _call_child(
     none.
     """
     result: list[Outcome] = []
-    try:
-        child = _take_child()
-    except (OSError, EOFError) as error:
-        logger.warning("no process for %s: %s", name, error)
-        return result, False, ""
+    call = _modules(name), name, limit_s, page_s, list(windows)
     guilty, heard = False, time.monotonic()
     try:
-        for kind, value in child.answers((_modules(name), name, limit_s, page_s, list(windows))):
-            result.append(Outcome(value) if kind == VALUE else Outcome(error=value))
-            guilty |= kind == LATE
+        for answer in _children().stream(_START_S, limit_s + _GRACE_S, answers, *call):
+            if answer:
+                kind, value = _read(answer)
+                result.append(Outcome(value) if kind == VALUE else Outcome(error=value))
+                guilty |= kind == LATE
             heard = time.monotonic()
-    except (OSError, EOFError):
-        ended, waited_s = child.end(), time.monotonic() - heard
-        if waited_s < limit_s:
-            return result, guilty, ended
+    except NoChild as error:
+        logger.warning("no process for %s: %r", name, error)
+    except ChildEnded as ended:
+        if time.monotonic() - heard < limit_s:
+            how = f"{'signal' if ended.code < 0 else 'code'} {abs(ended.code)}"
+            return result, guilty, f"ended its process ({how})"
         return [*result, Outcome(error=f"took longer than {limit_s:g} s")], True, ""
-    _return_child(child)
+    except (ChildFailed, OutOfMemory) as error:
+        return result, guilty, f"ended its call ({error})"[:_LONGEST]
     return result, guilty, ""
+
+
+def _read(answer: bytes) -> tuple[str, Any]:
+    try:
+        kind, value = pickle.loads(answer)  # noqa: S301 - from our own child
+    except Exception as error:  # noqa: BLE001 - a value of a class that only the child has
+        return ERROR, f"returned a value that cannot be read: {error}"
+    return kind, value
 
 
 def _modules(name: str) -> list[str]:
@@ -132,90 +142,8 @@ def _modules(name: str) -> list[str]:
     return [*filter(None, map(str.strip, os.environ.get(MODULES, "").split(","))), *own]
 
 
-class _Child:
-    """A process that calls users' aggregates, and the connection to it."""
-
-    def __init__(self) -> None:
-        """Start it. Raises `OSError` if it cannot start, `EOFError` where it ends immediately."""
-        self._ours, theirs = Pipe()
-        with theirs:
-            number = theirs.fileno()
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line
-                [
-                    sys.executable,
-                    "-m",
-                    "controlplane.wire.aggregates.user_results_process",
-                    str(number),
-                ],
-                pass_fds=[number],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )
-        try:
-            self._receive(_START_S)
-        except (OSError, EOFError):
-            self.end()
-            raise
-
-    def is_alive(self) -> bool:
-        """Return whether it can take a call."""
-        return self._process.poll() is None
-
-    def answers(self, call: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-        """Send a call and yield kind and value of each answer. Raises `EOFError`, `OSError`."""
-        limit_s = call[2]
-        self._ours.send(call)
-        self._receive(_START_S)
-        while (answer := self._receive(limit_s + _GRACE_S)) is not None:
-            yield answer
-
-    def end(self) -> str:
-        """End the process and return how it ended."""
-        self._ours.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.5)
-        if self._process.poll() is None:
-            self._process.kill()
-        code = self._process.wait()
-        return f"ended its process ({'signal' if code < 0 else 'code'} {abs(code)})"
-
-    def _receive(self, seconds: float) -> Any:
-        if not self._ours.poll(seconds):
-            raise EOFError(f"no answer within {seconds:.0f} s")
-        answer = self._ours.recv_bytes(LARGEST + _FRAME)
-        try:
-            return pickle.loads(answer)  # noqa: S301 - from our own child
-        except Exception as error:  # noqa: BLE001 - a value of a class that only the child has
-            return ERROR, f"returned a value that cannot be read: {error}"
-
-
-_lock = threading.Lock()
-_waiting: list[_Child] = []
-
-
-def _take_child() -> _Child:
-    with _lock:
-        known = _waiting.pop() if _waiting else None
-    if known is not None and not known.is_alive():
-        known.end()
-        known = None
-    return known or _Child()
-
-
-def _return_child(child: _Child) -> None:
-    with _lock:
-        if len(_waiting) < _IDLE:
-            _waiting.append(child)
-            return
-    child.end()
-
-
-def _forget_children() -> None:
-    """Forget the children of the parent process after a fork."""
-    global _lock  # noqa: PLW0603 - another thread may have held it at the fork
-    _lock = threading.Lock()
-    _waiting.clear()
-
-
-os.register_at_fork(after_in_child=_forget_children)
+@cache
+def _children() -> ChildPool:
+    # It limits itself, to a lower limit of the same number.
+    limits = Limits(worker_memory(), _LAST_S)
+    return ChildPool(limits, _CHILDREN, ["controlplane.wire.aggregates.user_results_process"])

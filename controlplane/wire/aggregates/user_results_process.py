@@ -1,14 +1,14 @@
-"""The process that calls users' aggregates for `user_results`: one call after the other.
+"""What a child does for `user_results`: it calls a user's aggregate for one window after the other.
 
-It ends with its connection, and with a call that no signal interrupts.
+A call that no signal interrupts ends it.
 """
 
 import importlib
+import os
 import pickle
 import sys
 import time
-from collections.abc import Sequence
-from multiprocessing.connection import Connection
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from controlplane.wire.language.registered import registered_aggregate
@@ -20,26 +20,28 @@ ERROR: Final = "error"
 LATE: Final = "late"
 # Bytes of one answer.
 LARGEST: Final = 1 << 20
+_STDOUT: Final = 1
 
 
-def main() -> None:
-    """Answer calls until the other end closes the connection."""
-    connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
+def answers(
+    modules: Sequence[str],
+    name: str,
+    limit_s: float,
+    page_s: float,
+    windows: Sequence[Sequence[bytes]],
+) -> Iterator[bytes]:
+    """Yield b"" when all modules are imported, and then kind and value of each window, pickled."""
     limit_memory()
-    connection.send(None)
-    while True:
-        try:
-            modules, name, limit_s, page_s, windows = connection.recv()
-        except EOFError:
-            return
-        _import(modules)
-        connection.send(None)
-        started = time.monotonic()
-        for number, states in enumerate(windows):
-            if number and time.monotonic() - started >= page_s:
-                break
-            connection.send_bytes(_answer(name, states, limit_s))
-        connection.send(None)
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
+        # What users' code prints is nobody's log.
+        os.dup2(nowhere.fileno(), _STDOUT)
+    _import(modules)
+    yield b""
+    started = time.monotonic()
+    for number, states in enumerate(windows):
+        if number and time.monotonic() - started >= page_s:
+            break
+        yield _answer(name, states, limit_s)
 
 
 def _import(modules: Sequence[str]) -> None:
@@ -74,7 +76,3 @@ def _value(name: str, states: Sequence[bytes]) -> Any:
     for other in states[1:]:
         state = known.work.merge(state, other)
     return known.work.result(state)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
 
 from controlplane.processes import pool
 from controlplane.processes.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
+from controlplane.processes.fork import forked
 from controlplane.processes.limits import Limits
 from controlplane.processes.pool import ChildPool
 from controlplane.processes.trees import is_alive
@@ -96,6 +98,37 @@ def test_a_call_whose_fork_server_is_killed_may_be_repeated(
     # A killed process takes a moment to end.
     wait_for(lambda: is_gone(server))
     assert psutil.Process(int(children.call(child_id))).ppid() != server
+
+
+def test_a_call_that_no_child_has_received_is_repeated(children: ChildPool, idle: bytes) -> None:
+    """The fork server is killed in the very moment of the call, and its children with it."""
+    child = psutil.Process(int(idle))
+    server = child.ppid()
+    child.suspend()
+    answers: list[bytes] = []
+    call = threading.Thread(target=lambda: answers.append(children.call(child_id)))
+    call.start()
+    wait_for(lambda: not children._idle)
+    os.kill(server, signal.SIGKILL)
+    wait_for(lambda: is_gone(server))
+    child.resume()
+    call.join()
+    assert answers
+    assert answers[0] != idle
+
+
+def test_a_fork_of_this_process_has_children_of_its_own(children: ChildPool, idle: bytes) -> None:
+    """They end with it."""
+
+    def call(sender: Any) -> None:
+        sender.send(children.call(child_id))
+        signal.pause()
+
+    with forked(call) as fork:
+        child = psutil.Process(int(fork.message(60)))
+        assert child.ppid() != psutil.Process(int(idle)).ppid()
+    wait_for(lambda: is_gone(child.pid))
+    assert children.call(child_id) == idle
 
 
 def test_a_child_that_keeps_memory_is_replaced(children: ChildPool, idle: bytes) -> None:
