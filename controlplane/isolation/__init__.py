@@ -1,6 +1,7 @@
 """Computations in child processes with limits of memory and time, which can be ended at once."""
 
 from controlplane.isolation.child import Reporter, run_in_child
+from controlplane.processes.confinement import Limits
 from controlplane.processes.errors import (
     ChildDied,
     ChildFailed,
@@ -10,7 +11,6 @@ from controlplane.processes.errors import (
     OutOfTime,
     Unwanted,
 )
-from controlplane.processes.limits import Limits
 from controlplane.processes.pool import ChildPool
 
 __all__ = [

@@ -18,11 +18,16 @@ from typing import Any, Final, TypeVar
 import psutil
 from django.db import connections
 
-from controlplane.processes.confinement import confine, own_bytes, peak_bytes, resident_bytes
+from controlplane.processes.confinement import (
+    Limits,
+    confine,
+    own_bytes,
+    peak_bytes,
+    resident_bytes,
+)
 from controlplane.processes.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
 from controlplane.processes.fork import Fork, forked
 from controlplane.processes.leftovers import Leftovers, leftovers
-from controlplane.processes.limits import Limits
 
 Result = TypeVar("Result")
 

@@ -4,8 +4,9 @@ from typing import Final
 
 from django.conf import settings
 
-from controlplane.processes.limits import MB, Limits
+from controlplane.processes.confinement import Limits
 
+MB: Final = 1 << 20
 # The longest time that a page, or one cycle of the watch loops, waits for a ladder.
 LADDER_S: Final = 30.0
 # A person waits for a preview.

@@ -13,7 +13,7 @@ from controlplane.errors import Fields, TooExpensive
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Query
 from controlplane.planning.adapter import Defaults
-from controlplane.processes.limits import Limits
+from controlplane.processes.confinement import Limits
 
 
 @dataclass(frozen=True)

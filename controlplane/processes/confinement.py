@@ -5,6 +5,7 @@ import resource
 import signal
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,14 @@ _RESET: Final = (
     signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM, signal.SIGCHLD, signal.SIGUSR1,
     signal.SIGUSR2,
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits: bytes of memory beyond that of the parent, and seconds by the wall clock."""
+
+    memory_bytes: int
+    seconds: float
 
 
 def begin(parent: int) -> None:

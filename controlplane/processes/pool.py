@@ -13,7 +13,7 @@ import signal
 import struct
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe, resource_tracker
 from multiprocessing.connection import Connection
@@ -28,27 +28,17 @@ from threading import BoundedSemaphore
 from typing import Any, Final, NoReturn
 from weakref import WeakSet
 
-from controlplane.processes.confinement import begin, confine, peak_bytes, private_bytes
-from controlplane.processes.errors import (
-    ChildDied,
-    ChildEnded,
-    ChildFailed,
-    NoChild,
-    OutOfMemory,
-    OutOfTime,
-)
-from controlplane.processes.limits import Limits
+from controlplane.processes.confinement import Limits, begin, confine, peak_bytes, private_bytes
+from controlplane.processes.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
 
 # Calls of one child: a leak of a library ends with it.
 MAX_CALLS: Final = 1_000
-_DONE, _PART, _MEMORY, _ERROR = b"d", b"p", b"m", b"e"
+_DONE, _MEMORY, _ERROR = b"d", b"m", b"e"
 # The limit by the clock is so many times that of processor time.
 _WAITING: Final = 5
 # Of an answer: its kind, whether the child takes no further call, and its bytes.
 _ANSWER: Final = struct.Struct("<c?Q")
 _SIZE: Final = struct.Struct("<Q")
-# The longest message, which has a part of a stream (bytes).
-_LONGEST: Final = 2 * 2**20
 # The file in memory of a child keeps so many bytes between calls.
 _KEPT: Final = 4 * 2**20
 # The file of a child, which closes all but the standard descriptors and the pipe of its calls.
@@ -92,82 +82,28 @@ class ChildPool:
         Raises `NoChild` if all are busy for too long, `OutOfMemory`, `OutOfTime`, `ChildDied`, and
         `ChildFailed` for whatever `compute` raises.
         """
-        try:
-            ((_, result),) = self._contents(None, None, compute, arguments)
-        except ChildEnded as ended:
-            raise self._reason(-ended.code) from None
-        return result
-
-    def stream(
-        self,
-        first_s: float,
-        each_s: float,
-        compute: Callable[..., Iterator[bytes]],
-        *arguments: Any,
-    ) -> Iterator[bytes]:
-        """Yield what a child yields that iterates over `compute(*arguments)`, as it comes.
-
-        A child whose first content takes longer than `first_s`, or another one longer than
-        `each_s`, is killed. Raises `ChildEnded` if it ends before the last; else as `call` does.
-        """
-        for kind, content in self._contents(first_s, each_s, compute, arguments):
-            if kind == _PART:
-                yield content
-
-    def _contents(
-        self, first_s: float | None, each_s: float | None, compute: Any, arguments: Any
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield kind and content of each message of a child; the last is its result."""
         large: list[pickle.PickleBuffer] = []
         job = pickle.dumps((compute, arguments), 5, buffer_callback=large.append)
         if not self._free.acquire(timeout=self._wait_s):
             raise NoChild
         try:
-            child, (kind, content) = self._start_job(job, large, first_s)
-            try:
-                while kind == _PART:
-                    yield kind, content
-                    kind, content = child.message(each_s)
-            finally:
-                if child.is_last:
-                    child.close()
-                else:
-                    self._idle.append(child)
+            return self._call(job, large)
+        except _NotReceived:
+            # The fork server has died in this moment.
+            time.sleep(_AGAIN_S)
+            return self._call(job, large)
         finally:
             self._free.release()
-        match kind:
-            case b"d":
-                yield kind, content
-            case b"m":
-                raise OutOfMemory(int(content), self._limits.memory_bytes)
-            case _:
-                raise ChildFailed(content.decode("utf-8", "replace"))
 
-    def _start_job(
-        self, job: bytes, large: Sequence[pickle.PickleBuffer], seconds: float | None
-    ) -> "tuple[_Child, tuple[bytes, bytes]]":
-        """Return a child that has received a job, and its first message.
-
-        A job that no child has received is sent once more: the fork server has died in this moment.
-        """
-        try:
-            return self._first_message(job, large, seconds)
-        except _NotReceived:
-            time.sleep(_AGAIN_S)
-        try:
-            return self._first_message(job, large, seconds)
-        except _NotReceived as error:
-            raise NoChild from error
-
-    def _first_message(
-        self, job: bytes, large: Sequence[pickle.PickleBuffer], seconds: float | None
-    ) -> "tuple[_Child, tuple[bytes, bytes]]":
+    def _call(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> bytes:
         child = self._accepting(job, large)
         try:
-            return child, child.message(seconds)
-        except BaseException:
-            child.close()
-            raise
+            return child.answer()
+        finally:
+            if child.is_last:
+                child.close()
+            else:
+                self._idle.append(child)
 
     def _accepting(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> "_Child":
         """Return a child to which a job was sent; idle ones may have been killed."""
@@ -184,18 +120,9 @@ class ChildPool:
             raise _NotReceived from error
         return child
 
-    def _reason(self, number: int) -> Exception:
-        """Return the reason why a child ended without an answer, by its signal."""
-        match number:
-            case signal.SIGPROF | signal.SIGALRM:
-                return OutOfTime(self._limits.seconds, self._limits.seconds)
-            case signal.SIGKILL:
-                return OutOfMemory(self._limits.memory_bytes, self._limits.memory_bytes)
-        return ChildDied(max(number, 0))
 
-
-class _NotReceived(Exception):
-    """No child has received the job."""
+class _NotReceived(NoChild):
+    """No child has received the job, so it may be sent again."""
 
 
 class _Child:
@@ -220,36 +147,37 @@ class _Child:
         size = _put(self._memory, [buffer.raw() for buffer in large])
         self._connection.send_bytes(_SIZE.pack(size) + job)
 
-    def message(self, seconds: float | None) -> tuple[bytes, bytes]:
-        """Return kind and content of the next message; kill the child after so many seconds.
-
-        Raises `ChildEnded` if it has ended, `NoChild` with the fork server, and `_NotReceived`.
-        """
+    def answer(self) -> bytes:
+        """Return the result of the job, or raise its error."""
         try:
-            if not self._connection.poll(seconds):
-                raise TimeoutError
-            message = self._connection.recv_bytes(_LONGEST)
+            kind, is_last, size = _ANSWER.unpack(self._connection.recv_bytes(_ANSWER.size))
         except ConnectionResetError as error:
-            # Its end of the pipe was closed with the job, or a part of it, inside.
+            # The child ended with the job, or a part of it, in its end of the pipe.
             raise _NotReceived from error
-        except (EOFError, OSError) as error:
-            if not isinstance(error, EOFError):
-                # It takes too long, or sends too much.
-                with suppress(ProcessLookupError):
-                    os.kill(self.pid, signal.SIGKILL)
+        except (EOFError, OSError):
             raise self._death() from None
-        kind, is_last, size = _ANSWER.unpack_from(message)
         self.is_last = bool(is_last)
-        if kind == _PART:
-            return kind, message[_ANSWER.size :]
         content = os.pread(self._memory, min(size, self._limits.memory_bytes), 0)
         if size > _KEPT:
             os.ftruncate(self._memory, 0)
-        return kind, content
+        match kind:
+            case b"d":
+                return content
+            case b"m":
+                raise OutOfMemory(int(content), self._limits.memory_bytes)
+            case _:
+                raise ChildFailed(content.decode("utf-8", "replace"))
 
     def _death(self) -> Exception:
+        """Return the reason why the child ended without an answer."""
         with suppress(OSError, EOFError):
-            return ChildEnded(read_signed(self._exit))
+            code = read_signed(self._exit)
+            match -code:
+                case signal.SIGPROF | signal.SIGALRM:
+                    return OutOfTime(self._limits.seconds, self._limits.seconds)
+                case signal.SIGKILL:
+                    return OutOfMemory(self._limits.memory_bytes, self._limits.memory_bytes)
+            return ChildDied(max(-code, 0), max(code, 0))
         # The fork server has ended, and its children with it: the call may be repeated.
         return NoChild()
 
@@ -279,7 +207,7 @@ class _Service:
         most = private_bytes() + self._limits.memory_bytes // 4
         with suppress(EOFError, OSError):
             for left in reversed(range(MAX_CALLS)):
-                kind, parts = self._outcome(connection)
+                kind, parts = self._outcome(connection.recv_bytes())
                 size = _put(_FILE, parts)
                 is_last = not left or kind == _MEMORY or private_bytes() > most
                 connection.send_bytes(_ANSWER.pack(kind, is_last, size))
@@ -287,8 +215,7 @@ class _Service:
                     break
         os._exit(0)
 
-    def _outcome(self, connection: "Connection[Any, Any]") -> tuple[bytes, Sequence[Any]]:
-        job = connection.recv_bytes()
+    def _outcome(self, job: bytes) -> tuple[bytes, Sequence[Any]]:
         # By default the signals end the process, whatever it does. The limit is processor time, so
         # that a busy machine refuses nothing; a process that waits for ever takes none.
         signal.setitimer(signal.ITIMER_PROF, self._limits.seconds)
@@ -297,11 +224,6 @@ class _Service:
             large = os.pread(_FILE, _SIZE.unpack_from(job)[0], 0)
             compute, arguments = pickle.loads(job[_SIZE.size :], buffers=[large])  # noqa: S301
             result = compute(*arguments)
-            if isinstance(result, Iterator):
-                head = _ANSWER.pack(_PART, 1, 0)
-                for part in result:
-                    connection.send_bytes(head + part)
-                result = b""
             return _DONE, [result] if isinstance(result, bytes) else result
         except MemoryError:
             return _MEMORY, [str(peak_bytes()).encode()]

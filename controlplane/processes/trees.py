@@ -40,7 +40,15 @@ def reap_adopted(own: Iterable[int]) -> None:
 
 def descendants() -> list[psutil.Process]:
     """Return every running descendant of this process, adopted orphans included."""
-    return [process for process in psutil.Process().children(recursive=True) if is_alive(process)]
+    return family(os.getpid())[1:]
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """Return a process and every descendant, of those that run."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return [item for item in (process, *process.children(recursive=True)) if is_alive(item)]
+    return []
 
 
 def with_environment(name: str, value: str) -> list[psutil.Process]:
@@ -90,7 +98,12 @@ def kill_all(find: Callable[[], list[psutil.Process]]) -> bool:
             return True
         if time.monotonic() > deadline:
             return False
-        send(alive, signal.SIGKILL)
+        for process in alive:
+            with suppress(psutil.Error):
+                process.send_signal(signal.SIGKILL)
+            # A process of a low priority ends late on a busy machine.
+            with suppress(psutil.Error, OSError):
+                process.nice(0)
         _await_end(alive)
 
 
@@ -100,13 +113,6 @@ def _await_end(processes: Iterable[psutil.Process]) -> None:
     # Not psutil.wait_procs: it would take our children's return codes from their Popen.
     while time.monotonic() < end and any(map(is_alive, processes)):
         time.sleep(_LOOK_S)
-
-
-def send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
-    """Send a signal to each process that still exists."""
-    for process in processes:
-        with suppress(psutil.Error):
-            process.send_signal(number)
 
 
 def is_alive(process: psutil.Process) -> bool:

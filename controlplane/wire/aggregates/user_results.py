@@ -14,23 +14,27 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from controlplane.processes.errors import ChildEnded, ChildFailed, NoChild, OutOfMemory
-from controlplane.processes.limits import Limits
+from controlplane.processes.confinement import Limits
+from controlplane.processes.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
 from controlplane.processes.pool import ChildPool
-from controlplane.wire.aggregates.user_results_process import ERROR, LATE, VALUE, answers
+from controlplane.wire.aggregates.user_results_process import (
+    BEGAN,
+    ENDED,
+    ERROR,
+    LATE,
+    LATER_S,
+    VALUE,
+    answer,
+)
 from controlplane.wire.language.registered import MODULES, registered_aggregate
 from controlplane.wire.limits import call_seconds, worker_memory
 
 logger = logging.getLogger(__name__)
 
-# For a child's imports, on a busy machine (s).
-_START_S: Final = 60.0
-# The child ends itself a second after a limit; after this time it is killed (s).
-_GRACE_S: Final = 3.0
 # The least limit of an aggregate that exceeds its limit repeatedly (s).
 _LEAST_S: Final = 0.1
-# The limit of a call of many windows, if all others fail (s).
-_LAST_S: Final = 3600.0
+# For a child's imports, on a busy machine (s).
+_START_S: Final = 60.0
 # Calls at once; further ones wait.
 _CHILDREN: Final = 8
 # Letters of the error of a call.
@@ -63,20 +67,20 @@ def user_results(
     if not windows:
         return []
     started, limit_s, blamed = time.monotonic(), _limit_of(name), False
-    rest_s = page_s = limit_s if page_s is None else page_s
+    page_s = limit_s if page_s is None else page_s
     result: list[Outcome] = []
-    suspect = None
-    while len(result) < len(windows) and (not result or rest_s > 0):
-        some, guilty, ended = _call_child(name, windows[len(result) :], limit_s, max(0.0, rest_s))
-        result += some
-        if ended and suspect == len(result):
-            result, guilty = [*result, Outcome(error=ended)], True
-        elif ended:
-            suspect = len(result)
-        elif not some:
+    for states in windows:
+        if result and time.monotonic() - started >= page_s:
             break
+        try:
+            outcome, guilty, began = _outcome_of(name, states, limit_s)
+        except NoChild as error:
+            logger.warning("no process for %s: %r", name, error)
+            break
+        # The imports of a child are no time of the page.
+        started = started if result else began
+        result.append(outcome)
         blamed |= guilty
-        rest_s = page_s - (time.monotonic() - started)
     _adjust_limit(name, blamed=blamed)
     late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
     return result + [late] * (len(windows) - len(result))
@@ -97,39 +101,37 @@ def _adjust_limit(name: str, *, blamed: bool) -> None:
         _LIMITS[name] *= 2
 
 
-def _call_child(
-    name: str, windows: Sequence[Sequence[bytes]], limit_s: float, page_s: float
-) -> tuple[list[Outcome], bool, str]:
-    """Return a child's answers, whether a window exceeded its time, and how the child ended.
+def _outcome_of(name: str, states: Sequence[bytes], limit_s: float) -> tuple[Outcome, bool, float]:
+    """Return the result of a window, whether it is to blame for its time or end, and its start.
 
-    The child ended ("" if it did not) at the window after the answers. Without a child there is
-    none.
+    Raises `NoChild`.
     """
-    result: list[Outcome] = []
-    call = _modules(name), name, limit_s, page_s, list(windows)
-    guilty, heard = False, time.monotonic()
-    try:
-        for answer in _children().stream(_START_S, limit_s + _GRACE_S, answers, *call):
-            if answer:
-                kind, value = _read(answer)
-                result.append(Outcome(value) if kind == VALUE else Outcome(error=value))
-                guilty |= kind == LATE
-            heard = time.monotonic()
-    except NoChild as error:
-        logger.warning("no process for %s: %r", name, error)
-    except ChildEnded as ended:
-        if time.monotonic() - heard < limit_s:
-            how = f"{'signal' if ended.code < 0 else 'code'} {abs(ended.code)}"
-            return result, guilty, f"ended its process ({how})"
-        return [*result, Outcome(error=f"took longer than {limit_s:g} s")], True, ""
-    except (ChildFailed, OutOfMemory) as error:
-        return result, guilty, f"ended its call ({error})"[:_LONGEST]
-    return result, guilty, ""
+    how, started, modules = "", 0.0, _modules(name)
+    late = Outcome(error=f"took longer than {limit_s:g} s")
+    for _ in range(2):
+        started = time.monotonic()
+        try:
+            content = _children().call(answer, modules, name, list(states), limit_s)
+        except OutOfMemory:
+            how = "signal 9"
+        except ChildFailed as error:
+            how = str(error)[-_LONGEST:]
+        except OutOfTime:
+            return late, True, started
+        except ChildDied as died:
+            if died.exit_code == ENDED and time.monotonic() - started > limit_s + LATER_S:
+                return late, True, started
+            how = f"signal {died.number}" if died.number else f"code {died.exit_code}"
+        else:
+            kind, value = _read(content[BEGAN.size :])
+            outcome = Outcome(value) if kind == VALUE else Outcome(error=value)
+            return outcome, kind == LATE, BEGAN.unpack_from(content)[0]
+    return Outcome(error=f"ended its process ({how})"), True, started
 
 
-def _read(answer: bytes) -> tuple[str, Any]:
+def _read(content: bytes) -> tuple[str, Any]:
     try:
-        kind, value = pickle.loads(answer)  # noqa: S301 - from our own child
+        kind, value = pickle.loads(content)  # noqa: S301 - from our own child
     except Exception as error:  # noqa: BLE001 - a value of a class that only the child has
         return ERROR, f"returned a value that cannot be read: {error}"
     return kind, value
@@ -145,5 +147,5 @@ def _modules(name: str) -> list[str]:
 @cache
 def _children() -> ChildPool:
     # It limits itself, to a lower limit of the same number.
-    limits = Limits(worker_memory(), _LAST_S)
+    limits = Limits(worker_memory(), _START_S + 2 * call_seconds())
     return ChildPool(limits, _CHILDREN, ["controlplane.wire.aggregates.user_results_process"])

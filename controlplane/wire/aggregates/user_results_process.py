@@ -1,4 +1,4 @@
-"""What a child does for `user_results`: it calls a user's aggregate for one window after the other.
+"""What a child does for `user_results`: it calls a user's aggregate.
 
 A call that no signal interrupts ends it.
 """
@@ -6,9 +6,11 @@ A call that no signal interrupts ends it.
 import importlib
 import os
 import pickle
+import struct
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 from controlplane.wire.language.registered import registered_aggregate
@@ -18,44 +20,27 @@ from controlplane.wire.limits import TimeLimit, limit_memory, time_limit
 VALUE: Final = "value"
 ERROR: Final = "error"
 LATE: Final = "late"
+# A call that no signal interrupts ends its process so much later (s), with this exit code.
+LATER_S: Final = 1.0
+ENDED: Final = 1
+BEGAN: Final = struct.Struct("<d")
 # Bytes of one answer.
 LARGEST: Final = 1 << 20
 _STDOUT: Final = 1
 
 
-def answers(
-    modules: Sequence[str],
-    name: str,
-    limit_s: float,
-    page_s: float,
-    windows: Sequence[Sequence[bytes]],
-) -> Iterator[bytes]:
-    """Yield b"" when all modules are imported, and then kind and value of each window, pickled."""
-    limit_memory()
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
-        # What users' code prints is nobody's log.
-        os.dup2(nowhere.fileno(), _STDOUT)
-    _import(modules)
-    yield b""
-    started = time.monotonic()
-    for number, states in enumerate(windows):
-        if number and time.monotonic() - started >= page_s:
-            break
-        yield _answer(name, states, limit_s)
+def answer(modules: Sequence[str], name: str, states: Sequence[bytes], limit_s: float) -> bytes:
+    """Return the start of the call of a window (monotonic s), and its kind and value, pickled.
 
-
-def _import(modules: Sequence[str]) -> None:
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except Exception as error:  # noqa: BLE001 - of users' code; its aggregate is then unknown
-            print(f"{module} cannot be imported: {error!r}", file=sys.stderr)  # noqa: T201 - a log
+    `modules` are imported before.
+    """
+    _prepare(tuple(modules))
+    return BEGAN.pack(time.monotonic()) + _answer(name, states, limit_s)
 
 
 def _answer(name: str, states: Sequence[bytes], limit_s: float) -> bytes:
-    """Return kind and value of a window, pickled."""
     try:
-        with time_limit(limit_s, end_after_s=limit_s + 1):
+        with time_limit(limit_s, end_after_s=limit_s + LATER_S):
             result = pickle.dumps((VALUE, _value(name, states)))
     except TimeLimit as late:
         return pickle.dumps((LATE, str(late)))
@@ -66,6 +51,20 @@ def _answer(name: str, states: Sequence[bytes], limit_s: float) -> bytes:
             (ERROR, f"returned {len(result):,} bytes; at most {LARGEST:,} are kept")
         )
     return result
+
+
+@cache
+def _prepare(modules: tuple[str, ...]) -> None:
+    """Limit the memory of this process, once, and import modules."""
+    limit_memory()
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
+        # What users' code prints is nobody's log.
+        os.dup2(nowhere.fileno(), _STDOUT)
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # noqa: BLE001 - of users' code; its aggregate is then unknown
+            print(f"{module} cannot be imported: {error!r}", file=sys.stderr)  # noqa: T201 - a log
 
 
 def _value(name: str, states: Sequence[bytes]) -> Any:

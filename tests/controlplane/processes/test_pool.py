@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from controlplane.processes import pool
+from controlplane.processes.confinement import Limits
 from controlplane.processes.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
 from controlplane.processes.fork import forked
-from controlplane.processes.limits import Limits
 from controlplane.processes.pool import ChildPool
 from controlplane.processes.trees import is_alive
 from tests.controlplane.runtime.waiting import is_gone, wait_for
@@ -167,7 +167,7 @@ def test_children_end_with_a_process_that_is_killed() -> None:
     """So does their fork server."""
     program = (
         "import os, sys\n"
-        "import psutil; from controlplane.processes.limits import Limits\n"
+        "import psutil; from controlplane.processes.confinement import Limits\n"
         "from controlplane.processes.pool import ChildPool\n"
         "from tests.support.calls import child_id\n"
         "pool = ChildPool(Limits(2 ** 28, 9.0), 1, [])\n"
