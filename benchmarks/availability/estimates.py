@@ -69,8 +69,9 @@ def measured_needs(queries: int, names: Sequence[str]) -> Iterator[Need]:
 def _need(adapter: Any, algorithm: Any, snapshot: Any, size: ProblemSize) -> Need:
     from algorithms.errors import PlanningError  # noqa: PLC0415 - with the others
     from controlplane.errors import WeirError  # noqa: PLC0415 - needs Django
-    from controlplane.isolation import Limits, run_in_child  # noqa: PLC0415 - needs Django
+    from controlplane.isolation.child import run_in_child  # noqa: PLC0415 - needs Django
     from controlplane.planning.adapter import PlanRequest  # noqa: PLC0415 - needs Django
+    from controlplane.processes.confinement import Limits  # noqa: PLC0415 - needs Django
 
     parameters = adapter.checked(algorithm, {}, _DEFAULTS)
     own = algorithm.parameters.from_mapping(

@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from algorithms.errors import PlanningError
 from algorithms.lab.experiments import Table, experiment
-from controlplane.isolation import ChildDied, Exhausted, Reporter, Unwanted, run_in_child
+from controlplane.isolation.child import Reporter, run_in_child
 from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.isolation.limits import lab_limits
 from controlplane.lab.arrival import ArrivedRows
 from controlplane.lab.engines import HERE, Engine, EngineUnavailable, Sweep, engine_of
 from controlplane.models import LabRun
+from controlplane.processes.errors import ChildDied, Exhausted, Unwanted
 from controlplane.task_names import RUN_LAB, send_on_commit
 
 logger = logging.getLogger(__name__)

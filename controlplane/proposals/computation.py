@@ -10,7 +10,7 @@ from django.db import transaction
 from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
-from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.isolation.child import run_in_child
 from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Proposal, Snapshot
@@ -25,6 +25,7 @@ from controlplane.planning.snapshots import (
 )
 from controlplane.planning.sources import source_of
 from controlplane.policies.store import limits_of, policy_of
+from controlplane.processes.errors import ChildDied, Exhausted, Unwanted
 from controlplane.proposals.claims import (
     MAX_ATTEMPTS,
     claim,

@@ -16,9 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from controlplane.errors import Away, BadBody, Invalid, Undecodable
-from controlplane.isolation import ChildDied, ChildFailed, ChildPool, Exhausted, NoChild, OutOfTime
 from controlplane.isolation.limits import DECODERS, decoding_limits
-from controlplane.processes.pool import Parts
+from controlplane.processes.errors import ChildDied, ChildFailed, Exhausted, NoChild, OutOfTime
+from controlplane.processes.pool import ChildPool, Parts
 from controlplane.records import bodies
 from controlplane.records.bodies import Format
 from controlplane.records.bodies.conformance import Conformed, Warned

@@ -8,12 +8,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-
-import psutil
 
 from controlplane.processes import trees
 from controlplane.processes.start import spawn
@@ -242,6 +239,5 @@ def _indented(lines: list[str]) -> str:
 
 def _signal(child: Child, number: signal.Signals) -> None:
     """Signal a child; its descendants follow it or are killed afterwards."""
-    if child.is_running:
-        with suppress(psutil.NoSuchProcess):
-            psutil.Process(child.pid).send_signal(number)
+    if child.process is not None:
+        child.process.send_signal(number)

@@ -13,13 +13,14 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.isolation import Exhausted, run_in_child
+from controlplane.isolation.child import run_in_child
 from controlplane.isolation.limits import ladder_limits
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Proposal
 from controlplane.planning.adapters.shedding import NO_PLAN
 from controlplane.planning.shedding.ladder import compute_ladder
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.processes.errors import Exhausted
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry, retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder

@@ -10,10 +10,10 @@ from typing import Final
 from django.db import transaction
 
 from controlplane.errors import Conflict
-from controlplane.isolation import OutOfMemory, OutOfTime
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.snapshots import keep_snapshot
+from controlplane.processes.errors import OutOfMemory, OutOfTime
 from controlplane.shedding.arming import compute
 from controlplane.shedding.staleness import is_measured
 from controlplane.topology.apply import Change, apply

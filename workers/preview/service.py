@@ -7,9 +7,10 @@ from django.conf import settings
 from controlplane.catalog.computations import schema_of
 from controlplane.drafts.preview import answer, is_wanted
 from controlplane.drafts.values import REQUEST, PreviewRequest, PreviewResponse
-from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.isolation.child import run_in_child
 from controlplane.isolation.limits import preview_limits
 from controlplane.models import Cluster
+from controlplane.processes.errors import ChildDied, Exhausted, Unwanted
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import open_log
 from controlplane.wire.query import BadQuery

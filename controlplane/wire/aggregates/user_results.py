@@ -1,13 +1,16 @@
 """The last step of users' aggregates: their `merge` and `result`, in a separate process.
 
 Readers are web and Celery processes with threads, which no signal interrupts. So code that may
-loop, use much memory or end its process runs in a child (`user_results_process.py`), under the
-limits of the data plane for users' code (`limits.py`); a child that exceeds them is ended.
+loop, use much memory or end its process runs in a child of a pool, under the limits of the data
+plane for users' code (`limits.py`). A call that no signal interrupts ends its child.
 """
 
+import importlib
 import logging
 import os
 import pickle
+import struct
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,17 +20,14 @@ from typing import Any, Final
 from controlplane.processes.confinement import Limits
 from controlplane.processes.errors import ChildDied, ChildFailed, NoChild, OutOfMemory, OutOfTime
 from controlplane.processes.pool import ChildPool
-from controlplane.wire.aggregates.user_results_process import (
-    BEGAN,
-    ENDED,
-    ERROR,
-    LATE,
-    LATER_S,
-    VALUE,
-    answer,
-)
 from controlplane.wire.language.registered import MODULES, registered_aggregate
-from controlplane.wire.limits import call_seconds, worker_memory
+from controlplane.wire.limits import (
+    TimeLimit,
+    call_seconds,
+    limit_memory,
+    time_limit,
+    worker_memory,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +37,17 @@ _LEAST_S: Final = 0.1
 _START_S: Final = 60.0
 # Calls at once; further ones wait.
 _CHILDREN: Final = 8
+# Kinds of answers: a value, why there is none, and why there is none in time.
+_VALUE: Final = "value"
+_ERROR: Final = "error"
+_LATE: Final = "late"
+# A call that no signal interrupts ends its process so much later (s), with this exit code.
+_LATER_S: Final = 1.0
+_ENDED: Final = 1
+_BEGAN: Final = struct.Struct("<d")
+# Bytes of one answer.
+_LARGEST: Final = 1 << 20
+_STDOUT: Final = 1
 # Letters of the error of a call.
 _LONGEST: Final = 1_000
 
@@ -111,7 +122,7 @@ def _outcome_of(name: str, states: Sequence[bytes], limit_s: float) -> tuple[Out
     for _ in range(2):
         started = time.monotonic()
         try:
-            content = _children().call(answer, modules, name, list(states), limit_s)
+            content = _children().call(_answer_of, modules, name, list(states), limit_s)
         except OutOfMemory:
             how = "signal 9"
         except ChildFailed as error:
@@ -119,13 +130,13 @@ def _outcome_of(name: str, states: Sequence[bytes], limit_s: float) -> tuple[Out
         except OutOfTime:
             return late, True, started
         except ChildDied as died:
-            if died.exit_code == ENDED and time.monotonic() - started > limit_s + LATER_S:
+            if died.exit_code == _ENDED and time.monotonic() - started > limit_s + _LATER_S:
                 return late, True, started
             how = f"signal {died.number}" if died.number else f"code {died.exit_code}"
         else:
-            kind, value = _read(content[BEGAN.size :])
-            outcome = Outcome(value) if kind == VALUE else Outcome(error=value)
-            return outcome, kind == LATE, BEGAN.unpack_from(content)[0]
+            kind, value = _read(content[_BEGAN.size :])
+            outcome = Outcome(value) if kind == _VALUE else Outcome(error=value)
+            return outcome, kind == _LATE, _BEGAN.unpack_from(content)[0]
     return Outcome(error=f"ended its process ({how})"), True, started
 
 
@@ -133,7 +144,7 @@ def _read(content: bytes) -> tuple[str, Any]:
     try:
         kind, value = pickle.loads(content)  # noqa: S301 - from our own child
     except Exception as error:  # noqa: BLE001 - a value of a class that only the child has
-        return ERROR, f"returned a value that cannot be read: {error}"
+        return _ERROR, f"returned a value that cannot be read: {error}"
     return kind, value
 
 
@@ -148,4 +159,52 @@ def _modules(name: str) -> list[str]:
 def _children() -> ChildPool:
     # It limits itself, to a lower limit of the same number.
     limits = Limits(worker_memory(), _START_S + 2 * call_seconds())
-    return ChildPool(limits, _CHILDREN, ["controlplane.wire.aggregates.user_results_process"])
+    return ChildPool(limits, _CHILDREN, [__name__])
+
+
+def _answer_of(modules: Sequence[str], name: str, states: Sequence[bytes], limit_s: float) -> bytes:
+    """Return the start of the call of a window (monotonic s), and its kind and value, pickled.
+
+    `modules` are imported before. Runs in a child, as what it calls does.
+    """
+    _prepare(tuple(modules))
+    return _BEGAN.pack(time.monotonic()) + _answer(name, states, limit_s)
+
+
+def _answer(name: str, states: Sequence[bytes], limit_s: float) -> bytes:
+    try:
+        with time_limit(limit_s, end_after_s=limit_s + _LATER_S):
+            result = pickle.dumps((_VALUE, _value(name, states)))
+    except TimeLimit as late:
+        return pickle.dumps((_LATE, str(late)))
+    except BaseException as error:  # noqa: BLE001 - of users' code; the process continues
+        return pickle.dumps((_ERROR, f"raised {type(error).__name__}: {error}"[: _LARGEST // 8]))
+    if len(result) > _LARGEST:
+        return pickle.dumps(
+            (_ERROR, f"returned {len(result):,} bytes; at most {_LARGEST:,} are kept")
+        )
+    return result
+
+
+@cache
+def _prepare(modules: tuple[str, ...]) -> None:
+    """Limit the memory of this process, once, and import modules."""
+    limit_memory()
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
+        # What users' code prints is nobody's log.
+        os.dup2(nowhere.fileno(), _STDOUT)
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # noqa: BLE001 - of users' code; its aggregate is then unknown
+            print(f"{module} cannot be imported: {error!r}", file=sys.stderr)  # noqa: T201 - a log
+
+
+def _value(name: str, states: Sequence[bytes]) -> Any:
+    known = registered_aggregate(name)
+    if known is None:
+        raise LookupError(f"no module registers the aggregate {name}")
+    state = states[0]
+    for other in states[1:]:
+        state = known.work.merge(state, other)
+    return known.work.result(state)

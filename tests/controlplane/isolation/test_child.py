@@ -20,7 +20,9 @@ from pyarrow.csv import read_csv
 
 from algorithms.compiled import compiled
 from algorithms.errors import TooLarge
-from controlplane.isolation import ChildDied, Limits, OutOfMemory, OutOfTime, Unwanted, run_in_child
+from controlplane.isolation.child import run_in_child
+from controlplane.processes.confinement import Limits
+from controlplane.processes.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
 from controlplane.processes.trees import is_alive
 
 MB = 1 << 20

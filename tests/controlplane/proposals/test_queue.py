@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Busy, TooExpensive
-from controlplane.isolation import run_in_child
+from controlplane.isolation.child import run_in_child
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.load_model import LoadModel
 from controlplane.proposals import claims, comparisons, computation, decisions, requests

@@ -19,10 +19,11 @@ from algorithms.lab.experiments import (
 )
 from controlplane.cli.output import progress_bar
 from controlplane.errors import TooExpensive
-from controlplane.isolation import ChildDied, Exhausted, run_in_child
+from controlplane.isolation.child import run_in_child
 from controlplane.isolation.limits import lab_limits
 from controlplane.lab.estimates import estimate_run
 from controlplane.lab.files import csv_of, json_of, svg_of
+from controlplane.processes.errors import ChildDied, Exhausted
 from dashboard.lab.files import html_of
 from dashboard.lab.forms import numbers
 from dashboard.lab.summary import summary, summary_lines
