@@ -107,6 +107,11 @@ def kill_all(find: Callable[[], list[psutil.Process]]) -> bool:
         _await_end(alive)
 
 
+def kill_with_environment(name: str, value: str) -> bool:
+    """Kill (-9) the processes with `name=value` in their environment, as `kill_all` does."""
+    return kill_all(lambda: with_environment(name, value))
+
+
 def _await_end(processes: Iterable[psutil.Process]) -> None:
     """Wait until killed processes have ended, for the length of a round at most."""
     end = time.monotonic() + _ROUND_S

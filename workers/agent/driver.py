@@ -18,10 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-import psutil
-
-from controlplane.child_processes import trees
 from controlplane.child_processes.start import spawn
+from controlplane.child_processes.trees import kill_with_environment
 from controlplane.installation import env
 from controlplane.processes.runtime.java import find_java
 from controlplane.processes.runtime.logs import last_error, rotate
@@ -227,19 +225,13 @@ def kill_marked(mark: str, process: subprocess.Popen[bytes]) -> bool:
 
     `process`: the main one, a child of this process.
     """
-    all_ended = trees.kill_all(lambda: strays(mark))
+    all_ended = kill_with_environment(MARK, mark)
     if all_ended:
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
     return all_ended
 
 
-def strays(mark: str) -> list[psutil.Process]:
-    """Return every process of the driver or spare with this mark."""
-    return trees.with_environment(MARK, mark)
-
-
 def end_strays(site: Site, cluster: str) -> bool:
     """Kill processes of an earlier driver of this checkpoint; return whether it is free."""
-    mark = str(site.checkpoint(cluster))
-    return trees.kill_all(lambda: strays(mark))
+    return kill_with_environment(MARK, str(site.checkpoint(cluster)))

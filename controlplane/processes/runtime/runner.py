@@ -132,7 +132,7 @@ def end_leftovers(data: Path, say: Say) -> None:
         return
     say(f"ending {len(leftovers)} processes left over by a run that was killed")
     psutil.wait_procs(leftovers, timeout=3)
-    if not trees.kill_all(lambda: trees.with_environment("WEIR_RUN", str(data))):
+    if not trees.kill_with_environment("WEIR_RUN", str(data)):
         raise CheckFailed(
             "processes of a killed run do not end", "end them, or restart the machine"
         )

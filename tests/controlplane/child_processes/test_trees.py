@@ -83,6 +83,6 @@ def test_a_marked_tree_is_found_and_killed_across_sessions(tmp_path: Path) -> No
     child = pid_in(pid_file)
     found = trees.with_environment("WEIR_TEST_MARK", str(tmp_path))
     assert {process.pid for process in found} == {parent.pid, child}
-    assert trees.kill_all(lambda: trees.with_environment("WEIR_TEST_MARK", str(tmp_path)))
+    assert trees.kill_with_environment("WEIR_TEST_MARK", str(tmp_path))
     assert parent.wait(timeout=60) == -signal.SIGKILL
     wait_for(lambda: is_gone(child))
