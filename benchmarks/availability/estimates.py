@@ -69,9 +69,10 @@ def measured_needs(queries: int, names: Sequence[str]) -> Iterator[Need]:
 
 def _need(adapter: Any, algorithm: Any, snapshot: Any, size: ProblemSize) -> Need:
     from algorithms.errors import PlanningError  # noqa: PLC0415 - with the others
+    from controlplane.child_processes.confinement import Limits  # noqa: PLC0415 - needs Django
     from controlplane.errors import WeirError  # noqa: PLC0415 - needs Django
     from controlplane.planning.adapter import PlanRequest  # noqa: PLC0415 - needs Django
-    from controlplane.processes.isolation import Limits, run_in_child  # noqa: PLC0415 - needs Django
+    from controlplane.processes.isolation.child import run_in_child  # noqa: PLC0415 - needs Django
 
     parameters = adapter.checked(algorithm, {}, _DEFAULTS)
     own = algorithm.parameters.from_mapping(
@@ -94,7 +95,7 @@ def _need(adapter: Any, algorithm: Any, snapshot: Any, size: ProblemSize) -> Nee
 
 
 def _observed(run: Callable[[], str]) -> tuple[float, float, str]:
-    from controlplane.processes.isolation.confinement import peak_bytes, resident_bytes  # noqa: PLC0415
+    from controlplane.child_processes.confinement import peak_bytes, resident_bytes  # noqa: PLC0415
 
     before, started = resident_bytes(), time.monotonic()
     refusal = run()

@@ -10,11 +10,12 @@ from django.utils import timezone
 
 from algorithms.errors import PlanningError
 from algorithms.lab.experiments import Table, experiment
+from controlplane.child_processes.errors import ChildDied, Exhausted, Unwanted
 from controlplane.events.task_names import RUN_LAB, send_on_commit
 from controlplane.lab.arrival import ArrivedRows
 from controlplane.lab.engines import HERE, Engine, EngineUnavailable, Sweep, engine_of
 from controlplane.models import LabRun
-from controlplane.processes.isolation import ChildDied, Exhausted, Reporter, Unwanted, run_in_child
+from controlplane.processes.isolation.child import Reporter, run_in_child
 from controlplane.processes.isolation.heartbeat import Heartbeat
 from controlplane.processes.isolation.limits import lab_limits
 

@@ -9,10 +9,11 @@ from django.db.models import Count, Sum
 from algorithms.estimates import MB, Estimate, ProblemSize, total
 from algorithms.planner import Algorithm
 from algorithms.reductions import reducible
+from controlplane.child_processes.confinement import Limits
 from controlplane.errors import Fields, TooExpensive
 from controlplane.models import Cluster, Query
 from controlplane.planning.adapter import Defaults
-from controlplane.processes.isolation.limits import Limits, proposal_limits
+from controlplane.processes.isolation.limits import proposal_limits
 
 
 @dataclass(frozen=True)

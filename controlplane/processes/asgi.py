@@ -6,8 +6,8 @@ from multiprocessing import parent_process
 
 import django
 
+from controlplane.child_processes.start import end_with_parent
 from controlplane.installation import env
-from controlplane.processes.runtime.processes import end_with_parent
 
 if parent_process() is not None:
     # One of several workers of a uvicorn: killed, it would leave them with its port.

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from algorithms import optimizers
 from algorithms.errors import PlanningError
+from controlplane.child_processes.errors import ChildDied, Exhausted, Unwanted
 from controlplane.errors import Conflict
 from controlplane.events.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Proposal, Snapshot
@@ -24,7 +25,7 @@ from controlplane.planning.snapshots import (
 )
 from controlplane.planning.sources import source_of
 from controlplane.policies.store import limits_of, policy_of
-from controlplane.processes.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.heartbeat import Heartbeat
 from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals.claims import (

@@ -15,17 +15,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from controlplane.errors import Away, BadBody, Invalid, Undecodable
-from controlplane.processes.isolation import (
+from controlplane.child_processes.errors import (
     ChildDied,
     ChildFailed,
-    ChildPool,
     Exhausted,
     NoChild,
     OutOfTime,
 )
+from controlplane.child_processes.pool import ChildPool, Parts
+from controlplane.errors import Away, BadBody, Invalid, Undecodable
 from controlplane.processes.isolation.limits import DECODERS, decoding_limits
-from controlplane.processes.isolation.pool import Parts
 from controlplane.records import bodies
 from controlplane.records.bodies import Format
 from controlplane.records.bodies.conformance import Conformed, Warned

@@ -93,15 +93,19 @@ def time_limit(seconds: float, end_after_s: float | None = None) -> Iterator[Non
             signal.setitimer(signal.ITIMER_REAL, rest, again)
 
 
+def worker_memory() -> int:
+    """Return the memory limit of a process in bytes: WEIR_WORKER_MEMORY_MB, 2048 by default."""
+    return int(max(_LEAST_MB, _number(WORKER_MEMORY_MB, _DEFAULT_MB))) << 20
+
+
 @cache
 def limit_memory() -> int:
     """Limit the memory of this process, once; return the limit in bytes.
 
-    WEIR_WORKER_MEMORY_MB, 2048 by default. A lower existing limit is kept.
+    A lower existing limit is kept.
     """
-    wanted = int(max(_LEAST_MB, _number(WORKER_MEMORY_MB, _DEFAULT_MB))) << 20
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    known = [item for item in (soft, hard, wanted) if item != resource.RLIM_INFINITY]
+    known = [item for item in (soft, hard, worker_memory()) if item != resource.RLIM_INFINITY]
     result = min(known)
     resource.setrlimit(resource.RLIMIT_DATA, (result, hard))
     return result

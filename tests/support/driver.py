@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import redis
 
-from controlplane.processes.runtime import processes
+from controlplane.child_processes.trees import kill_with_environment
 from controlplane.wire import keys
 from workers.agent.driver import MARK
 from workers.agent.spare import Spare
@@ -197,7 +197,7 @@ class SparedDriver(Driver):
     def kill(self) -> None:
         """End all processes of the driver with -9, as an agent does before it starts another."""
         assert self.process is not None
-        assert processes.kill_all(lambda: processes.with_environment(MARK, self._mark))
+        assert kill_with_environment(MARK, self._mark)
         self.process.wait(timeout=60)
 
     def end(self) -> None:

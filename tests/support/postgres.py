@@ -19,7 +19,7 @@ from urllib.parse import quote
 import dj_database_url
 import psycopg
 
-from controlplane.processes.runtime.processes import PR_SET_PDEATHSIG
+from controlplane.child_processes.start import PR_SET_PDEATHSIG
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 # Nothing of it outlives the tests: it need not survive a loss of power.

@@ -18,10 +18,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-import psutil
-
+from controlplane.child_processes.start import spawn
+from controlplane.child_processes.trees import kill_with_environment
 from controlplane.installation import env
-from controlplane.processes.runtime import processes
 from controlplane.processes.runtime.java import find_java
 from controlplane.processes.runtime.logs import last_error, rotate
 from controlplane.wire.log.address import log_identity
@@ -174,7 +173,7 @@ class Driver:
             self._mark = str(site.checkpoint(spec.cluster))
             variables = environment(site, self._mark, is_local=spec.master.startswith("local"))
             variables |= secret_environment(spec, site)
-            self._process = processes.spawn(command(spec, site), variables, self._log)
+            self._process = spawn(command(spec, site), variables, self._log)
         else:
             self._mark, self._process = spare.mark, spare.process
             arguments = pipeline_arguments(spec, site)
@@ -226,19 +225,13 @@ def kill_marked(mark: str, process: subprocess.Popen[bytes]) -> bool:
 
     `process`: the main one, a child of this process.
     """
-    all_ended = processes.kill_all(lambda: strays(mark))
+    all_ended = kill_with_environment(MARK, mark)
     if all_ended:
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
     return all_ended
 
 
-def strays(mark: str) -> list[psutil.Process]:
-    """Return every process of the driver or spare with this mark."""
-    return processes.with_environment(MARK, mark)
-
-
 def end_strays(site: Site, cluster: str) -> bool:
     """Kill processes of an earlier driver of this checkpoint; return whether it is free."""
-    mark = str(site.checkpoint(cluster))
-    return processes.kill_all(lambda: strays(mark))
+    return kill_with_environment(MARK, str(site.checkpoint(cluster)))

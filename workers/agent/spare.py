@@ -9,7 +9,7 @@ from pathlib import Path
 from select import select
 from typing import Final
 
-from controlplane.processes.runtime import processes
+from controlplane.child_processes.start import spawn
 
 COMMAND: Final = (sys.executable, "-m", "workers.pipeline.spare")
 
@@ -35,7 +35,7 @@ class Spare:
         self._orders, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()
-            self.process: subprocess.Popen[bytes] = processes.spawn(
+            self.process: subprocess.Popen[bytes] = spawn(
                 [*command, str(descriptor)], environment, log, [descriptor]
             )
 

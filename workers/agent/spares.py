@@ -8,7 +8,7 @@ from typing import Final
 
 import psutil
 
-from controlplane.processes.runtime import processes
+from controlplane.child_processes.trees import kill_with_environment
 from workers.agent.driver import DriverSpec, Site, environment, kill_marked
 from workers.agent.progress import Report
 from workers.agent.spare import COMMAND, Spare
@@ -41,7 +41,7 @@ class Spares:
         self._spare: Spare | None = None
         self._calm_since: float | None = None
         self._due_at = float("-inf")
-        processes.kill_all(lambda: processes.with_environment(_OWNER, str(site.data)))
+        kill_with_environment(_OWNER, str(site.data))
 
     def take(self, spec: DriverSpec) -> Spare | None:
         """Return the spare if it is ready to be a driver with these settings, and forget it."""

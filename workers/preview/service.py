@@ -5,10 +5,11 @@ import json
 from django.conf import settings
 
 from controlplane.catalog.computations import schema_of
+from controlplane.child_processes.errors import ChildDied, Exhausted, Unwanted
 from controlplane.explain.drafts.preview import answer, is_wanted
 from controlplane.explain.drafts.values import REQUEST, PreviewRequest, PreviewResponse
 from controlplane.models import Cluster
-from controlplane.processes.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.limits import preview_limits
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import open_log

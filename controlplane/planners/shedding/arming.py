@@ -11,6 +11,7 @@ from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
+from controlplane.child_processes.errors import Exhausted
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Proposal
@@ -19,7 +20,7 @@ from controlplane.planners.shedding.ladder import compute_ladder
 from controlplane.planners.shedding.observation import read_input
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.processes.isolation import Exhausted, run_in_child
+from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.limits import ladder_limits
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry, retry_when_moved

@@ -11,6 +11,7 @@ from typing import Final
 
 from django.db import transaction
 
+from controlplane.child_processes.errors import OutOfMemory, OutOfTime
 from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.numbers import percent
@@ -19,7 +20,6 @@ from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, drift_of, is_measured
 from controlplane.planning.snapshots import keep_snapshot
 from controlplane.policies.settings import PolicySettings
-from controlplane.processes.isolation import OutOfMemory, OutOfTime
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry
 from controlplane.watch.codes import STALE, is_calm

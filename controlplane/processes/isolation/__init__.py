@@ -1,19 +1,1 @@
 """Computations in child processes with limits of memory and time, which can be ended at once."""
-
-from controlplane.processes.isolation.child import Reporter, run_in_child
-from controlplane.processes.isolation.errors import (
-    ChildDied,
-    ChildFailed,
-    Exhausted,
-    NoChild,
-    OutOfMemory,
-    OutOfTime,
-    Unwanted,
-)
-from controlplane.processes.isolation.limits import Limits
-from controlplane.processes.isolation.pool import ChildPool
-
-__all__ = [
-    "ChildDied", "ChildFailed", "ChildPool", "Exhausted", "Limits", "NoChild", "OutOfMemory",
-    "OutOfTime", "Reporter", "Unwanted", "run_in_child",
-]  # fmt: skip

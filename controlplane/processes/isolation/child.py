@@ -6,31 +6,28 @@ watches the clock, the memory of all processes that the child has started, and w
 still wanted, and kills the child otherwise.
 """
 
-import gc
-import os
 import pickle
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from multiprocessing import Pipe
-from typing import Any, Final, NoReturn, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import psutil
 from django.db import connections
 
-from controlplane.processes.isolation.confinement import (
+from controlplane.child_processes.confinement import (
+    Limits,
     confine,
     own_bytes,
     peak_bytes,
     resident_bytes,
 )
-from controlplane.processes.isolation.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
-from controlplane.processes.isolation.leftovers import Leftovers, leftovers
-from controlplane.processes.isolation.limits import Limits
+from controlplane.child_processes.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
+from controlplane.child_processes.fork import Fork, forked
+from controlplane.child_processes.leftovers import Leftovers, leftovers
 
 Result = TypeVar("Result")
 
@@ -75,17 +72,14 @@ def run_in_child(
     """
     started = looked = time.monotonic()
     share = 0.0
-    with leftovers() as left, _forked(compute, limits, left) as child:
-        while True:
-            if child.has_message():
-                kind, value = child.message()
-                if kind == "part":
-                    receive(value)
-                elif kind == "progress":
-                    share = value
-                else:
-                    result: Result = child.result(kind, value)
-                    return result
+    with _child(compute, limits) as child:
+        for kind, value in child.messages():
+            if kind == "part":
+                receive(value)
+            elif kind == "progress":
+                share = value
+            elif kind:
+                break
             now = time.monotonic()
             if now - started > limits.seconds:
                 raise OutOfTime(now - started, limits.seconds)
@@ -94,39 +88,34 @@ def run_in_child(
                 child.check_family()
                 if not watch(share):
                     raise Unwanted
+        result: Result = child.result(kind, value)
+        return result
 
 
-@dataclass(frozen=True)
 class _Child:
-    """The parent's side of a child: its process and the pipe of its messages."""
+    """The parent's side of a child, with its limits."""
 
-    pid: int
-    receiver: Any
-    limits: Limits
-    leftovers: Leftovers
+    def __init__(self, fork: Fork, limits: Limits) -> None:
+        self._fork = fork
+        self._limits = limits
 
-    def has_message(self) -> bool:
-        """Wait for a message, or the end of the child, for the interval of `watch` at most."""
-        if self.receiver.poll(LOOK_S):
-            return True
-        # A fork of the child may keep the pipe open after its end.
-        state = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self.pid, state) is not None
+    def messages(self) -> Iterator[tuple[str, Any]]:
+        """Yield the messages, and one of the kind "" in each interval of `watch` without one.
 
-    def message(self) -> tuple[str, Any]:
-        """Return the next message. Raises `OutOfMemory`, `ChildDied` if the child has ended."""
-        try:
-            if not self.receiver.poll():
-                raise EOFError
-            message: tuple[str, Any] = self.receiver.recv()
-        except (EOFError, OSError):
-            raise self._death() from None
-        return message
+        Raises `OutOfMemory` and `ChildDied` at the end of the child.
+        """
+        while True:
+            try:
+                yield self._fork.message(LOOK_S)
+            except TimeoutError:
+                yield "", None
+            except (EOFError, OSError):
+                raise self._death() from None
 
     def result(self, kind: str, value: Any) -> Any:
         """Return the value of the last message, or raise its error."""
         if kind == "memory":
-            raise OutOfMemory(value, self.limits.memory_bytes)
+            raise OutOfMemory(value, self._limits.memory_bytes)
         if kind == "error":
             raise value
         return value
@@ -137,76 +126,43 @@ class _Child:
         The kernel limits each process alone.
         """
         with suppress(psutil.Error):
-            family = psutil.Process(self.pid).children(recursive=True)
+            family = psutil.Process(self._fork.pid).children(recursive=True)
             used = sum(own_bytes(process.pid) for process in family)
-            if used > self.limits.memory_bytes:
-                raise OutOfMemory(used, self.limits.memory_bytes)
+            if used > self._limits.memory_bytes:
+                raise OutOfMemory(used, self._limits.memory_bytes)
 
     def _death(self) -> Exception:
         """Return the reason why the child ended without a result.
 
         Libraries abort where an allocation fails; the kernel kills where the machine has no memory.
         """
-        _, status, usage = os.wait4(self.pid, 0)
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        peak = usage.ru_maxrss * _KB
-        short = number == signal.SIGABRT and peak > self.limits.memory_bytes / 2
+        number = max(0, -self._fork.end(self._limits.seconds))
+        peak = self._fork.usage.ru_maxrss * _KB if self._fork.usage else 0
+        short = number == signal.SIGABRT and peak > self._limits.memory_bytes / 2
         if number == signal.SIGKILL or short:
-            return OutOfMemory(peak, self.limits.memory_bytes)
+            return OutOfMemory(peak, self._limits.memory_bytes)
         return ChildDied(number)
-
-    def end(self) -> None:
-        """Kill the child with its descendants, and collect it."""
-        self.leftovers.end_processes(self.pid)
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
 
 
 @contextmanager
-def _forked(
-    compute: Callable[[Reporter], Any], limits: Limits, left: Leftovers
-) -> Iterator[_Child]:
-    receiver, sender = Pipe(duplex=False)
-    # Or the child would write the buffered text once more.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    parent = os.getpid()
-    # Callbacks of a fork print and lose an exception such as KeyboardInterrupt.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    pid = os.fork()
-    if pid == 0:
-        _run(lambda progress: _adopted(compute, left, progress), limits, sender, parent)
-    child = _Child(pid, receiver, limits, left)
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        sender.close()
-        yield child
-    finally:
-        receiver.close()
-        child.end()
+def _child(compute: Callable[[Reporter], Any], limits: Limits) -> Iterator[_Child]:
+    with leftovers() as left, forked(partial(_run, compute, limits, left)) as fork:
+        try:
+            yield _Child(fork, limits)
+        finally:
+            left.end_processes(fork.pid)
 
 
-def _adopted(compute: Callable[[Reporter], Any], left: Leftovers, progress: Reporter) -> Any:
+def _run(compute: Callable[[Reporter], Any], limits: Limits, left: Leftovers, sender: Any) -> None:
+    """Compute in the child, and send the result."""
+    # The connections belong to the parent: the child neither uses nor closes them.
+    kept = [connections[name] for name in connections]
+    for name in connections:
+        del connections[name]
+    confine(limits.memory_bytes, sender.fileno())
     left.adopt()
-    return compute(progress)
-
-
-def _run(compute: Callable[[Reporter], Any], limits: Limits, sender: Any, parent: int) -> NoReturn:
-    """Compute in the child, send the result, and end the process without any clean-up."""
-    # Objects that exist already stay shared: the collector of the child does not write to them. Not
-    # in the parent, where `gc.unfreeze` would also release what was frozen at its start.
-    gc.freeze()
-    try:
-        # The connections belong to the parent: the child neither uses nor closes them.
-        kept = [connections[name] for name in connections]
-        for name in connections:
-            del connections[name]
-        confine(limits.memory_bytes, sender.fileno(), parent)
-        content = _pickled(_message(compute, sender))
-        sender.send_bytes(content)
-        del kept
-    finally:
-        os._exit(0)
+    sender.send_bytes(_pickled(_message(compute, sender)))
+    del kept
 
 
 def _message(compute: Callable[[Reporter], Any], sender: Any) -> tuple[str, Any]:

@@ -1,11 +1,12 @@
 """The limits of computations."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
 
-MB = 1 << 20
+from controlplane.child_processes.confinement import Limits
+
+MB: Final = 1 << 20
 # The longest time that a page, or one cycle of the watch loops, waits for a ladder.
 LADDER_S: Final = 30.0
 # A person waits for a preview.
@@ -16,14 +17,6 @@ DECODING_S: Final = 20.0
 DECODING_MB: Final = 384
 # Children of a web process that decode bodies: one more than a user has threads for them.
 DECODERS: Final = 4
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits: bytes of memory beyond that of the parent, and seconds by the wall clock."""
-
-    memory_bytes: int
-    seconds: float
 
 
 def proposal_limits() -> Limits:

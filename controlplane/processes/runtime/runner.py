@@ -11,9 +11,10 @@ from typing import Any, Final
 import psutil
 import redis
 
+from controlplane.child_processes import trees
 from controlplane.installation import env
 from controlplane.installation.demos import demos
-from controlplane.processes.runtime import children, health, processes
+from controlplane.processes.runtime import children, health
 from controlplane.processes.runtime.checks import (
     FREE_BYTES,
     check_disk,
@@ -74,7 +75,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     started = time.monotonic()
     place, own = prepare(options, say)
     login = ensure_login(options.data) if options.demos else None
-    processes.adopt_orphans()
+    trees.adopt_orphans()
     supervisor = Supervisor(
         options.data / "logs", place.environment(), say, requests.stop_requested,
         partial(why_blocked, options.data, place.redis_url), HeartbeatWatch(place.redis_url),
@@ -126,12 +127,12 @@ def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
 
 def end_leftovers(data: Path, say: Say) -> None:
     """Stop the processes of a killed runner, which are marked with this directory."""
-    leftovers = processes.with_environment("WEIR_RUN", str(data))
+    leftovers = trees.with_environment("WEIR_RUN", str(data))
     if not leftovers:
         return
     say(f"ending {len(leftovers)} processes left over by a run that was killed")
     psutil.wait_procs(leftovers, timeout=3)
-    if not processes.kill_all(lambda: processes.with_environment("WEIR_RUN", str(data))):
+    if not trees.kill_with_environment("WEIR_RUN", str(data)):
         raise CheckFailed(
             "processes of a killed run do not end", "end them, or restart the machine"
         )

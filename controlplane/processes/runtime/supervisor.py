@@ -8,14 +8,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import psutil
-
-from controlplane.processes.runtime import processes
+from controlplane.child_processes import trees
+from controlplane.child_processes.start import spawn
 from controlplane.processes.runtime.beats import CHILD, ChildReport, now_ms
 from controlplane.processes.runtime.children import ChildSpec
 from controlplane.processes.runtime.errors import RunError, Stopped, how_it_ended
@@ -94,7 +92,7 @@ class Supervisor:
         self._watch = watch
         self._step: subprocess.Popen[bytes] | None = None
         # Descendants from before the start are not stopped.
-        self._strangers = {process.pid for process in processes.descendants()}
+        self._strangers = {process.pid for process in trees.descendants()}
 
     def start(self, spec: ChildSpec) -> None:
         """Start a child and supervise it."""
@@ -113,7 +111,7 @@ class Supervisor:
         log = self._logs / f"{spec.name}.log"
         rotate(log)
         start = log.stat().st_size if log.exists() else 0
-        process = processes.spawn(spec.command, self.env, log)
+        process = spawn(spec.command, self.env, log)
         self._step = process
         while process.poll() is None:
             self.tick()
@@ -141,7 +139,7 @@ class Supervisor:
         if self._watch is not None:
             self._watch.step(self.reports())
         own = [child.pid for child in self.children.values() if child.pid]
-        processes.reap_adopted([*step, *own])
+        trees.reap_adopted([*step, *own])
 
     def reports(self) -> list[ChildReport]:
         """Return the state of every child."""
@@ -178,7 +176,7 @@ class Supervisor:
         spec, env = child.spec, {**self.env, CHILD: child.spec.name}
         child.started_at = time.monotonic()
         try:
-            child.process = processes.spawn(spec.command, env, child.log, spec.inherited)
+            child.process = spawn(spec.command, env, child.log, spec.inherited)
         except OSError as error:
             # Out of processes, memory or descriptors: tried again as after a failure.
             self._note_failure(child, f"cannot be started: {error}", child.started_at)
@@ -232,9 +230,7 @@ class Supervisor:
 
     def _kill_strays(self, keep: set[int]) -> bool:
         spared = keep | self._strangers
-        return processes.kill_all(
-            lambda: [p for p in processes.descendants() if p.pid not in spared]
-        )
+        return trees.kill_all(lambda: [p for p in trees.descendants() if p.pid not in spared])
 
 
 def _indented(lines: list[str]) -> str:
@@ -243,6 +239,5 @@ def _indented(lines: list[str]) -> str:
 
 def _signal(child: Child, number: signal.Signals) -> None:
     """Signal a child; its descendants follow it or are killed afterwards."""
-    if child.is_running:
-        with suppress(psutil.NoSuchProcess):
-            psutil.Process(child.pid).send_signal(number)
+    if child.process is not None:
+        child.process.send_signal(number)

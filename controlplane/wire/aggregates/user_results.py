@@ -1,39 +1,61 @@
 """The last step of users' aggregates: their `merge` and `result`, in a separate process.
 
 Readers are web and Celery processes with threads, which no signal interrupts. So code that may
-loop, use much memory or end its process runs in a child (`user_results_process.py`), under the
-limits of the data plane for users' code (`limits.py`); a child that exceeds them is ended.
+loop, use much memory or end its process runs in a child of a pool, under the limits of the data
+plane for users' code (`limits.py`). A call that no signal interrupts ends its child.
 """
 
+import importlib
 import logging
 import os
 import pickle
-import subprocess
+import struct
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Pipe
+from functools import cache
 from typing import Any, Final
 
-from controlplane.wire.aggregates.user_results_process import ERROR, LARGEST, LATE, VALUE
+from controlplane.child_processes.confinement import Limits
+from controlplane.child_processes.errors import (
+    ChildDied,
+    ChildFailed,
+    NoChild,
+    OutOfMemory,
+    OutOfTime,
+)
+from controlplane.child_processes.pool import ChildPool
 from controlplane.wire.language.registered import MODULES, registered_aggregate
-from controlplane.wire.limits import call_seconds
+from controlplane.wire.limits import (
+    TimeLimit,
+    call_seconds,
+    limit_memory,
+    time_limit,
+    worker_memory,
+)
 
 logger = logging.getLogger(__name__)
 
-# For a child's imports, on a busy machine (s).
-_START_S: Final = 60.0
-# The child ends itself a second after a limit; after this time it is killed (s).
-_GRACE_S: Final = 3.0
 # The least limit of an aggregate that exceeds its limit repeatedly (s).
 _LEAST_S: Final = 0.1
-# Idle children that wait for the next call; others end after their call.
-_IDLE: Final = 1
-# Bytes of an answer beside its value.
-_FRAME: Final = 1 << 10
+# For a child's imports, on a busy machine (s).
+_START_S: Final = 60.0
+# Calls at once; further ones wait.
+_CHILDREN: Final = 8
+# Kinds of answers: a value, why there is none, and why there is none in time.
+_VALUE: Final = "value"
+_ERROR: Final = "error"
+_LATE: Final = "late"
+# A call that no signal interrupts ends its process so much later (s), with this exit code.
+_LATER_S: Final = 1.0
+_ENDED: Final = 1
+_BEGAN: Final = struct.Struct("<d")
+# Bytes of one answer.
+_LARGEST: Final = 1 << 20
+_STDOUT: Final = 1
+# Letters of the error of a call.
+_LONGEST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +84,20 @@ def user_results(
     if not windows:
         return []
     started, limit_s, blamed = time.monotonic(), _limit_of(name), False
-    rest_s = page_s = limit_s if page_s is None else page_s
+    page_s = limit_s if page_s is None else page_s
     result: list[Outcome] = []
-    suspect = None
-    while len(result) < len(windows) and (not result or rest_s > 0):
-        some, guilty, ended = _call_child(name, windows[len(result) :], limit_s, max(0.0, rest_s))
-        result += some
-        if ended and suspect == len(result):
-            result, guilty = [*result, Outcome(error=ended)], True
-        elif ended:
-            suspect = len(result)
-        elif not some:
+    for states in windows:
+        if result and time.monotonic() - started >= page_s:
             break
+        try:
+            outcome, guilty, began = _outcome_of(name, states, limit_s)
+        except NoChild as error:
+            logger.warning("no process for %s: %r", name, error)
+            break
+        # The imports of a child are no time of the page.
+        started = started if result else began
+        result.append(outcome)
         blamed |= guilty
-        rest_s = page_s - (time.monotonic() - started)
     _adjust_limit(name, blamed=blamed)
     late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
     return result + [late] * (len(windows) - len(result))
@@ -96,33 +118,40 @@ def _adjust_limit(name: str, *, blamed: bool) -> None:
         _LIMITS[name] *= 2
 
 
-def _call_child(
-    name: str, windows: Sequence[Sequence[bytes]], limit_s: float, page_s: float
-) -> tuple[list[Outcome], bool, str]:
-    """Return a child's answers, whether a window exceeded its time, and how the child ended.
+def _outcome_of(name: str, states: Sequence[bytes], limit_s: float) -> tuple[Outcome, bool, float]:
+    """Return the result of a window, whether it is to blame for its time or end, and its start.
 
-    The child ended ("" if it did not) at the window after the answers. Without a child there is
-    none.
+    Raises `NoChild`.
     """
-    result: list[Outcome] = []
+    how, started, modules = "", 0.0, _modules(name)
+    late = Outcome(error=f"took longer than {limit_s:g} s")
+    for _ in range(2):
+        started = time.monotonic()
+        try:
+            content = _children().call(_answer_of, modules, name, list(states), limit_s)
+        except OutOfMemory:
+            how = "signal 9"
+        except ChildFailed as error:
+            how = str(error)[-_LONGEST:]
+        except OutOfTime:
+            return late, True, started
+        except ChildDied as died:
+            if died.exit_code == _ENDED and time.monotonic() - started > limit_s + _LATER_S:
+                return late, True, started
+            how = f"signal {died.number}" if died.number else f"code {died.exit_code}"
+        else:
+            kind, value = _read(content[_BEGAN.size :])
+            outcome = Outcome(value) if kind == _VALUE else Outcome(error=value)
+            return outcome, kind == _LATE, _BEGAN.unpack_from(content)[0]
+    return Outcome(error=f"ended its process ({how})"), True, started
+
+
+def _read(content: bytes) -> tuple[str, Any]:
     try:
-        child = _take_child()
-    except (OSError, EOFError) as error:
-        logger.warning("no process for %s: %s", name, error)
-        return result, False, ""
-    guilty, heard = False, time.monotonic()
-    try:
-        for kind, value in child.answers((_modules(name), name, limit_s, page_s, list(windows))):
-            result.append(Outcome(value) if kind == VALUE else Outcome(error=value))
-            guilty |= kind == LATE
-            heard = time.monotonic()
-    except (OSError, EOFError):
-        ended, waited_s = child.end(), time.monotonic() - heard
-        if waited_s < limit_s:
-            return result, guilty, ended
-        return [*result, Outcome(error=f"took longer than {limit_s:g} s")], True, ""
-    _return_child(child)
-    return result, guilty, ""
+        kind, value = pickle.loads(content)  # noqa: S301 - from our own child
+    except Exception as error:  # noqa: BLE001 - a value of a class that only the child has
+        return _ERROR, f"returned a value that cannot be read: {error}"
+    return kind, value
 
 
 def _modules(name: str) -> list[str]:
@@ -132,90 +161,56 @@ def _modules(name: str) -> list[str]:
     return [*filter(None, map(str.strip, os.environ.get(MODULES, "").split(","))), *own]
 
 
-class _Child:
-    """A process that calls users' aggregates, and the connection to it."""
+@cache
+def _children() -> ChildPool:
+    # It limits itself, to a lower limit of the same number.
+    limits = Limits(worker_memory(), _START_S + 2 * call_seconds())
+    return ChildPool(limits, _CHILDREN, [__name__])
 
-    def __init__(self) -> None:
-        """Start it. Raises `OSError` if it cannot start, `EOFError` where it ends immediately."""
-        self._ours, theirs = Pipe()
-        with theirs:
-            number = theirs.fileno()
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line
-                [
-                    sys.executable,
-                    "-m",
-                    "controlplane.wire.aggregates.user_results_process",
-                    str(number),
-                ],
-                pass_fds=[number],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )
+
+def _answer_of(modules: Sequence[str], name: str, states: Sequence[bytes], limit_s: float) -> bytes:
+    """Return the start of the call of a window (monotonic s), and its kind and value, pickled.
+
+    `modules` are imported before. Runs in a child, as what it calls does.
+    """
+    _prepare(tuple(modules))
+    return _BEGAN.pack(time.monotonic()) + _answer(name, states, limit_s)
+
+
+def _answer(name: str, states: Sequence[bytes], limit_s: float) -> bytes:
+    try:
+        with time_limit(limit_s, end_after_s=limit_s + _LATER_S):
+            result = pickle.dumps((_VALUE, _value(name, states)))
+    except TimeLimit as late:
+        return pickle.dumps((_LATE, str(late)))
+    except BaseException as error:  # noqa: BLE001 - of users' code; the process continues
+        return pickle.dumps((_ERROR, f"raised {type(error).__name__}: {error}"[: _LARGEST // 8]))
+    if len(result) > _LARGEST:
+        return pickle.dumps(
+            (_ERROR, f"returned {len(result):,} bytes; at most {_LARGEST:,} are kept")
+        )
+    return result
+
+
+@cache
+def _prepare(modules: tuple[str, ...]) -> None:
+    """Limit the memory of this process, once, and import modules."""
+    limit_memory()
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
+        # What users' code prints is nobody's log.
+        os.dup2(nowhere.fileno(), _STDOUT)
+    for module in modules:
         try:
-            self._receive(_START_S)
-        except (OSError, EOFError):
-            self.end()
-            raise
-
-    def is_alive(self) -> bool:
-        """Return whether it can take a call."""
-        return self._process.poll() is None
-
-    def answers(self, call: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-        """Send a call and yield kind and value of each answer. Raises `EOFError`, `OSError`."""
-        limit_s = call[2]
-        self._ours.send(call)
-        self._receive(_START_S)
-        while (answer := self._receive(limit_s + _GRACE_S)) is not None:
-            yield answer
-
-    def end(self) -> str:
-        """End the process and return how it ended."""
-        self._ours.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.5)
-        if self._process.poll() is None:
-            self._process.kill()
-        code = self._process.wait()
-        return f"ended its process ({'signal' if code < 0 else 'code'} {abs(code)})"
-
-    def _receive(self, seconds: float) -> Any:
-        if not self._ours.poll(seconds):
-            raise EOFError(f"no answer within {seconds:.0f} s")
-        answer = self._ours.recv_bytes(LARGEST + _FRAME)
-        try:
-            return pickle.loads(answer)  # noqa: S301 - from our own child
-        except Exception as error:  # noqa: BLE001 - a value of a class that only the child has
-            return ERROR, f"returned a value that cannot be read: {error}"
+            importlib.import_module(module)
+        except Exception as error:  # noqa: BLE001 - of users' code; its aggregate is then unknown
+            print(f"{module} cannot be imported: {error!r}", file=sys.stderr)  # noqa: T201 - a log
 
 
-_lock = threading.Lock()
-_waiting: list[_Child] = []
-
-
-def _take_child() -> _Child:
-    with _lock:
-        known = _waiting.pop() if _waiting else None
-    if known is not None and not known.is_alive():
-        known.end()
-        known = None
-    return known or _Child()
-
-
-def _return_child(child: _Child) -> None:
-    with _lock:
-        if len(_waiting) < _IDLE:
-            _waiting.append(child)
-            return
-    child.end()
-
-
-def _forget_children() -> None:
-    """Forget the children of the parent process after a fork."""
-    global _lock  # noqa: PLW0603 - another thread may have held it at the fork
-    _lock = threading.Lock()
-    _waiting.clear()
-
-
-os.register_at_fork(after_in_child=_forget_children)
+def _value(name: str, states: Sequence[bytes]) -> Any:
+    known = registered_aggregate(name)
+    if known is None:
+        raise LookupError(f"no module registers the aggregate {name}")
+    state = states[0]
+    for other in states[1:]:
+        state = known.work.merge(state, other)
+    return known.work.result(state)

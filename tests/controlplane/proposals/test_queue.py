@@ -12,7 +12,7 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Busy, TooExpensive
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.load_model import LoadModel
-from controlplane.processes.isolation import run_in_child
+from controlplane.processes.isolation.child import run_in_child
 from controlplane.proposals import claims, comparisons, computation, decisions, requests
 from controlplane.proposals.queue import computing_queue
 from tests.support.cluster import actor

@@ -192,7 +192,8 @@ def test_a_reader_that_ends_its_child_refuses_the_body(
     compute: Any, arguments: Any, code: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a stable code, and what to do."""
-    from controlplane.processes.isolation import ChildPool, Limits  # noqa: PLC0415
+    from controlplane.child_processes.confinement import Limits  # noqa: PLC0415
+    from controlplane.child_processes.pool import ChildPool  # noqa: PLC0415
     from controlplane.records import decoding  # noqa: PLC0415
 
     limits = Limits(384 * MB, 1.0 if compute is hang else 60.0)

@@ -15,7 +15,8 @@ import psutil
 import pytest
 import redis
 
-from controlplane.processes.runtime import checks, processes
+from controlplane.child_processes import trees
+from controlplane.processes.runtime import checks
 from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.log.values import Block
 from tests.controlplane.processes.runtime.waiting import is_gone, wait_for
@@ -107,7 +108,7 @@ class Bench:
 
     def tree(self) -> list[psutil.Process]:
         """Return every living process of drivers on this checkpoint."""
-        return processes.with_environment(MARK, str(self.site.checkpoint("sf")))
+        return trees.with_environment(MARK, str(self.site.checkpoint("sf")))
 
 
 MakeBench = Callable[..., Bench]
@@ -124,7 +125,7 @@ def make_bench(tmp_path: Path, redis_url: str) -> Iterator[MakeBench]:
 
     yield make
     for bench in made:
-        assert processes.kill_all(bench.tree)
+        assert trees.kill_all(bench.tree)
         bench.client.close()
 
 

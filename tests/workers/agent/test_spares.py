@@ -13,7 +13,7 @@ import psutil
 import pytest
 import redis
 
-from controlplane.processes.runtime import processes
+from controlplane.child_processes import trees
 from tests.controlplane.processes.runtime.waiting import is_gone, pid_in, wait_for
 from tests.workers.agent.test_keeper import ROOT, SPEC
 from workers.agent.driver import Driver, DriverSpec, Site
@@ -55,7 +55,7 @@ class Agent:
         self.spares.step({f"c{n}": report for n, report in enumerate(reports)}, self.now)
 
     def processes(self) -> list[psutil.Process]:
-        return processes.with_environment("WEIR_SPARES", str(self.data))
+        return trees.with_environment("WEIR_SPARES", str(self.data))
 
     def prepare(self) -> int:
         """Return the id of a ready spare."""

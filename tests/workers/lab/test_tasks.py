@@ -11,10 +11,10 @@ from django.db import connection
 from django.utils import timezone
 
 from controlplane import lab
+from controlplane.child_processes.trees import is_alive
 from controlplane.lab import execution
 from controlplane.models import LabRun
 from controlplane.processes.runtime.children import Place, service_children
-from controlplane.processes.runtime.processes import is_alive
 from tests.support.cluster import actor
 from tests.workers.tasks.test_worker import until
 from workers.celery import app

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.processes.runtime import processes
+from controlplane.child_processes import trees
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
@@ -93,4 +93,4 @@ def test_a_spare_continues_a_killed_driver_exactly(pumps: Pumps) -> None:
     # SIGTERM is a stop, as of any driver, after which nothing is left.
     driver.process.terminate()
     assert driver.process.wait(timeout=60) == 0
-    wait_for(lambda: not processes.with_environment(MARK, spare.mark), 60.0)
+    wait_for(lambda: not trees.with_environment(MARK, spare.mark), 60.0)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.single_step import SingleStep
-from controlplane.processes.runtime import processes
+from controlplane.child_processes.start import spawn
 from controlplane.processes.runtime.java import find_java
 from controlplane.processes.runtime.redis_server import answers, find_server
 from controlplane.wire import keys, measures
@@ -137,7 +137,7 @@ class CourseFailed(Exception):
 def own_redis(folder: Path) -> Iterator[str]:
     """Yield the URL of a Redis of this course alone. Raises `CheckFailed`."""
     own = find_server(os.environ, folder, lambda _: None)
-    server = processes.spawn(own.command(), dict(os.environ), folder / "redis.log")
+    server = spawn(own.command(), dict(os.environ), folder / "redis.log")
     try:
         _until(lambda: answers(own.url), 20, "an answer of Redis")
         yield own.url

@@ -38,7 +38,8 @@ _SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user'
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _PYTHON: Final = Path(__file__).with_name("python.sh")
 _PACKAGES: Final = (
-    "workers/pipeline", "controlplane/wire", "controlplane/formats", "algorithms/partitioning",
+    "workers/pipeline", "controlplane/wire", "controlplane/formats", "controlplane/child_processes",
+    "algorithms/partitioning",
 )  # fmt: skip
 # What key groupings import beside their own package.
 _MODULES: Final = (

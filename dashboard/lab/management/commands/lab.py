@@ -17,11 +17,12 @@ from algorithms.lab.experiments import (
     experiment,
     experiments,
 )
+from controlplane.child_processes.errors import ChildDied, Exhausted
 from controlplane.cli.output import progress_bar
 from controlplane.errors import TooExpensive
 from controlplane.lab.estimates import estimate_run
 from controlplane.lab.files import csv_of, json_of, svg_of
-from controlplane.processes.isolation import ChildDied, Exhausted, run_in_child
+from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.limits import lab_limits
 from dashboard.lab.files import html_of
 from dashboard.lab.forms import numbers

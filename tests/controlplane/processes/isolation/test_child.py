@@ -20,15 +20,10 @@ from pyarrow.csv import read_csv
 
 from algorithms.compiled import compiled
 from algorithms.errors import TooLarge
-from controlplane.processes.isolation import (
-    ChildDied,
-    Limits,
-    OutOfMemory,
-    OutOfTime,
-    Unwanted,
-    run_in_child,
-)
-from controlplane.processes.runtime.processes import is_alive
+from controlplane.child_processes.confinement import Limits
+from controlplane.child_processes.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
+from controlplane.child_processes.trees import is_alive
+from controlplane.processes.isolation.child import run_in_child
 
 MB = 1 << 20
 LIMITS = Limits(memory_bytes=200 * MB, seconds=60.0)

@@ -225,11 +225,11 @@ def test_redis_ends_after_all_others(supervisor: Supervisor, tmp_path: Path) -> 
 
 ADOPTING_RUN = """
 import os, pathlib, sys, time
-from controlplane.processes.runtime import processes
+from controlplane.child_processes import trees
 from controlplane.processes.runtime.children import ChildSpec
 from controlplane.processes.runtime.supervisor import Supervisor
 folder = pathlib.Path(sys.argv[1])
-processes.adopt_orphans()
+trees.adopt_orphans()
 supervisor = Supervisor(folder, os.environ, print)
 command = (sys.executable, "-c", sys.argv[2], str(folder / "pid"))
 supervisor.start(ChildSpec("agent", command, ""))

@@ -8,9 +8,9 @@ import pytest
 from algorithms.lab.experiment import ResultRow
 from algorithms.lab.experiments import experiment
 from controlplane import lab
+from controlplane.child_processes.trees import is_alive
 from controlplane.lab.engines import HERE, SPARK, Sweep, compute_here
 from controlplane.models import LabRun
-from controlplane.processes.runtime.processes import is_alive
 from tests.support.cluster import actor
 from workers.lab.sweeps import run_on_spark
 

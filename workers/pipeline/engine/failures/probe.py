@@ -5,20 +5,14 @@ lives. The child reports each stage of the engine with the queries that it works
 report before its end names the suspects, and bisection finds the queries.
 """
 
-import ctypes
-import gc
-import json
 import logging
-import os
-import resource
-import select
 import signal
-import sys
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
+from controlplane.child_processes.fork import forked
 from controlplane.wire.limits import call_seconds
 from workers.pipeline.engine.failures import isolation
 from workers.pipeline.engine.failures.fault import Fault, QueryFault
@@ -29,8 +23,6 @@ logger = logging.getLogger("weir.pipeline")
 _TIMEOUT_FACTOR: Final = 2.0
 # With more queries than this a stage is reported without them.
 _NAMED: Final = 256
-_FAILED: Final = 3
-_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG
 
 # Evaluates the node's batch with these queries alone, and keeps nothing of it.
 Evaluate = Callable[[Collection[int]], object]
@@ -100,80 +92,37 @@ def probe_call(work: Callable[[], object]) -> None:
 
 
 def run_probe(queries: Collection[int], evaluate: Evaluate) -> ProbeResult:
-    """Evaluate the queries in a forked child and return how it ended."""
-    reading, writing = os.pipe()
-    parent = os.getpid()
-    # What is buffered must not be written twice.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _run(queries, evaluate, writing, parent)
-    os.close(writing)
-    try:
-        return _wait_for_child(child, reading)
-    finally:
-        os.close(reading)
+    """Evaluate the queries in a forked child and return how it ended.
+
+    The child reports its stages; it is killed after too long a silence.
+    """
+    seconds, hung = _TIMEOUT_FACTOR * call_seconds(), False
+    stage: str = ""
+    named: list[int] = []
+    with forked(partial(_run, queries, evaluate)) as child:
+        try:
+            while True:
+                stage, named = child.message(seconds)
+        except TimeoutError:
+            hung = True
+        except (EOFError, OSError):
+            # It ends, or no longer reports.
+            pass
+        code = child.end(0.0 if hung else seconds)
+    problem = f"made no progress for {seconds:g} s" if hung else _describe_exit(code)
+    return ProbeResult(problem, stage, tuple(named))
 
 
-def _run(queries: Collection[int], evaluate: Evaluate, writing: int, parent: int) -> None:
-    """Evaluate the queries and end the process."""
-    code = _FAILED
-    try:
-        gc.disable()
-        # A crash is expected: no file of the size of the process is wanted of it.
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:
-            return
-        with isolation.report_stages(lambda stage, some: _report(writing, stage, some)):
-            evaluate(queries)
-        code = 0
-    except BaseException:
-        logger.exception("a probe failed")
-    finally:
-        os._exit(code)
+def _run(queries: Collection[int], evaluate: Evaluate, sender: Any) -> None:
+    def report(stage: str, some: Sequence[int]) -> None:
+        sender.send((stage, list(some) if len(some) <= _NAMED else []))
+
+    with isolation.report_stages(report):
+        evaluate(queries)
 
 
-def _report(writing: int, stage: str, queries: Sequence[int]) -> None:
-    named = list(queries) if len(queries) <= _NAMED else []
-    os.write(writing, json.dumps([stage, named]).encode() + b"\n")
-
-
-def _wait_for_child(child: int, reading: int) -> ProbeResult:
-    """Read the child's reports until it ends; kill it after too long a silence."""
-    seconds = _TIMEOUT_FACTOR * call_seconds()
-    last, rest, hung = b"", b"", False
-    while True:
-        ready, _, _ = select.select([reading], [], [], seconds)
-        data = os.read(reading, 65_536) if ready else b""
-        if not data:
-            hung = not ready
-            break
-        *lines, rest = (rest + data).split(b"\n")
-        last = lines[-1] if lines else last
-    status = _reap(child, 0.0 if hung else seconds)
-    stage, queries = json.loads(last) if last else ("", [])
-    problem = f"made no progress for {seconds:g} s" if hung else _describe_exit(status)
-    return ProbeResult(problem, stage, tuple(queries))
-
-
-def _reap(child: int, seconds: float) -> int:
-    """Return the status of a child that should have ended; it is killed after so many seconds."""
-    stop = time.monotonic() + seconds
-    while time.monotonic() < stop:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return status
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1]
-
-
-def _describe_exit(status: int) -> str:
+def _describe_exit(code: int) -> str:
     """Return how a process ended, empty for well."""
-    code = os.waitstatus_to_exitcode(status)
     if code == 0:
         return ""
     if code < 0:

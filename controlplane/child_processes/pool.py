@@ -11,12 +11,14 @@ import os
 import pickle
 import signal
 import struct
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing import Pipe
+from multiprocessing import Pipe, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.forkserver import (
+    _forkserver,
     connect_to_new_process,
     get_inherited_fds,
     read_signed,
@@ -24,16 +26,22 @@ from multiprocessing.forkserver import (
 )
 from threading import BoundedSemaphore
 from typing import Any, Final, NoReturn
+from weakref import WeakSet
 
-from controlplane.processes.isolation.confinement import confine, peak_bytes, private_bytes
-from controlplane.processes.isolation.errors import (
+from controlplane.child_processes.confinement import (
+    Limits,
+    begin,
+    confine,
+    peak_bytes,
+    private_bytes,
+)
+from controlplane.child_processes.errors import (
     ChildDied,
     ChildFailed,
     NoChild,
     OutOfMemory,
     OutOfTime,
 )
-from controlplane.processes.isolation.limits import Limits
 
 # Calls of one child: a leak of a library ends with it.
 MAX_CALLS: Final = 1_000
@@ -47,8 +55,13 @@ _SIZE: Final = struct.Struct("<Q")
 _KEPT: Final = 4 * 2**20
 # The file of a child, which closes all but the standard descriptors and the pipe of its calls.
 _FILE: Final = 0
+# Before a job that no child has received is sent again (s).
+_AGAIN_S: Final = 0.1
 
 Parts = bytes | Sequence[Any]
+# What the fork server imports, for the pools of this process.
+_PRELOADED: Final = [__name__]
+_POOLS: "Final[WeakSet[ChildPool]]" = WeakSet()
 
 
 class ChildPool:
@@ -61,10 +74,17 @@ class ChildPool:
         self, limits: Limits, size: int, preload: Sequence[str], wait_s: float = 10.0
     ) -> None:
         self._limits = limits
+        self._size = size
         self._wait_s = wait_s
-        self._free = BoundedSemaphore(size)
+        _PRELOADED.extend(preload)
+        set_forkserver_preload(_PRELOADED)
+        self.forget()
+        _POOLS.add(self)
+
+    def forget(self) -> None:
+        """Forget all children: those of the parent process, after a fork."""
+        self._free = BoundedSemaphore(self._size)
         self._idle: list[_Child] = []
-        set_forkserver_preload([__name__, *preload])
 
     def call(self, compute: Callable[..., Parts], *arguments: Any) -> bytes:
         """Return `compute(*arguments)`, which a child calculates; parts of bytes are joined.
@@ -80,6 +100,10 @@ class ChildPool:
             raise NoChild
         try:
             return self._call(job, large)
+        except _NotReceived:
+            # The fork server has died in this moment.
+            time.sleep(_AGAIN_S)
+            return self._call(job, large)
         finally:
             self._free.release()
 
@@ -94,7 +118,7 @@ class ChildPool:
                 self._idle.append(child)
 
     def _accepting(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> "_Child":
-        """Return a child that has received a job; idle ones may have been killed."""
+        """Return a child to which a job was sent; idle ones may have been killed."""
         while self._idle:
             child = self._idle.pop()
             with suppress(OSError):
@@ -105,8 +129,12 @@ class ChildPool:
             child = _Child(self._limits)
             child.send(job, large)
         except (OSError, EOFError) as error:
-            raise NoChild from error
+            raise _NotReceived from error
         return child
+
+
+class _NotReceived(NoChild):
+    """No child has received the job, so it may be sent again."""
 
 
 class _Child:
@@ -123,7 +151,7 @@ class _Child:
         # No `Process` of multiprocessing: each would import the main module of this process.
         with os.fdopen(start, "wb") as file:
             file.write(pickle.dumps({}) + pickle.dumps(_Service(limits)))
-        read_signed(self._exit)
+        self.pid = read_signed(self._exit)
 
     def send(self, job: bytes, large: Sequence[pickle.PickleBuffer]) -> None:
         """Send a job. Raises `OSError` if the child has ended."""
@@ -135,6 +163,9 @@ class _Child:
         """Return the result of the job, or raise its error."""
         try:
             kind, is_last, size = _ANSWER.unpack(self._connection.recv_bytes(_ANSWER.size))
+        except ConnectionResetError as error:
+            # The child ended with the job, or a part of it, in its end of the pipe.
+            raise _NotReceived from error
         except (EOFError, OSError):
             raise self._death() from None
         self.is_last = bool(is_last)
@@ -152,13 +183,13 @@ class _Child:
     def _death(self) -> Exception:
         """Return the reason why the child ended without an answer."""
         with suppress(OSError, EOFError):
-            match -read_signed(self._exit):
+            code = read_signed(self._exit)
+            match -code:
                 case signal.SIGPROF | signal.SIGALRM:
                     return OutOfTime(self._limits.seconds, self._limits.seconds)
                 case signal.SIGKILL:
                     return OutOfMemory(self._limits.memory_bytes, self._limits.memory_bytes)
-                case number:
-                    return ChildDied(max(number, 0))
+            return ChildDied(max(-code, 0), max(code, 0))
         # The fork server has ended, and its children with it: the call may be repeated.
         return NoChild()
 
@@ -183,7 +214,8 @@ class _Service:
         os.dup2(memory, _FILE)
         connection = Connection(pipe)
         # Requests wait for the result: the child has the priority of its parent.
-        confine(self._limits.memory_bytes, connection.fileno(), os.getppid(), niceness=0)
+        begin(os.getppid())
+        confine(self._limits.memory_bytes, connection.fileno(), niceness=0)
         most = private_bytes() + self._limits.memory_bytes // 4
         with suppress(EOFError, OSError):
             for left in reversed(range(MAX_CALLS)):
@@ -222,3 +254,16 @@ def _put(file: int, parts: Sequence[Any]) -> int:
     if size and os.pwritev(file, parts, 0) < size:
         raise MemoryError
     return size
+
+
+def _forget_parent() -> None:
+    """Let a fork of this process have a fork server and children of its own."""
+    trackers: tuple[Any, ...] = (_forkserver, resource_tracker._resource_tracker)  # noqa: SLF001
+    for tracker in trackers:
+        vars(tracker).update(vars(type(tracker)()))
+    set_forkserver_preload(_PRELOADED)
+    for pool in _POOLS:
+        pool.forget()
+
+
+os.register_at_fork(after_in_child=_forget_parent)

@@ -54,12 +54,16 @@ class OutOfTime(Exhausted):
 
 
 class ChildDied(Exception):
-    """The child died without a result, but not of its limits; `number` is the signal, or 0."""
+    """The child died without a result, but not of its limits.
+
+    `number`: the signal, or 0; `exit_code`: without a signal.
+    """
 
     code: ClassVar[str] = "child_died"
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, exit_code: int = 0) -> None:
         self.number = number
+        self.exit_code = exit_code
         cause = signal.Signals(number).name if number else "without a signal"
         super().__init__(f"The process of the computation died ({cause})")
 

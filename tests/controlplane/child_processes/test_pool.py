@@ -6,21 +6,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
 
-from controlplane.processes.isolation import (
+from controlplane.child_processes import pool
+from controlplane.child_processes.confinement import Limits
+from controlplane.child_processes.errors import (
     ChildDied,
     ChildFailed,
-    ChildPool,
-    Limits,
     NoChild,
     OutOfMemory,
     OutOfTime,
-    pool,
 )
-from controlplane.processes.runtime.processes import is_alive
+from controlplane.child_processes.fork import forked
+from controlplane.child_processes.pool import ChildPool
+from controlplane.child_processes.trees import is_alive
 from tests.controlplane.processes.runtime.waiting import is_gone, wait_for
 from tests.support.calls import (
     child_id,
@@ -104,6 +106,37 @@ def test_a_call_whose_fork_server_is_killed_may_be_repeated(
     assert psutil.Process(int(children.call(child_id))).ppid() != server
 
 
+def test_a_call_that_no_child_has_received_is_repeated(children: ChildPool, idle: bytes) -> None:
+    """The fork server is killed in the very moment of the call, and its children with it."""
+    child = psutil.Process(int(idle))
+    server = child.ppid()
+    child.suspend()
+    answers: list[bytes] = []
+    call = threading.Thread(target=lambda: answers.append(children.call(child_id)))
+    call.start()
+    wait_for(lambda: not children._idle)
+    os.kill(server, signal.SIGKILL)
+    wait_for(lambda: is_gone(server))
+    child.resume()
+    call.join()
+    assert answers
+    assert answers[0] != idle
+
+
+def test_a_fork_of_this_process_has_children_of_its_own(children: ChildPool, idle: bytes) -> None:
+    """They end with it."""
+
+    def call(sender: Any) -> None:
+        sender.send(children.call(child_id))
+        signal.pause()
+
+    with forked(call) as fork:
+        child = psutil.Process(int(fork.message(60)))
+        assert child.ppid() != psutil.Process(int(idle)).ppid()
+    wait_for(lambda: is_gone(child.pid))
+    assert children.call(child_id) == idle
+
+
 def test_a_child_that_keeps_memory_is_replaced(children: ChildPool, idle: bytes) -> None:
     """Above a quarter of its limit it takes no further call."""
     assert children.call(keep, 60 * MB) == idle
@@ -140,7 +173,8 @@ def test_children_end_with_a_process_that_is_killed() -> None:
     """So does their fork server."""
     program = (
         "import os, sys\n"
-        "import psutil; from controlplane.processes.isolation import ChildPool, Limits\n"
+        "import psutil; from controlplane.child_processes.confinement import Limits\n"
+        "from controlplane.child_processes.pool import ChildPool\n"
         "from tests.support.calls import child_id\n"
         "pool = ChildPool(Limits(2 ** 28, 9.0), 1, [])\n"
         "pool.call(child_id)\n"

@@ -1,67 +1,31 @@
-"""Start of processes that cannot outlive this one, and stop of whole trees of processes.
+"""Whole trees of processes: found by descent, group or a mark in their environment, and ended.
 
-Each child leads a session of its own, so that Ctrl-C in a terminal reaches the runner alone, and
-requests a signal from the kernel at the death of its parent (prctl(2), PR_SET_PDEATHSIG), so that
-no process survives a parent that is killed with -9. The kernel means the parent *thread*: spawn
-from the main one.
+A mark is a variable of the environment, which children inherit across sessions and groups; it
+identifies what a killed parent has left behind.
 """
 
 import ctypes
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
 
-PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
 # For killed processes to end.
 _PATIENCE_S: Final = 10.0
 # Between two searches for further processes, and between two looks whether they have ended.
 _ROUND_S: Final = 0.25
 _LOOK_S: Final = 0.005
-# Loaded before any fork: the child of a fork must not import or allocate more than it must.
-_LIBC: Final = ctypes.CDLL(None, use_errno=True)
-
-
-def spawn(
-    command: Sequence[str], env: Mapping[str, str], log: Path, inherited: Sequence[int] = ()
-) -> "subprocess.Popen[bytes]":
-    """Start `command` in its own session, output appended to `log`, and return it.
-
-    It inherits the descriptors `inherited`.
-
-    The kernel ends the child (SIGTERM) when this process dies. Raises OSError if it cannot start.
-    """
-    with log.open("ab") as output:
-        return subprocess.Popen(  # noqa: S603 - our own command lines
-            command,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=inherited,
-            preexec_fn=_tie_to_parent(),  # noqa: PLW1509 - one system call, no lock
-        )
-
-
-def end_with_parent() -> None:
-    """Let the kernel end this process (SIGTERM) when the process that started it dies.
-
-    For processes that a library starts, instead of `spawn`.
-    """
-    _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of descendants whose own parent dies (Linux only)."""
-    _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def reap_adopted(own: Iterable[int]) -> None:
@@ -76,7 +40,15 @@ def reap_adopted(own: Iterable[int]) -> None:
 
 def descendants() -> list[psutil.Process]:
     """Return every running descendant of this process, adopted orphans included."""
-    return [process for process in psutil.Process().children(recursive=True) if is_alive(process)]
+    return family(os.getpid())[1:]
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """Return a process and all its descendants, without any that has ended."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return [item for item in (process, *process.children(recursive=True)) if is_alive(item)]
+    return []
 
 
 def with_environment(name: str, value: str) -> list[psutil.Process]:
@@ -126,8 +98,18 @@ def kill_all(find: Callable[[], list[psutil.Process]]) -> bool:
             return True
         if time.monotonic() > deadline:
             return False
-        send(alive, signal.SIGKILL)
+        for process in alive:
+            with suppress(psutil.Error):
+                process.send_signal(signal.SIGKILL)
+            # A process of a low priority ends late on a busy machine.
+            with suppress(psutil.Error, OSError):
+                process.nice(0)
         _await_end(alive)
+
+
+def kill_with_environment(name: str, value: str) -> bool:
+    """Kill (-9) the processes with `name=value` in their environment, as `kill_all` does."""
+    return kill_all(lambda: with_environment(name, value))
 
 
 def _await_end(processes: Iterable[psutil.Process]) -> None:
@@ -136,13 +118,6 @@ def _await_end(processes: Iterable[psutil.Process]) -> None:
     # Not psutil.wait_procs: it would take our children's return codes from their Popen.
     while time.monotonic() < end and any(map(is_alive, processes)):
         time.sleep(_LOOK_S)
-
-
-def send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
-    """Send a signal to each process that still exists."""
-    for process in processes:
-        with suppress(psutil.Error):
-            process.send_signal(number)
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -162,15 +137,3 @@ def _environment(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
-
-
-def _tie_to_parent() -> Callable[[], None]:
-    parent = os.getpid()
-
-    def tie() -> None:
-        end_with_parent()
-        # The parent may have died before the line above took effect.
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return tie

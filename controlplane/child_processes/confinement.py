@@ -5,10 +5,11 @@ import resource
 import signal
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from controlplane.processes.runtime.processes import end_with_parent
+from controlplane.child_processes.start import end_with_parent
 
 # Added to the niceness of the parent: computations wait for requests.
 NICER: Final = 5
@@ -22,20 +23,37 @@ _RESET: Final = (
 )  # fmt: skip
 
 
-def confine(memory_bytes: int, kept: int, parent: int, niceness: int = NICER) -> None:
-    """Confine this process: it ends with its parent and may allocate so many bytes more.
+@dataclass(frozen=True)
+class Limits:
+    """Limits: bytes of memory beyond that of the parent, and seconds by the wall clock."""
+
+    memory_bytes: int
+    seconds: float
+
+
+def begin(parent: int) -> None:
+    """Do what every fork does first: signals by default, no core dump, no life beyond its parent.
+
+    Ends this process at once if the process `parent` is dead already.
+    """
+    signal.set_wakeup_fd(-1)
+    for number in _RESET:
+        signal.signal(number, signal.SIG_DFL)
+    # Ctrl-C reaches the whole group of a terminal: the parent ends its child.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    end_with_parent(parent)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def confine(memory_bytes: int, kept: int, niceness: int = NICER) -> None:
+    """Confine this process: it may allocate so many bytes more.
 
     `niceness`: added to that of the parent. All descriptors are closed but the standard ones,
-    `kept`, and pipes within this process. Ends the process at once if the process `parent` is dead
-    already.
+    `kept`, and pipes within this process.
     """
-    _reset_signals()
-    end_with_parent()
-    if os.getppid() != parent:
-        os._exit(1)
     limit = private_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(niceness)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_KILL, encoding="ascii")
@@ -97,12 +115,3 @@ def _figure(file: str, *names: str) -> int:
         return 0
     pairs = (line.split(":") for line in lines if line.startswith(names))
     return sum(int(value.split()[0]) * 1024 for name, value in pairs if name in names)
-
-
-def _reset_signals() -> None:
-    signal.set_wakeup_fd(-1)
-    for number in _RESET:
-        signal.signal(number, signal.SIG_DFL)
-    # Ctrl-C reaches the whole group of a terminal: the parent ends its child.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())

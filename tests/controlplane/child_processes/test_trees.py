@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from controlplane.processes.runtime import processes
+from controlplane.child_processes import trees
+from controlplane.child_processes.start import spawn
 from tests.controlplane.processes.runtime.waiting import (
     PARENT_OF_STUBBORN,
     is_gone,
@@ -17,7 +18,7 @@ from tests.controlplane.processes.runtime.waiting import (
 
 SPAWNER = """
 import os, pathlib, sys, time
-from controlplane.processes.runtime.processes import spawn
+from controlplane.child_processes.start import spawn
 folder = pathlib.Path(sys.argv[1])
 code = "import os, pathlib, sys, time\\n" \\
     "pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(600)"
@@ -39,7 +40,7 @@ def test_a_child_leads_a_session_and_writes_to_its_log(tmp_path: Path) -> None:
     """Ctrl-C in a terminal goes to one session: the runner's."""
     log = tmp_path / "log"
     code = "import os; print(os.getsid(0) == os.getpid())"
-    child = processes.spawn([sys.executable, "-c", code], os.environ, log)
+    child = spawn([sys.executable, "-c", code], os.environ, log)
     assert child.wait(timeout=20) == 0
     assert log.read_text() == "True\n"
 
@@ -54,6 +55,9 @@ class Dying:
     def send_signal(self, number: int) -> None:
         self.signals.append(number)
 
+    def nice(self, value: int) -> None:
+        assert value == 0
+
     def is_running(self) -> bool:
         self.looks -= 1
         return self.looks > 0
@@ -66,7 +70,7 @@ def test_a_process_that_is_found_no_more_is_awaited() -> None:
     """The environment of a process that dies is gone before the process."""
     process: Any = Dying(8)
     rounds = iter([[process]])
-    assert processes.kill_all(lambda: next(rounds, []))
+    assert trees.kill_all(lambda: next(rounds, []))
     assert process.looks <= 0
     assert process.signals[0] == signal.SIGKILL
 
@@ -77,8 +81,8 @@ def test_a_marked_tree_is_found_and_killed_across_sessions(tmp_path: Path) -> No
     pid_file = tmp_path / "pid"
     parent = subprocess.Popen([sys.executable, "-c", PARENT_OF_STUBBORN, str(pid_file)], env=env)
     child = pid_in(pid_file)
-    found = processes.with_environment("WEIR_TEST_MARK", str(tmp_path))
+    found = trees.with_environment("WEIR_TEST_MARK", str(tmp_path))
     assert {process.pid for process in found} == {parent.pid, child}
-    assert processes.kill_all(lambda: processes.with_environment("WEIR_TEST_MARK", str(tmp_path)))
+    assert trees.kill_with_environment("WEIR_TEST_MARK", str(tmp_path))
     assert parent.wait(timeout=60) == -signal.SIGKILL
     wait_for(lambda: is_gone(child))

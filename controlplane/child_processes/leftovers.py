@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -13,11 +12,10 @@ from typing import Final
 
 import psutil
 
-from controlplane.processes.runtime.processes import (
+from controlplane.child_processes.trees import (
+    family,
     in_group,
-    is_alive,
     kill_all,
-    send,
     with_environment,
 )
 
@@ -44,26 +42,7 @@ class Leftovers:
 
         Also those whose parent has ended, which are no descendants of this process any more.
         """
-        # First, as the death of a parent hides its children.
-        family: list[psutil.Process] = []
-        with suppress(psutil.Error):
-            process = psutil.Process(pid)
-            family = [process, *process.children(recursive=True)]
-        family += in_group(pid)
-        for process in family:
-            # A process of a low priority ends late on a busy machine.
-            with suppress(psutil.Error, OSError):
-                process.nice(0)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        send(family, signal.SIGKILL)
-        kill_all(
-            lambda: [
-                *(process for process in family if is_alive(process)),
-                *in_group(pid),
-                *with_environment(_MARK, self.mark),
-            ]
-        )
+        kill_all(lambda: [*family(pid), *in_group(pid), *with_environment(_MARK, self.mark)])
 
 
 @contextmanager
