@@ -89,10 +89,10 @@ def _checks(cluster: Cluster, facts: Facts) -> QueryChecks:
 
 def checked(cluster: Cluster, spec: QuerySpec, *, is_draft: bool = True) -> Checked:
     """Check a query without saving it; a draft may lack a name and streams."""
-    found = _checks(cluster, _facts(cluster, [spec])).check(spec)
+    result = _checks(cluster, _facts(cluster, [spec])).check(spec)
     absent = {"name": not spec.name, "streams": not spec.streams} if is_draft else {}
-    return replace(found, fields={
-        field: messages for field, messages in found.fields.items() if not absent.get(field)
+    return replace(result, fields={
+        field: messages for field, messages in result.fields.items() if not absent.get(field)
     })  # fmt: skip
 
 

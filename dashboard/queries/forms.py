@@ -71,8 +71,8 @@ def spec_of(cluster: Cluster, values: Mapping[str, str]) -> QuerySpec:
 def checked(cluster: Cluster, values: Mapping[str, str], *, is_draft: bool = True) -> Checked:
     """Check a form: return its faults, or its computation; a draft may be incomplete."""
     spec, faults = parsed(values)
-    found = queries.checked(cluster, spec, is_draft=is_draft)
-    return Checked(found.fields | faults, None if faults else found.computation, found.usable)
+    result = queries.checked(cluster, spec, is_draft=is_draft)
+    return Checked(result.fields | faults, None if faults else result.computation, result.usable)
 
 
 def usable(checked: Checked, streams: str) -> list[tuple[str, list[tuple[str, str]]]]:
