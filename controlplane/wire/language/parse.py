@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 
 from sqlglot import exp
 
-from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
 from controlplane.wire.language.grammar import (
     CASTS,
     TOO_DEEP,
+    BadExpression,
     Syntax,
     syntax_of,
     with_advice,
