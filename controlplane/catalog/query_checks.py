@@ -66,7 +66,7 @@ class QueryChecks:
         self._now = timezone.now()
         self._computed: dict[Any, Checked] = {}
 
-    def check(self, spec: QuerySpec) -> Checked:
+    def check_query(self, spec: QuerySpec) -> Checked:
         """Return all that is wrong with the next query; its name is taken from now on."""
         computed = self._compute(spec)
         own_faults = self._faults(spec)

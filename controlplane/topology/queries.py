@@ -69,16 +69,18 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
     """Return what was read for the check; raises `Invalid` with the faults of each row."""
     facts = _facts(cluster, specs)
     checks = _checks(cluster, facts)
-    faults = {index: checks.check(spec).fields for index, spec in enumerate(specs)}
+    faults = {index: checks.check_query(spec).fields for index, spec in enumerate(specs)}
     if rows := {index: fields for index, fields in faults.items() if fields}:
         raise Invalid({}, rows)
     return facts
 
 
 def _facts(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
+    read = sorted({name for spec in specs for name in spec.reads})
+    streams = _named(cluster.streams.all(), read, "id", "schema")
     return Facts(
-        _stream_column(cluster, specs, "id"),
-        _stream_column(cluster, specs, "schema"),
+        {name: pk for name, pk, _ in streams},
+        {name: schema for name, _, schema in streams},
         _live(cluster, [spec.name for spec in specs]),
     )
 
@@ -89,7 +91,8 @@ def _checks(cluster: Cluster, facts: Facts) -> QueryChecks:
 
 def checked(cluster: Cluster, spec: QuerySpec, *, is_draft: bool = True) -> Checked:
     """Check a query without saving it; a draft may lack a name and streams."""
-    result = _checks(cluster, _facts(cluster, [spec])).check(spec)
+    checks = _checks(cluster, _facts(cluster, [spec]))
+    result = checks.check_query(spec)
     absent = {"name": not spec.name, "streams": not spec.streams} if is_draft else {}
     return replace(result, fields={
         field: messages for field, messages in result.fields.items() if not absent.get(field)
@@ -116,16 +119,17 @@ class ResolvedQuery:
 
 def resolved(cluster: Cluster, spec: QuerySpec) -> ResolvedQuery:
     """Return a query with its streams by id, before it has a name. Raises `Invalid` by field."""
-    checked_spec = checked(cluster, spec)
-    fields = {name: faults for name, faults in checked_spec.fields.items() if name != "name"}
+    facts = _facts(cluster, [spec])
+    checks = _checks(cluster, facts)
+    result = checks.check_query(spec)
+    fields = {name: faults for name, faults in result.fields.items() if name != "name"}
     if not spec.streams:
         fields["streams"] = ["Name at least one stream"]
-    if fields or checked_spec.computation is None:
+    if fields or result.computation is None:
         raise Invalid(fields)
-    known = _stream_column(cluster, [spec], "id")
-    names = {known[name]: name for name in spec.reads}
-    left = tuple(sorted(known[name] for name in spec.streams))
-    return ResolvedQuery(resolved_text(spec, known), left, names, checked_spec.computation)
+    names = {facts.ids[name]: name for name in spec.reads}
+    left = tuple(sorted(facts.ids[name] for name in spec.streams))
+    return ResolvedQuery(resolved_text(spec, facts.ids), left, names, result.computation)
 
 
 def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
@@ -239,22 +243,15 @@ def _announce_submission(
     announce(cluster.pk, event("state", f"{subject} submitted by {actor.name}", state="pending"))
 
 
-def _stream_column(cluster: Cluster, specs: Sequence[QuerySpec], column: str) -> dict[str, Any]:
-    """Return a column of the streams that queries read, by name."""
-    read = sorted({name for spec in specs for name in spec.reads})
-    return _by_name(cluster.streams.all(), read, column)
+def _named(rows: QuerySet[Any], names: Sequence[str], *columns: str) -> list[tuple[Any, ...]]:
+    """Return name and columns of the rows with these names."""
+    parts = chunks(names)
+    return [row for part in parts
+            for row in rows.filter(name__in=part).values_list("name", *columns)]  # fmt: skip
 
 
-def _by_name(rows: QuerySet[Any], wanted: Sequence[str], column: str) -> dict[str, Any]:
-    """Return a column of the rows with these names, by name."""
-    values: dict[str, Any] = {}
-    for part in chunks(wanted):
-        values |= dict(rows.filter(name__in=part).values_list("name", column))
-    return values
-
-
-def _live(cluster: Cluster, wanted: Sequence[str]) -> dict[str, int]:
-    return _by_name(cluster.queries.filter(state__in=LIVE_STATES), wanted, "id")
+def _live(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
+    return dict(_named(cluster.queries.filter(state__in=LIVE_STATES), names, "id"))
 
 
 def insert_rows(model: type[Model], columns: Sequence[str], rows: Sequence[Sequence[int]]) -> None:

@@ -28,7 +28,7 @@ PLAIN = [body for kind, body in BLOCKS if not kind]
 def checked(query: dict[str, Any], tasks: int = 1) -> Checked:
     right = query.get("right", ())
     spec = QuerySpec("q", ["orders"], QueryText.from_json(query), tasks=tasks, right=right)
-    return QueryChecks(dict.fromkeys(spec.reads, 1), (), lambda _: ORDERS.kinds).check(spec)
+    return QueryChecks(dict.fromkeys(spec.reads, 1), (), lambda _: ORDERS.kinds).check_query(spec)
 
 
 @pytest.fixture(scope="module", autouse=True)

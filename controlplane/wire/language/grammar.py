@@ -77,8 +77,8 @@ class BadExpression(WireError):
         """Return why, with the place in the text."""
         begin = self.text.rfind("\n", 0, self.start) + 1
         line = self.text[begin:].partition("\n")[0]
-        marks = max(1, min(self.end - begin, len(line)) - (self.start - begin))
-        pointer = f"{' ' * (self.start - begin)}{'^' * marks}"
+        width = max(1, min(self.end - begin, len(line)) - (self.start - begin))
+        pointer = f"{' ' * (self.start - begin)}{'^' * width}"
         return Fault.of(self.why, Place(line, pointer, self.start + 1))
 
 
