@@ -72,6 +72,15 @@ class BadExpression(WireError):
         self.end = len(text) if end is None else min(max(end, self.start + 1), len(text))
         super().__init__(f"{why}, at character {self.start + 1}")
 
+    @classmethod
+    def at_node(cls, text: str, node: exp.Expr, why: str) -> "BadExpression":
+        """Return the error at the characters that a node and all below it were read from."""
+        metas = [below.meta for below in node.walk() if "start" in below.meta]
+        if not metas:
+            return cls(text, why)
+        start, end = min(meta["start"] for meta in metas), max(meta["end"] for meta in metas)
+        return cls(text, why, start, end + 1)
+
     @property
     def fault(self) -> Fault:
         """Return why, with the place in the text."""
