@@ -237,15 +237,11 @@ class LogReader(DataSourceStreamReader):
         if table is None or self.log_url:
             return Queues()
         client = client_of(self.redis_url)
-
-        def read_entries(
-            starts: Mapping[int, str], most: float
-        ) -> Mapping[int, Sequence[tuple[str, int]]]:
-            return unread_entries(client, self.cluster, starts, end.position, most)
-
         elapsed_ms = max(0, clock_ms() - offset.clock_ms) if offset.clock_ms else None
         return queues_after(
-            offset.queues, offset.position, table.table, read_entries, elapsed_ms,
+            offset.queues, offset.position, table.table,
+            lambda starts, most: unread_entries(client, self.cluster, starts, end.position, most),
+            elapsed_ms,
             self.max_records, kept_of_streams(ladder, table),
         )  # fmt: skip
 
