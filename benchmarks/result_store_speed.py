@@ -54,7 +54,6 @@ def made_query() -> Any:
     """Return a query over sensors that is in the database."""
     from django.utils import timezone  # noqa: PLC0415
 
-    from controlplane.catalog.computations import stored  # noqa: PLC0415
     from controlplane.models import Cluster, Query, Stream  # noqa: PLC0415
     from controlplane.wire.query_text import QueryText  # noqa: PLC0415
 
@@ -64,7 +63,7 @@ def made_query() -> Any:
     stream = Stream.objects.create(cluster=cluster, name="s", schema=schema)
     text = QueryText({"n": "count(*)", "last": "max(ts)"}, 3600.0, key=("stream",))
     query = Query.objects.create(
-        pk=QUERY, cluster=cluster, name="q", state="running", text=stored(text), window_s=3600.0,
+        pk=QUERY, cluster=cluster, name="q", state="running", text=text.to_text(), window_s=3600.0,
         submitted_at=timezone.now(), retention_windows=2 * 10**9, retention_s=2**31 - 1,
     )  # fmt: skip
     query.streams.add(stream)

@@ -38,8 +38,7 @@ from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.split_nodes.dispatch import dispatch
-from workers.pipeline.split_nodes.grouping_states import StatePlan, StoredState
-from workers.pipeline.split_nodes.key_routing import KeyRouter
+from workers.pipeline.split_nodes.grouping_states import KeyRouter, StatePlan, StoredState
 
 NODES: Final = 4
 QUERY, STREAM = 7, 1

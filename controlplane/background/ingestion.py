@@ -5,6 +5,7 @@ what the data plane reports.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,11 +15,11 @@ from django.utils import timezone
 
 from controlplane.events.publish import send_samples
 from controlplane.health import failed_queries, skipped_batches
-from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
+from controlplane.models import Cluster, MetricSample, Node, Query, RoutingVersion, Stream
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
-from controlplane.telemetry import arrivals, late_records
+from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import Interval
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
@@ -120,7 +121,7 @@ def store(cluster: Cluster, rows: Sequence[Row], measured: Measured, positions: 
         drop_rule_housekeeping.count(cluster.pk, rows, samples)
         shedding_history.record(cluster, rows, samples)
         edge_periods.record(cluster, rows)
-        late_records.count(cluster, rows)
+        count_late(cluster, rows)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         acknowledgement.acknowledge(cluster, rows, samples)
         failed_queries.end_failed(cluster, rows)
@@ -158,6 +159,24 @@ def _updated_rate(rate: float | None, records: float, seconds: float, age: float
     weight = 1 - math.exp(-seconds / min(age, RATE_TIME_CONSTANT_S))
     updated = rate + weight * (records / seconds - rate)
     return updated if updated > SILENT else 0.0
+
+
+def count_late(cluster: Cluster, rows: Sequence[Row]) -> None:
+    """Add late records to the totals of streams and queries; `late_at`: of the newest row."""
+    late_at = connection.ops.adapt_datetimefield_value(moment_of(rows[-1]["emitted_ms"]))
+    for model, name in ((Stream, "late_streams"), (Query, "late_queries")):
+        totals: Counter[str] = Counter()
+        for row in rows:
+            totals.update(row.get(name, {}))
+        # In the order of their ids, as all updates of many rows.
+        changes = sorted((int(pk), records) for pk, records in totals.items())
+        table = connection.ops.quote_name(model._meta.db_table)  # noqa: SLF001 - public API
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                f"UPDATE {table} SET late_records = late_records + %s, late_at = %s"  # noqa: S608
+                " WHERE id = %s AND cluster_id = %s",
+                [(records, late_at, pk, cluster.pk) for pk, records in changes],
+            )
 
 
 def _acknowledge(cluster_id: int, version: int) -> None:

@@ -84,11 +84,6 @@ def right_of(query: Query) -> frozenset[int]:
     return frozenset(json.loads(query.text).get("right", ()))
 
 
-def stored(text: QueryText) -> str:
-    """Return the one way to write a text: what is kept, and what the data plane gets."""
-    return json.dumps(text.to_json(), separators=(",", ":"), ensure_ascii=False)
-
-
 def computation_of_query(query: Query) -> Computation:
     """Return what a query computes over the columns that its streams have now.
 

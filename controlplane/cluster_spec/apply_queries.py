@@ -8,7 +8,8 @@ from typing import Any
 
 from controlplane.access.roles import Actor
 from controlplane.catalog.queries import query_by_name
-from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
+from controlplane.catalog.query_checks import FLOOR, WEIGHT
+from controlplane.catalog.query_settings import set_shedding
 from controlplane.cluster_spec.document import BadDescription, ClusterDescription, QueryPart
 from controlplane.cluster_spec.report import ImportReport, count_text, errors_at
 from controlplane.models import Cluster, Query

@@ -12,22 +12,19 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.catalog import names, query_text
-from controlplane.catalog.computations import Columns, stored
-from controlplane.catalog.query_retention import retention_faults
-from controlplane.catalog.query_shedding import shedding_faults
+from controlplane.catalog.computations import Columns
+from controlplane.catalog.query_checks import Checked, QueryChecks, resolved_text
 from controlplane.catalog.reader_counts import add_readers, subtract_readers
 from controlplane.catalog.source_rates import rates_of_streams
-from controlplane.errors import Fields, Invalid
+from controlplane.errors import Invalid
 from controlplane.events.publish import announce, event
 from controlplane.events.task_names import PLACE, send_on_commit
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
-from controlplane.queries.key_groupings import PARAMETERS, key_grouping_faults, stored_parameters
-from controlplane.queries.spec import MAX_STREAMS, QuerySpec, stored_values
-from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import Computation, usable_columns
+from controlplane.queries.key_groupings import PARAMETERS, stored_parameters
+from controlplane.queries.spec import QuerySpec, stored_values
+from controlplane.wire.query import Computation
 from controlplane.wire.query_text import QueryText
 
 MAX_BULK = 10_000
@@ -71,70 +68,35 @@ class Facts:
 def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
     """Return what was read for the check; raises `Invalid` with the faults of each row."""
     facts = _facts(cluster, specs)
-    _, rows = _checked_rows(cluster, specs, facts)
-    if rows:
+    checks = _checks(cluster, facts)
+    faults = {index: checks.check_query(spec).fields for index, spec in enumerate(specs)}
+    if rows := {index: fields for index, fields in faults.items() if fields}:
         raise Invalid({}, rows)
     return facts
 
 
 def _facts(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
+    read = sorted({name for spec in specs for name in spec.reads})
+    streams = _named(cluster.streams.all(), read, "id", "schema")
     return Facts(
-        _stream_column(cluster, specs, "id"),
-        _stream_column(cluster, specs, "schema"),
+        {name: pk for name, pk, _ in streams},
+        {name: schema for name, _, schema in streams},
         _live(cluster, [spec.name for spec in specs]),
     )
 
 
-def _checked_rows(
-    cluster: Cluster, specs: Sequence[QuerySpec], facts: Facts
-) -> tuple[Columns, dict[int, Fields]]:
-    """Return the columns of the streams, and the faults of each row that has some."""
-    known, taken = facts.ids, facts.live
-    columns = Columns(cluster, facts.schemas)
-    now = timezone.now()
-    rows: dict[int, Fields] = {}
-    seen: set[str] = set()
-    computing: dict[Any, Fields] = {}
-    for index, spec in enumerate(specs):
-        own_faults = _faults(spec, known, now)
-        # What queries of a bulk share is checked once.
-        shared = _shared(spec, columns)
-        if shared not in computing:
-            computing[shared] = _computing_faults(spec, known, columns)
-        # Errors of the streams of a side cause its other errors.
-        faults = own_faults | computing[shared] | own_faults
-        if spec.name in taken or spec.name in seen:
-            faults.setdefault("name", []).append(f"A live query is called {spec.name} already")
-        seen.add(spec.name)
-        if faults:
-            rows[index] = faults
-    return columns, rows
+def _checks(cluster: Cluster, facts: Facts) -> QueryChecks:
+    return QueryChecks(facts.ids, facts.live, Columns(cluster, facts.schemas).of)
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What is wrong with a query by field, and what it computes where that much is right.
-
-    `usable`: the columns that its expressions may use besides its own.
-    """
-
-    fields: Fields
-    computation: Computation | None
-    usable: Mapping[str, Kind]
-
-
-def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
-    """Check a query without saving it; name and streams that are not given yet are left out."""
-    facts = _facts(cluster, [spec])
-    columns, rows = _checked_rows(cluster, [spec], facts)
-    known = facts.ids
-    absent = {"name": not spec.name, "streams": not spec.streams}
-    fields = {
-        field: messages for field, messages in rows.get(0, {}).items() if not absent.get(field)
-    }
-    wrong = [field for field in fields if field == "tasks" or field.startswith(query_text.PREFIX)]
-    usable = usable_columns(_resolved(spec, known), *_kinds(spec, columns))
-    return Checked(fields, None if wrong else _computation(spec, known, columns), usable)
+def checked(cluster: Cluster, spec: QuerySpec, *, is_draft: bool = True) -> Checked:
+    """Check a query without saving it; a draft may lack a name and streams."""
+    checks = _checks(cluster, _facts(cluster, [spec]))
+    result = checks.check_query(spec)
+    absent = {"name": not spec.name, "streams": not spec.streams} if is_draft else {}
+    return replace(result, fields={
+        field: messages for field, messages in result.fields.items() if not absent.get(field)
+    })  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -157,20 +119,17 @@ class ResolvedQuery:
 
 def resolved(cluster: Cluster, spec: QuerySpec) -> ResolvedQuery:
     """Return a query with its streams by id, before it has a name. Raises `Invalid` by field."""
-    checked_spec = checked(cluster, spec)
-    fields = {name: faults for name, faults in checked_spec.fields.items() if name != "name"}
+    facts = _facts(cluster, [spec])
+    checks = _checks(cluster, facts)
+    result = checks.check_query(spec)
+    fields = {name: faults for name, faults in result.fields.items() if name != "name"}
     if not spec.streams:
         fields["streams"] = ["Name at least one stream"]
-    if fields or checked_spec.computation is None:
+    if fields or result.computation is None:
         raise Invalid(fields)
-    known = _stream_column(cluster, [spec], "id")
-    names = {known[name]: name for name in spec.reads}
-    left = tuple(sorted(known[name] for name in spec.streams))
-    return ResolvedQuery(_resolved(spec, known), left, names, checked_spec.computation)
-
-
-def _computation(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Computation:
-    return query_text.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, columns))
+    names = {facts.ids[name]: name for name in spec.reads}
+    left = tuple(sorted(facts.ids[name] for name in spec.streams))
+    return ResolvedQuery(resolved_text(spec, facts.ids), left, names, result.computation)
 
 
 def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "") -> int:
@@ -262,15 +221,10 @@ def _save(
 def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, Any]:
     """Return the columns of what is computed; window_s repeats the text, for lists."""
     return {
-        "text": stored(_resolved(spec, known)),
+        "text": resolved_text(spec, known).to_text(),
         "window_s": spec.text.window_s,
         PARAMETERS: stored_parameters(spec.key_grouping, spec.key_grouping_parameters),
     }
-
-
-def _resolved(spec: QuerySpec, known: Mapping[str, int]) -> QueryText:
-    """Return the text with the streams of its right side by id, 0 for one that there is not."""
-    return replace(spec.text, right=[known.get(name, 0) for name in spec.right])
 
 
 def _announce_submission(
@@ -289,90 +243,15 @@ def _announce_submission(
     announce(cluster.pk, event("state", f"{subject} submitted by {actor.name}", state="pending"))
 
 
-def _stream_column(cluster: Cluster, specs: Sequence[QuerySpec], column: str) -> dict[str, Any]:
-    """Return a column of the streams that queries read, by name."""
-    read = sorted({name for spec in specs for name in spec.reads})
-    return _by_name(cluster.streams.all(), read, column)
+def _named(rows: QuerySet[Any], names: Sequence[str], *columns: str) -> list[tuple[Any, ...]]:
+    """Return name and columns of the rows with these names."""
+    parts = chunks(names)
+    return [row for part in parts
+            for row in rows.filter(name__in=part).values_list("name", *columns)]  # fmt: skip
 
 
-def _by_name(rows: QuerySet[Any], wanted: Sequence[str], column: str) -> dict[str, Any]:
-    """Return a column of the rows with these names, by name."""
-    values: dict[str, Any] = {}
-    for part in chunks(wanted):
-        values |= dict(rows.filter(name__in=part).values_list("name", column))
-    return values
-
-
-def _kinds(spec: QuerySpec, columns: Columns) -> tuple[dict[str, Kind], dict[str, Kind]]:
-    """Return the columns that all streams of a side have, of the left and of the right."""
-    return columns.of(spec.streams), columns.of(spec.right)
-
-
-def _live(cluster: Cluster, wanted: Sequence[str]) -> dict[str, int]:
-    return _by_name(cluster.queries.filter(state__in=LIVE_STATES), wanted, "id")
-
-
-def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
-    by_field = {
-        "name": names.faults(spec.name),
-        "streams": _stream_faults(spec, known),
-        "ends_at": _end_faults(spec.ends_at, now),
-        f"{query_text.PREFIX}right": _right_faults(spec, known),
-    }
-    faults = {field: faults for field, faults in by_field.items() if faults}
-    faults |= retention_faults(spec.retention_s, spec.retention_windows)
-    faults |= shedding_faults(spec.shedding_weight, spec.shedding_floor)
-    return faults | key_grouping_faults(
-        spec.key_grouping, spec.key_grouping_parameters, spec.tasks, joins=bool(spec.right)
-    )
-
-
-def _shared(spec: QuerySpec, columns: Columns) -> Any:
-    """Return what decides what is wrong with a spec's computation, but for its streams' names."""
-    left, right = (tuple(kinds.items()) for kinds in _kinds(spec, columns))
-    # A right side counts by being there, and by the streams that it leaves out.
-    return stored(spec.text), spec.tasks, left, right, tuple(spec.right)
-
-
-def _computing_faults(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Fields:
-    try:
-        _computation(spec, known, columns)
-    except Invalid as invalid:
-        return invalid.fields
-    return {}
-
-
-def _stream_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
-    if not 1 <= len(spec.streams) <= MAX_STREAMS:
-        return [f"Name 1 to {MAX_STREAMS} streams, not {len(spec.streams)}"]
-    return _named_faults(spec.streams, known)
-
-
-def _named_faults(streams: Sequence[str], known: dict[str, int]) -> list[str]:
-    doubled = sorted(name for name, count in Counter(streams).items() if count > 1)
-    unknown = [name for name in streams if name not in known]
-    faults = [f"There is no stream {name[:100]}" for name in dict.fromkeys(unknown)]
-    return faults + [f"{name[:100]} is named twice" for name in doubled]
-
-
-def _right_faults(spec: QuerySpec, known: dict[str, int]) -> list[str]:
-    if not spec.right:
-        return []
-    if len(spec.reads) > MAX_STREAMS:
-        return [f"At most {MAX_STREAMS} streams on both sides, not {len(spec.reads)}"]
-    both = [name for name in dict.fromkeys(spec.right) if name in spec.streams]
-    if both and len(both) == len(set(spec.streams)):
-        return ["Leaves no stream for the left side: a stream is on one side only"]
-    faults = [f"{name[:100]} is on the left side already" for name in both]
-    return _named_faults(spec.right, known) + faults
-
-
-def _end_faults(ends_at: datetime | None, now: datetime) -> list[str]:
-    if ends_at is None:
-        return []
-    if timezone.is_naive(ends_at):
-        return ["Give a time zone"]
-    return [] if ends_at > now else ["Must be in the future"]
+def _live(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
+    return dict(_named(cluster.queries.filter(state__in=LIVE_STATES), names, "id"))
 
 
 def insert_rows(model: type[Model], columns: Sequence[str], rows: Sequence[Sequence[int]]) -> None:

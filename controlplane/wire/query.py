@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.wire.errors import WireError
-from controlplane.wire.language.aggregates import Aggregate, parse_aggregate
-from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.language.aggregates import Aggregate, aggregate_of
 from controlplane.wire.language.functions import common
-from controlplane.wire.language.parse import DEEPEST, no_column, parsed
+from controlplane.wire.language.grammar import BadExpression
+from controlplane.wire.language.parse import DEEPEST, no_column, parsed, read_text
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_in, size_of
 from controlplane.wire.query_text import QueryText
 
@@ -227,7 +227,7 @@ class _Reader:
         for name, text in texts.items():
             where = f"aggregates.{name}"
             try:
-                aggregate = parse_aggregate(text, self.kinds)
+                aggregate = read_text(text, self.kinds, aggregate_of)
             except BadExpression as error:
                 self.faults[where] = error.fault
                 continue

@@ -4,6 +4,7 @@ It stands apart from `wire.query`, which parses the text, so that a program can 
 without loading the parser of the language.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final
@@ -109,6 +110,10 @@ class QueryText:
     def from_json(cls, row: Mapping[str, Any]) -> "QueryText":
         """Return the query that `to_json` wrote."""
         return cls(**row)
+
+    def to_text(self) -> str:
+        """Return the one way to write it: what is stored, and what the data plane gets."""
+        return json.dumps(self.to_json(), separators=(",", ":"), ensure_ascii=False)
 
 
 def _values(text: QueryText) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from controlplane.access.roles import require_operator
-from controlplane.catalog import query_retention
+from controlplane.catalog import query_settings
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
@@ -81,5 +81,5 @@ def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> str:
     if faults:
         raise Invalid(faults)
     reason = str(values.get("reason", ""))
-    query_retention.set_retention(request.actor, query, seconds, windows, reason)
+    query_settings.set_retention(request.actor, query, seconds, windows, reason)
     return f"The retention of {query.name} is changed."

@@ -7,13 +7,12 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
-from controlplane.catalog.query_text import PREFIX
+from controlplane.catalog.query_checks import PREFIX, Checked
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.queries.key_groupings import PARAMETERS
 from controlplane.queries.spec import DECLARED, Declaration, QueryField, QuerySpec
 from controlplane.topology import queries
-from controlplane.topology.queries import Checked
 from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.grammar import written
 from controlplane.wire.language.tree import NUMBERS
@@ -65,23 +64,15 @@ def spec_of(cluster: Cluster, values: Mapping[str, str]) -> QuerySpec:
     """
     spec, faults = parsed(values)
     if faults:
-        raise Invalid(_all_faults(cluster, spec) | faults)
+        raise Invalid(queries.checked(cluster, spec, is_draft=False).fields | faults)
     return spec
 
 
-def _all_faults(cluster: Cluster, spec: QuerySpec) -> Fields:
-    try:
-        queries.check(cluster, [spec])
-    except Invalid as invalid:
-        return invalid.rows[0]
-    return {}
-
-
-def checked(cluster: Cluster, values: Mapping[str, str]) -> Checked:
-    """Check an incomplete query: return its faults, or its computation."""
+def checked(cluster: Cluster, values: Mapping[str, str], *, is_draft: bool = True) -> Checked:
+    """Check a form: return its faults, or its computation; a draft may be incomplete."""
     spec, faults = parsed(values)
-    checked = queries.checked(cluster, spec)
-    return Checked(checked.fields | faults, None if faults else checked.computation, checked.usable)
+    result = queries.checked(cluster, spec, is_draft=is_draft)
+    return Checked(result.fields | faults, None if faults else result.computation, result.usable)
 
 
 def usable(checked: Checked, streams: str) -> list[tuple[str, list[tuple[str, str]]]]:

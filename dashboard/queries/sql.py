@@ -7,8 +7,7 @@ from typing import Final
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from controlplane.wire.language.errors import BadExpression
-from controlplane.wire.language.sides import qualify_columns
+from controlplane.wire.language.grammar import BadExpression, qualify_columns
 from controlplane.wire.query import SIDES
 from controlplane.wire.query_text import QueryText
 

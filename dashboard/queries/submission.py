@@ -9,11 +9,10 @@ from django.shortcuts import redirect
 
 from controlplane.access.roles import require_operator
 from controlplane.catalog import language
-from controlplane.catalog.query_text import output_columns
+from controlplane.catalog.query_checks import Checked, output_columns
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.topology import queries
-from controlplane.topology.queries import Checked
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.queries.drafts import completions
 from dashboard.queries.forms import (
@@ -53,7 +52,7 @@ def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
     if field == "text":
         context = _outcome(checked(cluster, values), values) | {"live": True}
         return render_page(request, "_query_outcome.html", context)
-    faults = _faults(cluster, values).get(field, [])
+    faults = checked(cluster, values, is_draft=False).fields.get(field, [])
     return render_page(
         request, "_field_errors.html", {"field": field, "faults": faults, "checked": True}
     )
@@ -98,11 +97,3 @@ def _outcome(checked: Checked, values: Mapping[str, str]) -> dict[str, Any]:
         "usable_kinds": {name: str(kind) for name, kind in checked.usable.items()},
         "summaries": summaries(checked),
     }
-
-
-def _faults(cluster: Cluster, values: dict[str, str]) -> Fields:
-    try:
-        queries.check(cluster, [spec_of(cluster, values)])
-    except Invalid as invalid:
-        return invalid.rows.get(0) or invalid.fields
-    return {}

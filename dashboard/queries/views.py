@@ -11,7 +11,7 @@ from redis import RedisError
 
 from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import QueryRow, computed_by, query_by_id, row_of
-from controlplane.catalog.query_text import OutputColumn, output_columns
+from controlplane.catalog.query_checks import OutputColumn, output_columns
 from controlplane.errors import Conflict, Invalid
 from controlplane.explain.query_report import query_report
 from controlplane.lists.kinds import KINDS

@@ -10,7 +10,7 @@ from redis import RedisError
 from controlplane import numbers
 from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.queries import computed_by, query_by_id
-from controlplane.catalog.query_text import output_columns
+from controlplane.catalog.query_checks import output_columns
 from controlplane.catalog.streams import stream_by_id
 from controlplane.catalog.tiles import Tile, TileMap
 from controlplane.errors import Conflict

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from controlplane.api.common.examples import ORDERS_SCHEMA
-from controlplane.catalog.query_text import checked
+from controlplane.catalog.query_checks import Checked, QueryChecks
 from controlplane.cli.refusals import fault_lines
-from controlplane.errors import Invalid
+from controlplane.queries.spec import QuerySpec
 from controlplane.wire.language.registered import registered, registered_aggregate
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import StreamSchema
@@ -25,6 +25,12 @@ WRONG = [query for query in QUERIES if "itmes" in json.dumps(query)]
 PLAIN = [body for kind, body in BLOCKS if not kind]
 
 
+def checked(query: dict[str, Any], tasks: int = 1) -> Checked:
+    right = query.get("right", ())
+    spec = QuerySpec("q", ["orders"], QueryText.from_json(query), tasks=tasks, right=right)
+    return QueryChecks(dict.fromkeys(spec.reads, 1), (), lambda _: ORDERS.kinds).check_query(spec)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def own_functions() -> None:
     """What the page registers, registered."""
@@ -34,7 +40,9 @@ def own_functions() -> None:
 
 @pytest.mark.parametrize("query", [query for query in QUERIES if query not in WRONG])
 def test_an_example_is_a_query(query: dict[str, Any]) -> None:
-    assert checked(QueryText.from_json(query), 1, ORDERS.kinds).aggregates
+    found = checked(query)
+    assert not found.fields
+    assert found.computation is not None
 
 
 def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
@@ -42,14 +50,14 @@ def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
     found = re.search(r"-d '(.*)'", call, re.DOTALL)
     assert found
     body = json.loads(found[1])
-    assert checked(QueryText.from_json(body["text"]), body["tasks"], ORDERS.kinds).key
+    computation = checked(body["text"], body["tasks"]).computation
+    assert computation is not None
+    assert computation.key
 
 
 def test_faults_are_told_as_the_page_says() -> None:
     (wrong,) = WRONG
-    with pytest.raises(Invalid) as refused:
-        checked(QueryText.from_json(wrong), 1, ORDERS.kinds)
-    told = "\n".join(fault_lines(refused.value.fields))
+    told = "\n".join(fault_lines(checked(wrong).fields))
     assert told.strip() in [body.strip() for body in PLAIN]
 
 

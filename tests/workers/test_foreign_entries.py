@@ -25,8 +25,8 @@ from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.results.feed import entries_after, followed
 from tests.support.cluster import actor, small_cluster, telemetry
 from workers.agent.heartbeats import Observer
+from workers.pipeline.reports.telemetry_row import read_load_feedback
 from workers.pipeline.split_nodes.grouping_states import StateReports, read_reports
-from workers.pipeline.split_nodes.load_feedback import read_load_feedback
 from workers.relay.relay import Relay
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -26,7 +26,7 @@ from algorithms.strict_json import BadJson
 from controlplane.access.request_ids import request_id
 from controlplane.api.common.json_bodies import fault_of
 from controlplane.api.common.schemas import PlaceOut, response_of
-from controlplane.catalog.query_text import places
+from controlplane.catalog.query_checks import places
 from controlplane.errors import (
     DATABASE_AWAY_S,
     Away,

@@ -20,7 +20,7 @@ from controlplane.api.queries.schemas import (
     SheddingIn,
     TasksIn,
 )
-from controlplane.catalog import query_retention, query_shedding
+from controlplane.catalog import query_settings
 from controlplane.catalog.drop_rules import drop_rules_of
 from controlplane.catalog.queries import query_by_id, query_by_name, row_of
 from controlplane.catalog.streams import stream_by_key
@@ -102,14 +102,14 @@ def set_aggregator_count(request: HttpRequest, slug: str, name: str, body: Aggre
 def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
     """Change the retention of a query's windows."""
     values = body.retention_s, body.retention_windows, body.reason
-    return _changed(request, slug, name, query_retention.set_retention, *values)
+    return _changed(request, slug, name, query_settings.set_retention, *values)
 
 
 @router.post(f"{QUERY}/shedding", response=QueryOut, tags=["shedding"])
 def set_shedding(request: HttpRequest, slug: str, name: str, body: SheddingIn) -> Any:
     """Change the weight and the floor of a query in load shedding."""
     values = body.shedding_weight, body.shedding_floor, body.reason
-    return _changed(request, slug, name, query_shedding.set_shedding, *values)
+    return _changed(request, slug, name, query_settings.set_shedding, *values)
 
 
 def _changed(

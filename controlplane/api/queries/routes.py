@@ -35,7 +35,7 @@ from controlplane.catalog.queries import (
     query_by_name,
     row_of,
 )
-from controlplane.catalog.query_text import output_columns, places
+from controlplane.catalog.query_checks import output_columns, places
 from controlplane.queries.spec import spec_of
 from controlplane.results.filters import WINDOW_PARAMETERS, WindowFilters
 from controlplane.results.pages import windows_page

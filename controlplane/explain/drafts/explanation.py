@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.catalog.computations import stored
 from controlplane.explain.node_work import task_measures
 from controlplane.explain.query_report import SharedQuery, alike_queries, shared_queries
 from controlplane.models import Cluster, Node, QueryStream, Stream
@@ -89,7 +88,7 @@ def explain(cluster: Cluster, spec: QuerySpec) -> DraftExplanation:
     problem = read_online(cluster)
     place = None if problem is None else _place(cluster, problem, query, spec, weights)
     hosts = [] if place is None else _hosts(place)
-    alike = alike_queries(cluster, stored(query.text), hosts, query.streams)
+    alike = alike_queries(cluster, query.text.to_text(), hosts, query.streams)
     shared, count = shared_queries(alike, hosts, weights)
     return DraftExplanation(
         streams=[DraftStream(s.name, s.weight, bool(s.rate)) for s in streams],

@@ -14,7 +14,6 @@ import redis
 from django.conf import settings
 
 from controlplane.access.roles import Actor, require_operator
-from controlplane.catalog.computations import stored
 from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict
 from controlplane.events.task_names import PREVIEW_QUERY, send_on_commit
@@ -48,7 +47,7 @@ def preview(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Preview:
     started = time.monotonic()
     query = queries.resolved(cluster, spec)
     request = PreviewRequest(
-        cluster.pk, stored(query.text), query.left, actor.name, token=uuid4().hex
+        cluster.pk, query.text.to_text(), query.left, actor.name, token=uuid4().hex
     )
     response = _answered(cluster, request)
     if response.preview is None:

@@ -12,9 +12,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import ANY
-from controlplane.wire.language.parse import Checker, read_text
+from controlplane.wire.language.grammar import BadExpression
+from controlplane.wire.language.parse import Checker
 from controlplane.wire.language.registered import accepted_kinds, registered_aggregate
 from controlplane.wire.language.tree import NUMBERS, Expression, Kind, Literal
 
@@ -128,12 +128,8 @@ AGGREGATES: Final[Mapping[str, Function]] = {
 _KNOWN: Final = ", ".join(AGGREGATES)
 
 
-def parse_aggregate(text: str, columns: Mapping[str, Kind]) -> Aggregate:
-    """Return the aggregate that a text is over these columns. Raises `BadExpression`."""
-    return read_text(text, columns, _aggregate)
-
-
-def _aggregate(checker: Checker, node: exp.Expr) -> Aggregate:
+def aggregate_of(checker: Checker, node: exp.Expr) -> Aggregate:
+    """Return the aggregate of a text's tree. Raises `BadExpression`."""
     if not isinstance(node, exp.Anonymous):
         raise checker.bad(node, f"must be an aggregate of an expression: {_KNOWN}")
     name, arguments = _called(checker, node)

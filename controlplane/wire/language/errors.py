@@ -1,8 +1,6 @@
-"""Errors in expressions, with their place in the text."""
+"""Messages about a text that have their place in it."""
 
 from dataclasses import dataclass
-
-from controlplane.wire.errors import WireError
 
 
 @dataclass(frozen=True)
@@ -38,23 +36,3 @@ def reworded(message: str, words: str) -> str:
     """Return other words with the place that a message has."""
     place = place_of(message)
     return words if place is None else Fault.of(words, place)
-
-
-class BadExpression(WireError):
-    """Text that is no expression over the stream: `why`, and the characters [start, end)."""
-
-    def __init__(self, text: str, why: str, start: int = 0, end: int | None = None) -> None:
-        self.text = text
-        self.why = why
-        self.start = min(start, len(text))
-        self.end = len(text) if end is None else min(max(end, self.start + 1), len(text))
-        super().__init__(f"{why}, at character {self.start + 1}")
-
-    @property
-    def fault(self) -> Fault:
-        """Return why, with the place in the text."""
-        begin = self.text.rfind("\n", 0, self.start) + 1
-        line = self.text[begin:].partition("\n")[0]
-        marks = max(1, min(self.end - begin, len(line)) - (self.start - begin))
-        pointer = f"{' ' * (self.start - begin)}{'^' * marks}"
-        return Fault.of(self.why, Place(line, pointer, self.start + 1))

@@ -10,7 +10,8 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from controlplane.wire.language.errors import BadExpression
+from controlplane.wire.errors import WireError
+from controlplane.wire.language.errors import Fault, Place
 from controlplane.wire.language.tree import Kind
 
 LONGEST: Final = 4_000
@@ -37,6 +38,8 @@ _GAPS: Final = ("(,", "[,", ",,", ",)", ",]", "AS,", "AS)")
 _BEFORE_SIGNS: Final = _STRUCTURE - {")", "]", "NULL", "TRUE", "FALSE", "END", "ZONE"}
 # Words that sqlglot reads as names, in some places.
 _OTHER_WORDS: Final = ("SYMMETRIC", "ASYMMETRIC", "LAMBDA")
+# Expressions that need no brackets beside an operator.
+_WHOLE: Final = (exp.Column, exp.Dot, exp.Anonymous, exp.Paren, exp.Literal)
 _NAMES: Final = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
 
 
@@ -57,6 +60,35 @@ class _Dialect(DuckDB):
 
 
 _DIALECT: Final = _Dialect()
+
+
+class BadExpression(WireError):
+    """Text that is no expression over the stream: `why`, and the characters [start, end)."""
+
+    def __init__(self, text: str, why: str, start: int = 0, end: int | None = None) -> None:
+        self.text = text
+        self.why = why
+        self.start = min(start, len(text))
+        self.end = len(text) if end is None else min(max(end, self.start + 1), len(text))
+        super().__init__(f"{why}, at character {self.start + 1}")
+
+    @classmethod
+    def at_node(cls, text: str, node: exp.Expr, why: str) -> "BadExpression":
+        """Return the error at the characters that a node and all below it were read from."""
+        metas = [below.meta for below in node.walk() if "start" in below.meta]
+        if not metas:
+            return cls(text, why)
+        start, end = min(meta["start"] for meta in metas), max(meta["end"] for meta in metas)
+        return cls(text, why, start, end + 1)
+
+    @property
+    def fault(self) -> Fault:
+        """Return why, with the place in the text."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        line = self.text[begin:].partition("\n")[0]
+        width = max(1, min(self.end - begin, len(line)) - (self.start - begin))
+        pointer = f"{' ' * (self.start - begin)}{'^' * width}"
+        return Fault.of(self.why, Place(line, pointer, self.start + 1))
 
 
 @dataclass(frozen=True)
@@ -129,6 +161,19 @@ def written(column: str) -> str:
     """Return a column's name as expressions write it, in quotes if it is a word of SQL."""
     parts = ((part, _is_word(_DIALECT.tokenize(part)[0])) for part in column.split("."))
     return ".".join(f'"{part}"' if is_word else part for part, is_word in parts)
+
+
+def qualify_columns(text: str, side: str) -> str:
+    """Return an expression with its columns named by their side: `a.shop` of `shop`.
+
+    Raises `BadExpression` for a text that is none.
+    """
+    tree = syntax_of(text).tree
+    shown = text
+    starts = {min(starts_of(column.walk())) for column in tree.find_all(exp.Column)}
+    for start in sorted(starts, reverse=True):
+        shown = f"{shown[:start]}{side}.{shown[start:]}"
+    return shown if isinstance(tree, _WHOLE) else f"({shown})"
 
 
 def _is_word(token: Token) -> bool:

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 
 from sqlglot import exp
 
-from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
 from controlplane.wire.language.grammar import (
     CASTS,
     TOO_DEEP,
+    BadExpression,
     Syntax,
     syntax_of,
     with_advice,
@@ -140,7 +140,7 @@ class Checker:
 
     def bad(self, node: exp.Expr, why: str) -> BadExpression:
         """Return the error that points at a node."""
-        return BadExpression(self.text, why, *_place(self.text, node))
+        return BadExpression.at_node(self.text, node, why)
 
     def _signature(self, name: str, node: exp.Expr) -> Function:
         known = OPERATORS.get(name) or FUNCTIONS.get(name)
@@ -374,11 +374,3 @@ def _word(node: exp.Expr) -> str:
         exp.Anonymous: "a call",
     }
     return words.get(type(node), type(node).__name__.lower())
-
-
-def _place(text: str, node: exp.Expr) -> tuple[int, int]:
-    """Return the characters that a node and all below it were read from."""
-    marks = [below.meta for below in node.walk() if "start" in below.meta]
-    if not marks:
-        return 0, len(text)
-    return min(mark["start"] for mark in marks), max(mark["end"] for mark in marks) + 1

@@ -10,7 +10,8 @@ from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 from django_htmx.http import HttpResponseClientRefresh
 
-from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
+from controlplane.catalog.query_checks import FLOOR, WEIGHT
+from controlplane.catalog.query_settings import set_shedding
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.planners.shedding import activation, arming

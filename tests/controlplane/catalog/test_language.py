@@ -11,8 +11,8 @@ from controlplane.catalog.language import (
     registered_functions,
 )
 from controlplane.wire.language.aggregates import AGGREGATES
-from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import ANY, FUNCTIONS, OPERATORS
+from controlplane.wire.language.grammar import BadExpression
 from controlplane.wire.language.parse import parsed
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.language.tree import Call

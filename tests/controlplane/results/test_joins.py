@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.catalog.queries import row_of
-from controlplane.catalog.query_text import output_columns
+from controlplane.catalog.query_checks import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream

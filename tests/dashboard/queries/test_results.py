@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.catalog.query_text import OutputColumn
+from controlplane.catalog.query_checks import OutputColumn
 from controlplane.results.estimates import Estimate
 from controlplane.results.values import KeyedWindow
 from dashboard.figures.results import results_figure

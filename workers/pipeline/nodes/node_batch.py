@@ -45,7 +45,7 @@ from workers.pipeline.exchange.envelope import (
     records_of,
 )
 from workers.pipeline.exchange.output import NodeOutput, NodeReport, arrivals_of, size_of
-from workers.pipeline.nodes import aggregator
+from workers.pipeline.nodes.aggregator import Aggregator
 from workers.pipeline.nodes.backlog import BACKLOG, NodeBacklog, WorkItem
 from workers.pipeline.nodes.quarantine import find_quarantined
 from workers.pipeline.routing.compiled_table import CompiledTable
@@ -96,7 +96,7 @@ class NodeBatch:
     def run(self) -> NodeOutput:
         """Evaluate the batch and return the output for the sink."""
         if self.input.header.attempt > FAILURES:
-            self.add_faults(find_quarantined(self))
+            self.add_faults(self._find_quarantined())
         started, cpu = time.perf_counter(), time.thread_time_ns()
         watermarks = read_watermarks(self.store)
         clock = StreamClock.read(self.store, LogTimes(idle_ms=self._idle_ms()))
@@ -105,7 +105,8 @@ class NodeBatch:
         items, taken = self._work_items()
         changed = self._evaluate(items)
         self._delay(taken)
-        merged = aggregator.merge_partial_results(self, watermarks, clock)
+        merged = self._aggregator.merge(self.faults, self.widening, watermarks, clock)
+        self.add_faults(merged.faults)
         exported = self._export_states()
         self.backlog.save()
         write_faults(self.store, self.faults)
@@ -140,6 +141,29 @@ class NodeBatch:
             if query in queries and query not in self.faults
         }
 
+    def _find_quarantined(self) -> dict[int, Fault]:
+        """Return the queries that end the node's process in this batch, with the reason."""
+        queries = self.table.table.queries
+        members = {*self.tasks.members, *self.table.aggregated_by_node(self.input.node)}
+        streams = {query: queries[query].streams for query in members - self.faults.keys()}
+        header = replace(self.input.header, attempt=1)
+
+        def evaluate(store: Store, excluded: Mapping[int, Fault]) -> None:
+            batch = replace(self.input, header=header)
+            for _ in replace(self, store=store, input=batch, excluded=excluded).run().frames():
+                # Packing what has changed is work for all queries, too.
+                pass
+
+        return find_quarantined(
+            self.client, self.cluster, self.input, self.store, streams, evaluate
+        )
+
+    @cached_property
+    def _aggregator(self) -> Aggregator:
+        return Aggregator(
+            self.client, self.cluster, self.store, self.input.node, self.table, self.input.header
+        )
+
     def _widen(self) -> list[tuple[str, StateSchema, Any]]:
         """Convert the state of queries with wider columns; return the windows to take away."""
         merges = self.table.aggregated_by_node(self.input.node)
@@ -166,8 +190,7 @@ class NodeBatch:
             if query in self.faults:
                 continue
             if task <= AGGREGATOR_TASK:
-                share = aggregator.share_of(self, query)
-                final_aggregation.import_state(self.store, query, forms, share)
+                self._aggregator.import_state(query, forms)
                 continue
             successor = successors[query, task]
             pieces = {name: data for name, data in forms.items() if name.startswith(BACKLOG)}

@@ -6,21 +6,19 @@ fault.
 """
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, cast
+
+import redis
 
 from controlplane.wire import keys
 from workers.pipeline.engine.evaluation.records import sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.probe import find_culprits
 from workers.pipeline.engine.store import Store
-from workers.pipeline.exchange.envelope import records_of
+from workers.pipeline.exchange.envelope import Envelope, NodeInput, records_of
 from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
-
-if TYPE_CHECKING:
-    from workers.pipeline.nodes.node_batch import NodeBatch
 
 _KEPT_SECONDS: Final = 86_400
 _NOT_PROBED: Final = Fault("not evaluated in this probe")
@@ -36,40 +34,41 @@ class _ScratchStore(dict[str, bytes]):
         self.pop(name, None)
 
 
-def find_quarantined(node_batch: "NodeBatch") -> dict[int, Fault]:
-    """Return the queries that end the process of a node in this batch, with the reason."""
-    node, batch = node_batch.input.node, node_batch.input.header.batch
-    key = keys.quarantine_key(node_batch.cluster, batch)
-    kept = cast("bytes | None", node_batch.client.hget(key, str(node)))
-    known = {int(query): Fault(*row) for query, row in json.loads(kept or b"{}").items()}
-    there = {*node_batch.tasks.members, *node_batch.table.aggregated_by_node(node)}
-    queries = there - known.keys() - node_batch.faults.keys()
-    # The child must not use the connection to the JVM, so all of the state is read before.
-    state, before = _copied(node_batch.store), dict(known)
+def find_quarantined(
+    client: "redis.Redis",
+    cluster: str,
+    batch: NodeInput,
+    store: Store,
+    streams: Mapping[int, Sequence[int]],
+    evaluate: Callable[[Store, Mapping[int, Fault]], None],
+) -> dict[int, Fault]:
+    """Return the queries that end the process of a node in this batch, with the reason.
 
-    def evaluate(some: Collection[int]) -> None:
+    `streams`: of the node's queries, by query. `evaluate` evaluates the batch with a store, without
+    the queries that have a fault.
+    """
+    key = keys.quarantine_key(cluster, batch.header.batch)
+    kept = cast("bytes | None", client.hget(key, str(batch.node)))
+    known = {int(query): Fault(*row) for query, row in json.loads(kept or b"{}").items()}
+    queries = streams.keys() - known.keys()
+    # The child must not use the connection to the JVM, so all of the state is read before.
+    state, before = _copied(store), dict(known)
+
+    def evaluate_some(some: Collection[int]) -> None:
         others = dict.fromkeys(queries - set(some), _NOT_PROBED)
-        header = replace(node_batch.input.header, attempt=1)
-        probed = replace(node_batch.input, header=header)
-        output = replace(
-            node_batch, store=_ScratchStore(state), input=probed, excluded=before | others
-        ).run()
-        for _ in output.frames():
-            # Packing what has changed is work for all queries, too.
-            pass
+        evaluate(_ScratchStore(state), before | others)
 
     def keep(result: Mapping[int, Fault]) -> None:
         # The agent sees that the batch makes progress.
-        count_step(node_batch.client, node_batch.cluster)
+        count_step(client, cluster)
         if result.keys() - known.keys():
             known.update(result)
-            node_batch.client.hset(key, str(node), json.dumps(known))
-            node_batch.client.expire(key, _KEPT_SECONDS)
+            client.hset(key, str(batch.node), json.dumps(known))
+            client.expire(key, _KEPT_SECONDS)
 
-    result = find_culprits(queries, evaluate, keep)
-    keep(result)
-    return {query: _with_sample(node_batch, query, fault)
-            for query, fault in known.items() if query in there}  # fmt: skip
+    keep(find_culprits(queries, evaluate_some, keep))
+    return {query: _with_sample(fault, frozenset(streams[query]), batch.envelopes)
+            for query, fault in known.items() if query in streams}  # fmt: skip
 
 
 def _copied(store: Store) -> dict[str, bytes]:
@@ -79,10 +78,9 @@ def _copied(store: Store) -> dict[str, bytes]:
     return dict(store)
 
 
-def _with_sample(node_batch: "NodeBatch", query: int, fault: Fault) -> Fault:
+def _with_sample(fault: Fault, streams: frozenset[int], envelopes: Sequence[Envelope]) -> Fault:
     """Return the fault with the first records of the query's streams in this batch."""
-    streams = frozenset(node_batch.table.table.queries[query].streams)
-    for records in records_of(node_batch.input.envelopes):
+    for records in records_of(envelopes):
         if not records.streams.isdisjoint(streams):
             return fault._replace(sample=sample_of_records(records, streams))
     return fault

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from algorithms.vocabulary import Ints
 from controlplane.wire.drop_counts import merged
 from controlplane.wire.log.values import position_key
 from workers.pipeline.exchange.output import NodeReport
+from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
 
 
 def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, Any]:
@@ -261,3 +263,25 @@ def newest_telemetry(client: "redis.Redis", cluster: str, count: int) -> list[di
     from controlplane.wire.foreign.telemetry import newest_rows  # noqa: PLC0415
 
     return newest_rows(client, cluster, count)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFeedback:
+    """Records that wait at all nodes, and by node its waiting records and utilisation."""
+
+    waiting: int = 0
+    loads: NodeLoads = field(default_factory=dict)
+
+
+def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
+    """Return the loads in the newest telemetry row; nothing before the first."""
+    result = newest_telemetry(client, cluster, 1)
+    if not result:
+        return LoadFeedback()
+    row = result[0]
+    nodes = row.get("nodes", [])
+    loads = {
+        int(node["node"]): NodeLoad(int(node.get("waiting") or 0), node.get("utilisation") or 0.0)
+        for node in nodes
+    }
+    return LoadFeedback(int(row.get("waiting") or 0), loads)

@@ -30,7 +30,7 @@ from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, joi
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed, Readers
 from workers.pipeline.shedding.drops import NO_DROPS, LadderDrops
 from workers.pipeline.split_nodes.delivery import Delivery, is_unneeded
-from workers.pipeline.split_nodes.key_routing import KeyRouter
+from workers.pipeline.split_nodes.grouping_states import KeyRouter
 from workers.pipeline.split_nodes.key_sampling import KeySampler, RoutedRecords
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection, concatenate
 

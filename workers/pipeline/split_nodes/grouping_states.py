@@ -1,10 +1,10 @@
-"""States of key groupings between micro-batches: in the offset, so that a replay decides alike.
+"""Key groupings that split nodes evaluate, and their states between micro-batches.
 
-The split nodes route a batch from the states in its offset and report the states after it. The
-driver stores the reports of the newest batch; `latestOffset` combines them, with the loads that
-nodes reported, to the states of the next batch. The offset is written before every batch and has a
-bounded size: key groupings beyond the bound start without a state in every batch; that is exact,
-too.
+The split nodes route a batch from the states in its offset, so that a replay decides alike, and
+report the states after it. The driver stores the reports of the newest batch; `latestOffset`
+combines them, with the loads that nodes reported, to the states of the next batch. The offset is
+written before every batch and has a bounded size: key groupings beyond the bound start without a
+state in every batch; that is exact, too.
 """
 
 import json
@@ -20,8 +20,10 @@ import redis
 from algorithms.errors import BadProblem
 from controlplane.wire import keys
 from controlplane.wire.foreign.entries import Place, decoded, json_of, whole
-from workers.pipeline.routing.compiled_table import CompiledTable, RoutedKeys
-from workers.pipeline.routing.key_grouping import KeyGrouping, NodeLoads
+from workers.pipeline.engine.evaluation.records import Int64s
+from workers.pipeline.engine.hashing import Hashes
+from workers.pipeline.routing.compiled_table import NO_LEADER, CompiledTable, Keyed, RoutedKeys
+from workers.pipeline.routing.key_grouping import KeyGrouping, NodeLoads, tasks_by_key
 
 if TYPE_CHECKING:
     from algorithms.partitioning.grouping import Feedback, Grouping, State, Workers
@@ -128,6 +130,50 @@ def state_of(routed: RoutedKeys, table: CompiledTable, stored: StoredState | Non
         logger.warning("a state of %s is unreadable: %s", routed.grouping.text, error)
         return _first_state(routed.grouping, workers)
     return state
+
+
+@dataclass
+class KeyRouter:
+    """The key groupings of one split node in one batch, from the states in the offset."""
+
+    table: CompiledTable
+    stored: StoredStates = field(default_factory=dict)
+    _states: "dict[int, State]" = field(default_factory=dict)
+
+    def tasks_of(self, keyed: Keyed, hashes: Hashes, ts_ms: Int64s) -> Int64s:
+        """Return the task of each record, from the hash of its key and its event time (ms)."""
+        tasks, leader = len(keyed.owners), keyed.leader
+        if leader == NO_LEADER or not len(hashes):
+            return tasks_by_key(hashes, tasks)
+        from algorithms.partitioning.grouping import Messages  # noqa: PLC0415
+
+        if leader not in self._states:
+            routed, stored = self.table.routed_keys[leader], self.stored.get(leader)
+            self._states[leader] = state_of(routed, self.table, stored)
+        messages = Messages(hashes, ts_ms if keyed.grouping.needs_times else None)
+        state = self._states[leader]
+        result, after = keyed.grouping.load().route(state, messages)
+        if result.min() < 0 or result.max() >= tasks:
+            raise IndexError(f"{keyed.grouping.text} routes to task {result.max()} of {tasks}")
+        self._states[leader] = after
+        return result
+
+    def report(self) -> dict[str, Any]:
+        """Return for the report of the split node the states after the batch, by leading query.
+
+        Of key groupings with a state in the offset; `fresh` are the others that need one.
+        """
+        routed = self.table.routed_keys
+        states = {
+            str(query): packed_state(routed[query].grouping.load(), state)
+            for query, state in self._states.items()
+            if query in self.stored
+        }
+        fresh = [
+            query for query in self._states
+            if query not in self.stored and routed[query].grouping.is_stateful
+        ]  # fmt: skip
+        return ({"groupings": states} if states else {}) | ({"fresh": fresh} if fresh else {})
 
 
 def feedback_of(owners: Sequence[int], loads: NodeLoads, now_ms: int) -> "Feedback":

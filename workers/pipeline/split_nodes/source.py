@@ -28,7 +28,11 @@ from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.durability import check_batch, keep_letters
 from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
-from workers.pipeline.reports.telemetry_row import newest_telemetry
+from workers.pipeline.reports.telemetry_row import (
+    LoadFeedback,
+    newest_telemetry,
+    read_load_feedback,
+)
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
@@ -38,10 +42,13 @@ from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, p
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
-from workers.pipeline.split_nodes.grouping_states import StatePlan, StoredStates, read_reports
-from workers.pipeline.split_nodes.key_routing import KeyRouter
+from workers.pipeline.split_nodes.grouping_states import (
+    KeyRouter,
+    StatePlan,
+    StoredStates,
+    read_reports,
+)
 from workers.pipeline.split_nodes.key_sampling import KeySampler
-from workers.pipeline.split_nodes.load_feedback import LoadFeedback, read_load_feedback
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 from workers.pipeline.split_nodes.queues import Queues, queues_after
 
@@ -230,15 +237,11 @@ class LogReader(DataSourceStreamReader):
         if table is None or self.log_url:
             return Queues()
         client = client_of(self.redis_url)
-
-        def read_entries(
-            starts: Mapping[int, str], most: float
-        ) -> Mapping[int, Sequence[tuple[str, int]]]:
-            return unread_entries(client, self.cluster, starts, end.position, most)
-
         elapsed_ms = max(0, clock_ms() - offset.clock_ms) if offset.clock_ms else None
         return queues_after(
-            offset.queues, offset.position, table.table, read_entries, elapsed_ms,
+            offset.queues, offset.position, table.table,
+            lambda starts, most: unread_entries(client, self.cluster, starts, end.position, most),
+            elapsed_ms,
             self.max_records, kept_of_streams(ladder, table),
         )  # fmt: skip
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.catalog.query_shedding import set_shedding
+from controlplane.catalog.query_settings import set_shedding
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import ArmedLadder, AuditEntry, Cluster, Query
 from controlplane.planners.shedding import arming

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.catalog.query_shedding import set_shedding
+from controlplane.catalog.query_settings import set_shedding
 from controlplane.models import ArmedLadder, Cluster, Decision, Proposal, Query
 from controlplane.planners.shedding.arming import arm, confirm_ladder, disarm
 from controlplane.planners.shedding.loop import ObservedLadder, ladder_of, ladder_reading

@@ -3,7 +3,8 @@
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.catalog.query_shedding import set_shedding, shedding_faults
+from controlplane.catalog.query_checks import FLOOR, WEIGHT, setting_faults
+from controlplane.catalog.query_settings import set_shedding
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.queries.spec import QuerySpec
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ],
 )
 def test_bounds(weight: float, floor: float, fields: list[str]) -> None:
-    assert list(shedding_faults(weight, floor)) == fields
+    assert list(setting_faults({WEIGHT: weight, FLOOR: floor})) == fields
 
 
 def test_operators_set_them(operator: Actor, viewer: Actor, busy: Cluster) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.catalog.query_shedding import set_shedding
+from controlplane.catalog.query_settings import set_shedding
 from controlplane.models import AuditEntry, Cluster, MetricSample, Query
 from controlplane.planners.shedding.arming import arm
 from controlplane.planners.shedding.report import ladder_report

@@ -6,6 +6,7 @@ they declare, so a new argument of a new version of sqlglot is tried too.
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -13,9 +14,8 @@ import pytest
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from controlplane.wire.language.aggregates import parse_aggregate
-from controlplane.wire.language.errors import BadExpression
-from controlplane.wire.language.grammar import Syntax, syntax_of
+from controlplane.wire.language.aggregates import aggregate_of
+from controlplane.wire.language.grammar import BadExpression, Syntax, syntax_of
 from controlplane.wire.language.parse import _READERS, parsed, read_text
 from controlplane.wire.language.tree import Call, Kind, Literal
 
@@ -42,6 +42,7 @@ READ: Final[dict[type[exp.Expr], set[str]]] = {
     exp.In: {"this", "expressions"}, exp.Between: {"this", "low", "high"},
     exp.Anonymous: {"this", "expressions"}, exp.Identifier: {"this", "quoted"}, exp.Star: set(),
 }  # fmt: skip
+parse_aggregate = partial(read_text, read=aggregate_of)
 
 
 def nodes_of(text: str) -> Iterator[exp.Expr]:

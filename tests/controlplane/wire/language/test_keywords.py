@@ -6,10 +6,9 @@ import duckdb
 import pytest
 from sqlglot.dialects.duckdb import DuckDB
 
-from controlplane.wire.language.aggregates import parse_aggregate
-from controlplane.wire.language.errors import BadExpression
-from controlplane.wire.language.grammar import written
-from controlplane.wire.language.parse import parsed
+from controlplane.wire.language.aggregates import aggregate_of
+from controlplane.wire.language.grammar import BadExpression, written
+from controlplane.wire.language.parse import parsed, read_text
 from controlplane.wire.language.tree import Column, Kind, columns_in
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
@@ -73,7 +72,8 @@ def test_a_column_of_such_a_name_works_in_every_part_of_a_query(word: str) -> No
     )  # fmt: skip
     assert computation_of(join, kinds).key == ((f"a.{word}", Column(f"a.{word}", Kind.INT)),)
     for name, kind in kinds.items():
-        assert parse_aggregate(f"count({written(name)})", kinds).argument == Column(name, kind)
+        column = Column(name, kind)
+        assert read_text(f"count({written(name)})", kinds, aggregate_of).argument == column
 
 
 def test_the_error_of_a_query_names_the_quotes() -> None:

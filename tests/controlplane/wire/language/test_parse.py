@@ -1,16 +1,19 @@
 """Text is read into expressions, or refused with the place and the reason."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.wire.language.aggregates import parse_aggregate
-from controlplane.wire.language.errors import BadExpression, Place
-from controlplane.wire.language.parse import DEEPEST, parsed
-from controlplane.wire.language.sides import qualify_columns
+from controlplane.wire.language.aggregates import aggregate_of
+from controlplane.wire.language.errors import Place
+from controlplane.wire.language.grammar import BadExpression, qualify_columns
+from controlplane.wire.language.parse import DEEPEST, parsed, read_text
 from controlplane.wire.language.tree import Call, Column, Kind, Literal, columns_in, size_of
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "speed": Kind.INT, "name": Kind.TEXT, "f": Kind.FLOAT}
+parse_aggregate = partial(read_text, read=aggregate_of)
 
 
 def test_precedence_and_kinds_are_those_of_sql() -> None:

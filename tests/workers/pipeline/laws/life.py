@@ -14,12 +14,12 @@ import redis
 
 from algorithms.partitioning.catalog import GROUPINGS, grouping_text
 from controlplane.access.roles import Actor
+from controlplane.background import ingestion
 from controlplane.models import Cluster, Query, Stream
 from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page
-from controlplane.telemetry import late_records
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
@@ -228,7 +228,7 @@ class Life:
         if not row:
             return
         assert row["faults"] == []
-        late_records.count(self.cluster, [row])
+        ingestion.count_late(self.cluster, [row])
         end = _order(row["end"])
         for one in self.records:
             if one.batch is None and one.position <= end:

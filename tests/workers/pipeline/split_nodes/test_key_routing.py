@@ -19,7 +19,7 @@ from tests.workers.pipeline.split_nodes.test_grouping_states import (
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed
 from workers.pipeline.routing.key_grouping import NodeLoad, tasks_by_key
 from workers.pipeline.split_nodes.dispatch import dispatch
-from workers.pipeline.split_nodes.key_routing import KeyRouter
+from workers.pipeline.split_nodes.grouping_states import KeyRouter
 
 HASHES = np.random.default_rng(3).integers(0, 2**63, 2_000).astype(np.uint64)
 HOT = np.where(np.arange(2_000) % 10 == 0, HASHES, HASHES[0])

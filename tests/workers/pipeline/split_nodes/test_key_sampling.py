@@ -26,7 +26,7 @@ from tests.workers.pipeline.split_nodes.test_grouping_states import PARTIAL, TAS
 from workers.pipeline.exchange.envelope import BatchHeader
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.split_nodes.dispatch import dispatch
-from workers.pipeline.split_nodes.key_routing import KeyRouter
+from workers.pipeline.split_nodes.grouping_states import KeyRouter
 from workers.pipeline.split_nodes.key_sampling import MAX_QUERIES, KeySampler
 
 HEADER = BatchHeader(5, 1, None, None, 10_100, 300, has_backlog=False, split=0, nodes=2)

@@ -11,8 +11,8 @@ from typing import Any, Final
 import duckdb
 import pytest
 
-from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
+from controlplane.wire.language.grammar import BadExpression
 from controlplane.wire.language.parse import parsed
 from controlplane.wire.language.tree import Expression, Kind
 from tests.support.nightly import NIGHTLY

@@ -7,7 +7,7 @@ from django.test import Client
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
-from controlplane.catalog import query_retention
+from controlplane.catalog import query_settings
 from controlplane.cli.main import main
 from controlplane.cluster_spec.export import description_of
 from controlplane.errors import Forbidden, Invalid
@@ -38,14 +38,14 @@ def test_retention_is_said_at_submission(operator: Actor, sf: Cluster) -> None:
 
 def test_retention_is_changed(operator: Actor, viewer: Actor, sf: Cluster) -> None:
     query = queries.submit(operator, sf, QuerySpec("q", ("s0",), TEXT))
-    query_retention.set_retention(operator, query, seconds=7_200, reason="disk")
+    query_settings.set_retention(operator, query, seconds=7_200, reason="disk")
     assert kept(query) == (7_200, 1_000_000)
     entry = AuditEntry.objects.get(action="query.retain")
     assert (entry.after["retention_s"], entry.reason) == (7_200, "disk")
     with pytest.raises(Forbidden):
-        query_retention.set_retention(viewer, query, seconds=60)
+        query_settings.set_retention(viewer, query, seconds=60)
     with pytest.raises(Invalid):
-        query_retention.set_retention(operator, query, windows=10**12)
+        query_settings.set_retention(operator, query, windows=10**12)
 
 
 def test_api_cli_and_description_have_it(
