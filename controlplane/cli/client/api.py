@@ -32,7 +32,7 @@ _RETRIED: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """A response: its status, its text, and its content type."""
 
     status: int
@@ -52,7 +52,9 @@ class Api:
         self.client = client
         self.pause = pause
 
-    def send(self, method: str, path: str, body: bytes = b"", content_type: str = JSON) -> Answer:
+    def send(
+        self, method: str, path: str, body: bytes = b"", content_type: str = JSON
+    ) -> ApiResponse:
         """Return the response, whatever its status. Raises `Refused` if none arrives."""
         # Parsers are built without it.
         import httpx  # noqa: PLC0415
@@ -73,7 +75,9 @@ class Api:
             if is_last or not is_read or response.status_code not in _RETRIED:
                 break
             self.pause(_pause(number, response.headers.get("Retry-After", "")))
-        return Answer(response.status_code, response.text, response.headers.get("Content-Type", ""))
+        return ApiResponse(
+            response.status_code, response.text, response.headers.get("Content-Type", "")
+        )
 
     def request(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None
@@ -84,7 +88,7 @@ class Api:
     def answer(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: bytes = b"",
         content_type: str = JSON,
-    ) -> Answer:  # fmt: skip
+    ) -> ApiResponse:  # fmt: skip
         """Return a response whose status is no error. Raises `Refused` for an error."""
         whole = path + query_string(query or {})
         answer = self.send(method, whole, body, content_type)
