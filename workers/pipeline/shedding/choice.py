@@ -18,7 +18,7 @@ from controlplane.wire.routing.ladder_position import (
 )
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.shedding.arrivals import Appended, Rates
+from workers.pipeline.shedding.arrivals import AppendedCounts, Rates
 from workers.pipeline.shedding.provisional import is_assumed
 from workers.pipeline.shedding.window_steps import (
     EventTimes,
@@ -79,7 +79,7 @@ class Measured:
     costs of a provisional ladder.
     """
 
-    appended: Appended
+    appended: AppendedCounts
     rates: Rates | None
     nodes: NodeLoads
     capacities: Mapping[int, float]

@@ -13,13 +13,13 @@ from controlplane.wire.routing.compiled_ladder import CompiledLadder, Floats
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.shedding.arrivals import Appended, ArrivalMeter, MixedTotals, Rates
+from workers.pipeline.shedding.arrivals import AppendedCounts, ArrivalMeter, MixedTotals, Rates
 from workers.pipeline.shedding.choice import LadderState, Measured, next_ladder_state
 from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 
-_NOTHING = Appended(np.zeros(0), np.zeros(0))
+_NOTHING = AppendedCounts(np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class LadderPlanner:
 
     def _appended(
         self, planned: Planned, ladder: CompiledLadder, rows: list[dict[str, Any]]
-    ) -> Appended:
+    ) -> AppendedCounts:
         if self.mixed:
             total = planned.end.total + self.log.records_after(planned.position, planned.end)
             unread = max(0, total - planned.position.total)
@@ -101,7 +101,7 @@ class LadderPlanner:
         counts = appended_records(self.client, self.cluster, starts)
         pairs = np.array([counts[stream] for stream in ladder.streams], np.float64)
         columns = pairs.reshape(-1, 2)
-        return Appended(columns[:, 0], columns[:, 1])
+        return AppendedCounts(columns[:, 0], columns[:, 1])
 
     def _event_times(self, planned: Planned, row: Mapping[str, Any]) -> EventTimes:
         """Return the newest event times that were read, of the streams with window drops.

@@ -17,7 +17,7 @@ from controlplane.wire.routing.ladder_position import PositionState
 from tests.support.ladders import MINUTE, input_ladder, ladders
 from tests.support.tables import compiled
 from workers.pipeline.routing.key_grouping import NodeLoad
-from workers.pipeline.shedding.arrivals import Appended, Rates
+from workers.pipeline.shedding.arrivals import AppendedCounts, Rates
 from workers.pipeline.shedding.choice import (
     LadderState,
     Measured,
@@ -44,7 +44,7 @@ def measured(
 ) -> Measured:  # fmt: skip
     """Return what a planning measures of stream 1, and of node 0 with 100 records/s."""
     rates = None if per_s is None else Rates(np.array([per_s]), 1_000)
-    appended = Appended(np.zeros(1), np.array([unread]))
+    appended = AppendedCounts(np.zeros(1), np.array([unread]))
     nodes = {0: NodeLoad(waiting, 1.0)}
     times = EventTimes({}, {})
     return Measured(appended, rates, nodes, {0: 100.0}, times, now_ms, idle_ms)
@@ -69,7 +69,7 @@ def test_a_replay_chooses_alike_after_any_number_of_steps(
     state: LadderState | None = None
     for number, (per_s, unread) in enumerate(steps):
         inputs = Measured(
-            Appended(np.zeros(count), np.full(count, unread)),
+            AppendedCounts(np.zeros(count), np.full(count, unread)),
             Rates(np.full(count, per_s), 1_000), {}, {},
             EventTimes(dict.fromkeys(range(1, 4), number * MINUTE), {}), 1_000 * number,
         )  # fmt: skip
