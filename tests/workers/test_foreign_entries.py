@@ -206,7 +206,7 @@ def test_readers_of_states_go_on(sf: Cluster, redis_url: str, write: Write, valu
     assert observed.batch in (-1, 1)
     assert newest_rows(client, "sf", 3) in ([], newest_rows(client, "sf", 1))
     assert read_load_feedback(client, "sf").waiting == 0
-    assert attempts.begin(client, "sf", attempts.Attempt(1, 0, "0-0", "1-0", 1, 1), "d") >= 1
+    assert attempts.begin(client, "sf", attempts.BatchAttempt(1, 0, "0-0", "1-0", 1, 1), "d") >= 1
     measures.read_tasks(client, "sf", [0])
     key_samples.read_newest(client, "sf", [1], 3)
     node_faults.active(client, "sf", 0)

@@ -304,7 +304,7 @@ class LogReader(DataSourceStreamReader):
         client = client_of(self.redis_url)
         # A batch that runs again is not planned again.
         check_batch(client, self.cluster, begin)
-        plan = attempts.Attempt(
+        plan = attempts.BatchAttempt(
             stop.batch, 0, begin.position, stop.position, stop.total - begin.total, stop.version,
             -1 if stop.export_version is None else stop.export_version,
             -1 if begin.export_version is None else begin.export_version,
