@@ -22,7 +22,7 @@ from dashboard.clusters.node_rows import node_table
 from dashboard.clusters.scenarios import open_rows
 from dashboard.clusters.strip import strip_of
 from dashboard.clusters.tiles import span_text, tiles_of
-from dashboard.figures.flow import Bar, flow_drawing
+from dashboard.figures.flow import FlowBar, flow_drawing
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
 from dashboard.policies.decisions import why
@@ -82,7 +82,7 @@ def flow(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return render_page(request, "_cluster_flow.html", context)
 
 
-def _linked(cluster: Cluster, bar: Bar) -> Bar:
+def _linked(cluster: Cluster, bar: FlowBar) -> FlowBar:
     """Return a bar of the flow with the URL of its page."""
     if bar.key is None or bar.kind == "split":
         return replace(bar, url=reverse("streams", args=[cluster.slug]))
