@@ -46,7 +46,7 @@ _CODEC: Final = "zstd"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class WindowBlock:
     """Complete windows of one computation, as the tasks of some queries have them.
 
     `recipients`: query and incarnation of each; `tables`: rows by state schema, of any of these

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import Computation
-from controlplane.wire.results.blocks import Block
+from controlplane.wire.results.blocks import WindowBlock
 from workers.pipeline.engine.aggregation.panes import Panes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
@@ -114,9 +114,9 @@ def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
         yield Group.of(group.computation, some[:1], group.intake), some
 
 
-def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> Block:
+def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> WindowBlock:
     """Return the block of complete windows, from rows of the first recipient's tasks."""
-    return Block(
+    return WindowBlock(
         [(recipient.query, recipient.incarnation) for recipient in recipients],
         [(name, schema_named(name), rows) for name, rows in tables],
     )

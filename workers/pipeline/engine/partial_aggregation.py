@@ -19,7 +19,7 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.limits import TimeLimit, time_limit
-from controlplane.wire.results.blocks import Block
+from controlplane.wire.results.blocks import WindowBlock
 from controlplane.wire.routing.drop_rules import Edge
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
 from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE
@@ -71,7 +71,7 @@ class BatchChanges:
     """
 
     windows: list[tuple[str, StateSchema, Any]] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[WindowBlock] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
     late: int = 0
     late_by_query: Counter[int] = field(default_factory=Counter)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.results.blocks import (
     BLOCK_BYTES,
-    Block,
+    WindowBlock,
     encode_tables,
     extent_of,
     pack_tables,
@@ -147,7 +147,7 @@ class ReceivedBlock:
     data: bytes
 
 
-def pack_blocks(blocks: Iterable[Block], limit: int) -> Iterator[bytes]:
+def pack_blocks(blocks: Iterable[WindowBlock], limit: int) -> Iterator[bytes]:
     """Yield rows of about `limit` bytes at most, with some blocks each."""
     row: list[bytes] = []
     size = 0
@@ -234,7 +234,7 @@ class NodeOutput:
     states: task_states.States
     measures: bytes
     report: NodeReport
-    blocks: Sequence[Block] = ()
+    blocks: Sequence[WindowBlock] = ()
 
     def rows(self, limit: int = ROW_BYTES) -> Iterator[OutputRow]:
         """Yield the rows, each of about `limit` bytes at most."""
