@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import OperationalError
 from django.urls import path
 
-from algorithms.strict_json import BadJson, Bounds, read_bounded
+from algorithms.strict_json import BadJson, JsonLimits, read_bounded
 from controlplane.access import audit
 from controlplane.access.logins.changes import access_group
 from controlplane.access.logins.connection_access import ConnectionAccess, access_of_session
@@ -32,7 +32,7 @@ ACCESS_ENDED: Final = 4401
 UNSUPPORTED: Final = 1003
 INVALID: Final = 1007
 TOO_MANY: Final = 1008
-_MESSAGE_BOUNDS: Final = Bounds(size=16 * 1024, depth=4, values=100)
+_MESSAGE_BOUNDS: Final = JsonLimits(size=16 * 1024, depth=4, values=100)
 _MESSAGE_PERIOD_S: Final = 10.0
 # The last moment that a database has (ms since 1970).
 _MAX_MS: Final = 253_402_300_799_000

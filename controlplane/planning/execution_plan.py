@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.ordering import order_moves
-from algorithms.ordering.steps import NONE, Bounds, Footprints, step_stops
+from algorithms.ordering.steps import NONE, Footprints, StepBounds, step_stops
 from algorithms.vocabulary import Ints
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
@@ -133,7 +133,9 @@ def _step_stops(
     plan: Sequence[PlannedAction], limits: StepLimits, first: int, seconds: float
 ) -> Ints:
     """Return the stop of each step if the first one has at most `first` actions."""
-    bounds = Bounds(first, limits.cluster_moves, limits.node_moves, limits.bytes_per_s * seconds)
+    bounds = StepBounds(
+        first, limits.cluster_moves, limits.node_moves, limits.bytes_per_s * seconds
+    )
     return step_stops(footprints_of(plan), bounds)
 
 
