@@ -139,7 +139,7 @@ class KeyBars:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ShareCell:
     """The share of a key's records at a task, None for none; `level`: of its colour."""
 
     share: float | None
@@ -166,7 +166,7 @@ class PlaceRow:
     """
 
     label: str
-    cells: Sequence[Cell]
+    cells: Sequence[ShareCell]
     tasks: float
     others: int = 0
     known: bool = True
@@ -286,7 +286,7 @@ def place_rows(report: KeyReport, columns: Columns) -> list[PlaceRow]:
     rows = [
         PlaceRow(
             key.label,
-            [Cell(key.tasks.get(task.task) or None) for task in columns.tasks],
+            [ShareCell(key.tasks.get(task.task) or None) for task in columns.tasks],
             sum(share > 0 for share in key.tasks.values()),
         )
         for key in keys
@@ -308,7 +308,7 @@ def _others_row(
     # Shares are of ten minutes, tasks and rates of the last: of few records they do not fit.
     known = min(rest) >= -_TOLERANCE * report.records_per_s
     total = sum(max(0.0, rate) for rate in rest) if known else 0.0
-    cells = [Cell(rate / total if total and rate > 0 else None) for rate in rest]
+    cells = [ShareCell(rate / total if total and rate > 0 else None) for rate in rest]
     return PlaceRow("", cells, max(1.0, pairs / others), others, known)
 
 
