@@ -29,7 +29,7 @@ class Status(StrEnum):
     CLEARED = "cleared"
 
 
-class Change(StrEnum):
+class AlertChange(StrEnum):
     """The transition of an alert by an evaluation."""
 
     NONE = "none"
@@ -88,18 +88,22 @@ def path_of(slug: str, alert: Alert) -> str:
     return f"/clusters/{slug}/alerts/{alert.pk}/"
 
 
-def change_of(alert: Alert | None, seen: Observed, now: datetime) -> Change:
+def change_of(alert: Alert | None, seen: Observed, now: datetime) -> AlertChange:
     """Return the transition that an observation causes; `alert`: the open one, None without one.
 
     It does not change the alert.
     """
     if alert is None:
-        return (Change.BEGIN if seen.hold > _NOW else Change.FIRE) if seen.exceeds else Change.NONE
+        return (
+            (AlertChange.BEGIN if seen.hold > _NOW else AlertChange.FIRE)
+            if seen.exceeds
+            else AlertChange.NONE
+        )
     if alert.state == Alert.State.PENDING:
         if not seen.exceeds:
-            return Change.DISCARD
-        return Change.FIRE if now - alert.since >= seen.hold else Change.NONE
+            return AlertChange.DISCARD
+        return AlertChange.FIRE if now - alert.since >= seen.hold else AlertChange.NONE
     if seen.exceeds or seen.is_near:
-        return Change.NONE
+        return AlertChange.NONE
     since = alert.within_since or now
-    return Change.CLEAR if now - since >= seen.hold else Change.NONE
+    return AlertChange.CLEAR if now - since >= seen.hold else AlertChange.NONE

@@ -9,7 +9,7 @@ from ninja import Router
 from controlplane.api.common.schemas import Time, fields_of
 from controlplane.api.common.security import cluster_of
 from controlplane.explain import Cause, Explanation, explain, parse_subject
-from controlplane.explain.change import Change
+from controlplane.explain.change import NearbyChange
 from controlplane.explain.values import (
     Contribution,
     Contributions,
@@ -53,7 +53,7 @@ class ContributionsOut(fields_of(Contributions, without="rows")):  # type: ignor
     rows: list[ContributionOut]
 
 
-class ExplainedChangeOut(fields_of(Change, without="placed")):  # type: ignore[misc]
+class ExplainedChangeOut(fields_of(NearbyChange, without="placed")):  # type: ignore[misc]
     """A change before the explained moment; arrived, left: queries moved to and from the node."""
 
     text: str

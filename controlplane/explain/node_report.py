@@ -10,7 +10,7 @@ from django.utils import timezone
 from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.clusters.listing import node_by_index
-from controlplane.explain.change import Change
+from controlplane.explain.change import NearbyChange
 from controlplane.explain.changes import changes_of_node, newest_versions
 from controlplane.explain.node_findings import load_limit
 from controlplane.explain.node_keys import NodeKeys
@@ -57,7 +57,7 @@ class NodeReport:
     tiles: Sequence[NodeTile]
     tasks: Sequence[HostedQuery]
     keys: NodeKeys | None
-    history: Sequence[Change]
+    history: Sequence[NearbyChange]
 
     @property
     def records_per_s(self) -> float:

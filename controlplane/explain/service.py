@@ -19,7 +19,7 @@ from controlplane.explain.causes.diagnosis import (
 )
 from controlplane.explain.causes.evidence import NodeEvidence
 from controlplane.explain.causes.ranking import ranked_changes, shares_of_node, with_share
-from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
     key_contributions,
@@ -178,7 +178,7 @@ def _of_node(
     )
 
 
-def _since_capacity(finding: Finding, changes: Sequence[Change]) -> Finding:
+def _since_capacity(finding: Finding, changes: Sequence[NearbyChange]) -> Finding:
     """Return the finding of a load, exceeded at the earliest since the last change of capacity."""
     times = [change.time for change in changes if change.kind is ChangeKind.CAPACITY]
     if finding.measure != Measure.LOAD or finding.since is None or not times:
@@ -200,12 +200,14 @@ def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
     return not any(change.arrived for change in after)
 
 
-def _timeline(changes: Sequence[Change], rises: StreamRises, finding: Finding) -> list[Change]:
+def _timeline(
+    changes: Sequence[NearbyChange], rises: StreamRises, finding: Finding
+) -> list[NearbyChange]:
     """Return the changes with those of rates and the exceeded limit, oldest first."""
     rows = [*changes, *rate_changes(rises)]
     if finding.since is not None:
         rows.append(
-            Change(
+            NearbyChange(
                 ChangeKind.EXCEEDED, finding.since, after=finding.limit, unit=finding.unit,
                 name=finding.measure,
             )
@@ -289,7 +291,7 @@ def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explana
     measure = _LOOPS.get(row.loop, Measure.LOAD)
     inner = Subject(SubjectKind.MEASURE, measure, moment.time)
     explanation = _explain_measure(moment, inner)
-    change = Change(
+    change = NearbyChange(
         ChangeKind.DECISION, row.first_at, name=row.loop, id=row.pk, proposal=row.proposal_id,
         before=row.limit, after=row.number, reason=row.text, count=row.count, until=row.last_at,
     )  # fmt: skip

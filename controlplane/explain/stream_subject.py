@@ -7,7 +7,7 @@ from django.db.models import Count
 
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import changes_of_node
 from controlplane.explain.node_findings import series_of
 from controlplane.explain.observation import FULL, ClusterObservation, mean
@@ -100,7 +100,9 @@ def _receivers(stream: Stream, rate: float | None) -> Contributions | None:
     return Contributions(rate * len(rows), shown, left_out, rate * left_out, others / total)
 
 
-def _changes(observed: ClusterObservation, stream: Stream, rise: StreamRise | None) -> list[Change]:
+def _changes(
+    observed: ClusterObservation, stream: Stream, rise: StreamRise | None
+) -> list[NearbyChange]:
     changes = [
         change
         for change in changes_of_node(
@@ -110,7 +112,7 @@ def _changes(observed: ClusterObservation, stream: Stream, rise: StreamRise | No
     ]
     if rise is not None and rise.time is not None:
         changes.append(
-            Change(
+            NearbyChange(
                 ChangeKind.RATE, rise.time, stream.name, stream.pk, before=rise.before,
                 after=rise.after,
             )

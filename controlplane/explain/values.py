@@ -8,7 +8,7 @@ from typing import Final
 
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause
-from controlplane.explain.change import Change
+from controlplane.explain.change import NearbyChange
 from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.policies.grades import Grade
@@ -275,7 +275,7 @@ class Explanation:
     streams: Contributions | None = None
     keys: Contributions | None = None
     queries: Contributions | None = None
-    changes: Sequence[Change] = ()
+    changes: Sequence[NearbyChange] = ()
     cause: Cause | None = None
     ranked: Sequence[RankedChange] = ()
     remedies: Sequence[Remedy] = ()

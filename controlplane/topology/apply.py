@@ -53,7 +53,7 @@ class Refused(Conflict):
 
 
 @dataclass(frozen=True)
-class Change:
+class TopologyChange:
     """Why the topology changes: for the routing version, the audit log and the event.
 
     `summary`: a sentence for people. `action`: code of the audit record, "" for no record of its
@@ -84,7 +84,7 @@ class Applied:
 def apply(
     cluster: Cluster,
     actions: Sequence[Action],
-    change: Change,
+    change: TopologyChange,
     *,
     actor: Actor | None = None,
     proposal: Proposal | None = None,
@@ -120,7 +120,7 @@ def apply(
     return Applied(version, captured if inverses else ())
 
 
-def _record(actor: Actor, cluster: Cluster, change: Change) -> None:
+def _record(actor: Actor, cluster: Cluster, change: TopologyChange) -> None:
     """Write the audit record of a change and announce it, in the caller's transaction."""
     if change.action:
         audit.record(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.change import Change
+from controlplane.explain.change import NearbyChange
 from controlplane.explain.node_findings import LoadShift
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import NodeWork
@@ -28,7 +28,7 @@ class NodeEvidence:
     rises: StreamRises
     together: CommonRise | None
     keys: NodeKeys | None
-    changes: Sequence[Change]
+    changes: Sequence[NearbyChange]
 
     def named(self, code: CauseCode, **values: object) -> Cause:
         """Return a cause on the node with these values."""

@@ -25,7 +25,7 @@ from controlplane.health.losses.detection import (
     is_database_older,
 )
 from controlplane.models import Cluster, ClusterHealth, Incident
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.publishing import republish
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
@@ -96,7 +96,7 @@ def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
         return 0
     if cluster.routing_version != table.version:
         raise VersionMoved(table.version)
-    apply(cluster, ops, Change(reason, author=AGENT.name))
+    apply(cluster, ops, TopologyChange(reason, author=AGENT.name))
     return len(table.queries)
 
 

@@ -20,7 +20,7 @@ from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, dri
 from controlplane.planning.snapshots import keep_snapshot
 from controlplane.policies.settings import PolicySettings
 from controlplane.processes.isolation import OutOfMemory, OutOfTime
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.versions import retry
 from controlplane.watch.codes import STALE, is_calm
 from controlplane.watch.decision_log import UNSEEN, last_decision
@@ -156,7 +156,7 @@ def refine_provisional(cluster: Cluster) -> bool:
     least = min(row.value.least, float(len(computed.ladder.rungs)))
     with transaction.atomic():
         snapshot = keep_snapshot(computed.snapshot).digest
-        change = Change(REFINED, reason=row.reason, snapshot=snapshot)
+        change = TopologyChange(REFINED, reason=row.reason, snapshot=snapshot)
         apply(present, [SetLadder(replace(computed.ladder, least=least))], change)
     return True
 

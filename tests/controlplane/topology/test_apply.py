@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controlplane.access.roles import Actor
 from controlplane.errors import VersionMoved
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query, RoutingVersion, Stream, Task
-from controlplane.topology.apply import Applied, Change, Refused, apply
+from controlplane.topology.apply import Applied, Refused, TopologyChange, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.action_json import action_from_json, action_to_json
 from controlplane.wire.routing.actions import Action
@@ -39,7 +39,7 @@ from tests.support.cluster import placed, placed_split, replayed_table, small_cl
 from tests.support.prepared import prepared
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
-CHANGE: Final = Change("a test")
+CHANGE: Final = TopologyChange("a test")
 # Objects by their place: the ids of queries and streams are not known before they are stored.
 QUERIES: Final = st.integers(0, 3)
 STREAMS: Final = st.integers(0, 2)
@@ -206,7 +206,7 @@ def test_actions_come_back_from_json(actions: list[Action]) -> None:
 
 
 def test_a_change_is_recorded_once(operator: Actor, cluster: Cluster) -> None:
-    change = Change("moved", "query.move", "a", "why", {"node": 0}, {"node": 1})
+    change = TopologyChange("moved", "query.move", "a", "why", {"node": 0}, {"node": 1})
     query = Query.objects.get(name="a")
     done = apply(cluster, [MoveTasks(query.pk, ((1, 0, 1),))], change, actor=operator)
     entry = AuditEntry.objects.filter(action="query.move").get()
