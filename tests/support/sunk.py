@@ -3,7 +3,7 @@
 import redis
 
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
-from controlplane.wire.results.write import Changes
+from controlplane.wire.results.write import WindowChanges
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.exchange.output import ROW_BYTES, NodeReport, pack_blocks
 from workers.pipeline.sink import Blocks, write_results
@@ -25,5 +25,5 @@ def write_batch(
     for payload in pack_blocks(changed.blocks, ROW_BYTES):
         blocks.take(report.batch, payload)
     tables = list(unpack_tables(pack_tables(changed.windows)))
-    write_results(client, cluster, report, Changes(tables), blocks, report.merged)
+    write_results(client, cluster, report, WindowChanges(tables), blocks, report.merged)
     blocks.write_references()

@@ -96,18 +96,18 @@ class WeirApi:
 
 
 @dataclass(frozen=True)
-class Changes:
+class QueryChanges:
     """The queries to submit, and the names of the queries to end."""
 
     submit: tuple[Wanted, ...]
     end: tuple[str, ...]
 
 
-def changes(live: set[str], wanted: Iterable[Wanted]) -> Changes:
+def changes(live: set[str], wanted: Iterable[Wanted]) -> QueryChanges:
     """Return the difference between the live queries and the wanted ones."""
     by_name = {query.name: query for query in wanted}
     missing = tuple(query for name, query in by_name.items() if name not in live)
-    return Changes(missing, tuple(sorted(live - by_name.keys())))
+    return QueryChanges(missing, tuple(sorted(live - by_name.keys())))
 
 
 class QueryKeeper:
@@ -118,7 +118,7 @@ class QueryKeeper:
         self._prefixes = tuple(prefixes)
         self._live: set[str] | None = None
 
-    def step(self, wanted: Sequence[Wanted]) -> Changes:
+    def step(self, wanted: Sequence[Wanted]) -> QueryChanges:
         """Make the wanted queries live and end all others; return what was done.
 
         Raises `httpx.HTTPError` while Weir is unreachable, and `Refused` as on the first step after
@@ -131,7 +131,7 @@ class QueryKeeper:
             self._live = None
             raise
 
-    def _apply(self, wanted: Sequence[Wanted]) -> Changes:
+    def _apply(self, wanted: Sequence[Wanted]) -> QueryChanges:
         if self._live is None:
             self._live = {
                 name for prefix in self._prefixes for name in self._api.live_names(prefix)

@@ -31,7 +31,7 @@ from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
-from controlplane.wire.results.write import Changes, References, write
+from controlplane.wire.results.write import References, WindowChanges, write
 from workers.pipeline.exchange import output, task_states
 from workers.pipeline.exchange.durability import (
     check_parts,
@@ -187,14 +187,14 @@ class Blocks:
         """Write the references of queries that had nothing else in this batch."""
         if self._refs:
             refs = self.of(list(self._refs))
-            write(self.client, self.cluster, self._batch, Changes([]), self.watched, refs)
+            write(self.client, self.cluster, self._batch, WindowChanges([]), self.watched, refs)
 
 
 def write_results(
     client: "redis.Redis",
     cluster: str,
     report: NodeReport,
-    changed: Changes,
+    changed: WindowChanges,
     blocks: Blocks,
     merged: Collection[int],
 ) -> None:
@@ -222,7 +222,9 @@ def write_results(
     _execute_ignoring_duplicates(pipe)
 
 
-def _rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
+def _rows_by_query(
+    changes: WindowChanges, wanted: Collection[int]
+) -> dict[int, dict[str, list[bytes]]]:
     """Return the changed windows of each wanted query: the bytes of its rows, by state schema."""
     result: dict[int, dict[str, list[bytes]]] = {}
     for name, rows in changes.tables:
@@ -233,14 +235,14 @@ def _rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[
     return result
 
 
-def _without_queries(changes: Changes, queries: Collection[int]) -> Changes:
+def _without_queries(changes: WindowChanges, queries: Collection[int]) -> WindowChanges:
     """Return the changed windows of all other queries."""
     if not queries:
         return changes
     others = list(queries)
     tables = [(name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), others))))
               for name, rows in changes.tables]  # fmt: skip
-    return Changes(tables)
+    return WindowChanges(tables)
 
 
 def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:

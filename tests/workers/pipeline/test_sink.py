@@ -16,7 +16,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from controlplane.wire.results.feed import entry_of, follow
-from controlplane.wire.results.write import Changes
+from controlplane.wire.results.write import WindowChanges
 from tests.support.sunk import report
 from tests.support.whole_results import read_windows
 from workers.pipeline.exchange.output import NodeReport
@@ -36,14 +36,14 @@ def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
     return place | {"s0": count, "s1": count, "s2": total}
 
 
-def write(client: "redis.Redis", report: NodeReport, changed: Changes) -> None:
+def write(client: "redis.Redis", report: NodeReport, changed: WindowChanges) -> None:
     write_results(client, "c", report, changed, Blocks(client, "c"), report.merged)
 
 
-def changes(*windows: dict[str, Any]) -> Changes:
+def changes(*windows: dict[str, Any]) -> WindowChanges:
     form = schema_named(FORM)
     table = pa.Table.from_pylist(list(windows), form.arrow)
-    return Changes(list(unpack_tables(pack_tables([(FORM, form, table)]))))
+    return WindowChanges(list(unpack_tables(pack_tables([(FORM, form, table)]))))
 
 
 def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int, int]]:

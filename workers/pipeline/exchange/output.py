@@ -29,7 +29,7 @@ from controlplane.wire.results.blocks import (
     unpack_tables,
 )
 from controlplane.wire.results.rows import key_columns
-from controlplane.wire.results.write import Changes
+from controlplane.wire.results.write import WindowChanges
 from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.envelope import Envelope
@@ -368,11 +368,11 @@ class RowCollector:
         assert self.report is not None, "a node's report is its first row"
         return self.report
 
-    def changes(self, row: Mapping[str, Any]) -> Changes | None:
+    def changes(self, row: Mapping[str, Any]) -> WindowChanges | None:
         """Return the changed windows that a row completes; None if its query continues."""
         result = [*self._partial, *unpack_tables(row["payload"])]
         self._partial = result if row["more"] else []
-        return None if row["more"] else Changes(_joined(result))
+        return None if row["more"] else WindowChanges(_joined(result))
 
 
 def _joined(tables: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:

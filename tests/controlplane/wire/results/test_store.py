@@ -18,7 +18,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import final_windows
 from controlplane.wire.results.places import key_bytes, members_of, place_of
 from controlplane.wire.results.read import Range, read_page, read_pages
-from controlplane.wire.results.write import Changes, write
+from controlplane.wire.results.write import WindowChanges, write
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
 from tests.support.sunk import report, write_batch
 from tests.support.whole_results import pages, read_windows
@@ -196,7 +196,9 @@ def test_188_000_windows_are_read_page_by_page(redis_client: "redis.Redis") -> N
     at = table.schema.get_field_index("pane")
     for hour in range(47):
         starts = pa.array(np.full(len(rows), hour * HOUR_MS))
-        write(redis_client, "c", hour, Changes([(name, table.set_column(at, "pane", starts))]))
+        write(
+            redis_client, "c", hour, WindowChanges([(name, table.set_column(at, "pane", starts))])
+        )
     page = read_page(redis_client, "c", 9, METERS, Range(limit=1000))
     assert len(page.windows) == 1000
     last = read_page(redis_client, "c", 9, METERS, Range(limit=1000, newest_first=False))
