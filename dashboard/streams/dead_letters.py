@@ -22,7 +22,7 @@ from controlplane.records.dead_letter_list import (
     DeadLetterListing,
     exported,
 )
-from controlplane.records.dead_letters import Choice, Replayed
+from controlplane.records.dead_letters import DeadLetterSelection, Replayed
 from controlplane.wire.dead_letters import read_counts
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import require_known
@@ -99,13 +99,13 @@ def _outcome(done: Replayed) -> str:
     return f"{text}{f' ({first})' if first else ''}{more}."
 
 
-def _choice(request: PageRequest, cluster: Cluster) -> Choice:
+def _choice(request: PageRequest, cluster: Cluster) -> DeadLetterSelection:
     if request.POST.get("all") == "1":
-        return Choice(None, DeadLetterFilters.of(cluster, request.POST))
+        return DeadLetterSelection(None, DeadLetterFilters.of(cluster, request.POST))
     ids = request.POST.getlist("id")
     if not ids:
         raise Invalid({"id": ["Choose one or more"]})
-    return Choice(ids)
+    return DeadLetterSelection(ids)
 
 
 def _back(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
