@@ -3,7 +3,7 @@
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from typing import Any, Final, NoReturn
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 
 # The options of all commands that call a Weir, by attribute. They may precede a command or follow
 # it; so these defaults are those of `weir` alone, and a command without the option leaves them.
@@ -30,7 +30,7 @@ class CommandParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `Refused` with the message."""
-        raise Refused(Code.WRONG, message, advice=f"{self.prog} --help")
+        raise Refused(ExitCode.WRONG, message, advice=f"{self.prog} --help")
 
 
 def add_group(commands: Any, name: str, about: str) -> Any:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 
 
 def text_of(path: Path) -> str:
@@ -12,7 +12,7 @@ def text_of(path: Path) -> str:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except UnicodeDecodeError as wrong:
         text = f"{path}: is no UTF-8 at byte {wrong.start}"
-        raise Refused(Code.WRONG, text, advice="save it as UTF-8") from None
+        raise Refused(ExitCode.WRONG, text, advice="save it as UTF-8") from None
 
 
 def bytes_of(path: Path) -> bytes:

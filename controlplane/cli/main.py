@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from controlplane.cli.client.document import document_for
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 from controlplane.cli.command_parser import COMMON
 from controlplane.cli.parser import parsed, parser
 from controlplane.installation import env
@@ -30,11 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refused.code
     except KeyboardInterrupt:
         sys.stderr.write("weir: interrupted\n")
-        return Code.INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # Or the interpreter would complain when it flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Code.UNHEARD
+        return ExitCode.UNHEARD
     return code
 
 
@@ -46,7 +46,7 @@ def _run(words: Sequence[str]) -> int:
             _set_up()
         module, _, name = given.run.partition(".")
         command = getattr(import_module(f"controlplane.cli.commands.{module}"), name)
-        return int(command(given) or Code.DONE)
+        return int(command(given) or ExitCode.DONE)
     except (Refused, KeyboardInterrupt, BrokenPipeError):
         raise
     except Exception as error:  # noqa: BLE001 - every error has an exit code
@@ -56,7 +56,7 @@ def _run(words: Sequence[str]) -> int:
         if (refused := refused_by(error)) is not None:
             raise refused from None
         traceback.print_exc()
-        raise Refused(Code.BROKEN, "this is a fault of Weir", advice="report it") from None
+        raise Refused(ExitCode.BROKEN, "this is a fault of Weir", advice="report it") from None
 
 
 def _complete() -> None:
@@ -83,7 +83,7 @@ def _set_up() -> None:
         if not apps.ready:
             django.setup()
     except EnvironmentValueError as wrong:
-        raise Refused(Code.WRONG, str(wrong), advice="set the variable, or unset it") from None
+        raise Refused(ExitCode.WRONG, str(wrong), advice="set the variable, or unset it") from None
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.cli.codes import ABOUT, Code, Refused
+from controlplane.cli.codes import ABOUT, ExitCode, Refused
 from controlplane.cli.command_parser import (
     COMMON,
     LOCAL,
@@ -72,7 +72,9 @@ def parsed(arguments: Sequence[str], source: Source) -> Namespace:
     is_local = given.run in LOCAL
     if is_local and any(getattr(given, name) for name in COMMON if name != "json"):
         message = f"this command calls no Weir: {LOCAL[given.run]}"
-        raise Refused(Code.WRONG, message, advice="omit --as, --url, --token-file and --ca-file")
+        raise Refused(
+            ExitCode.WRONG, message, advice="omit --as, --url, --token-file and --ca-file"
+        )
     given.url = "" if is_local else url
     return given
 

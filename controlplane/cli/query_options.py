@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 from controlplane.errors import Invalid
 from controlplane.formats.moments import read_moment
 from controlplane.queries.key_groupings import PARAMETERS, read_parameters
@@ -87,7 +87,7 @@ def named_texts(option: str, given: Sequence[str], entry: str, advice: str) -> d
         name, _, text = (part.strip() for part in written.partition("="))
         if not name or not text or name in texts:
             message = f"{option} {written}: write {entry}, each name once"
-            raise Refused(Code.WRONG, message, advice=advice)
+            raise Refused(ExitCode.WRONG, message, advice=advice)
         texts[name] = text
     return texts
 

@@ -11,7 +11,7 @@ from django.db import OperationalError, ProgrammingError
 from redis.exceptions import RedisError
 
 from algorithms.errors import BadParameters, PlanningError
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 from controlplane.cluster_spec.document import BadDescription
 from controlplane.errors import Invalid, WeirError
 from controlplane.installation.env import EnvironmentValueError
@@ -40,47 +40,47 @@ def fault_lines(faults: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 def _described(error: Any) -> Refused:
     return Refused(
-        Code.WRONG, str(error), list(fault_lines(error.faults)),
+        ExitCode.WRONG, str(error), list(fault_lines(error.faults)),
         "mend what is named; `weir schema` prints what a description may hold",
     )  # fmt: skip
 
 
-def _plain(code: Code, advice: str, error: Any) -> Refused:
+def _plain(code: ExitCode, advice: str, error: Any) -> Refused:
     return Refused(code, str(error), advice=advice)
 
 
 def _database(error: Any) -> Refused:
     lines = str(error).strip().splitlines()
     advice = "check WEIR_DATA or DATABASE_URL; make run, or manage.py migrate_all, sets it up"
-    return Refused(Code.AWAY, "the database does not answer as it should", lines[:3], advice)
+    return Refused(ExitCode.AWAY, "the database does not answer as it should", lines[:3], advice)
 
 
 def _redis(error: Any) -> Refused:
     advice = "start Weir (make run), or give its REDIS_URL"
-    return Refused(Code.AWAY, "Redis does not answer", [str(error)[:200]], advice)
+    return Refused(ExitCode.AWAY, "Redis does not answer", [str(error)[:200]], advice)
 
 
 def _file(error: Any) -> Refused:
     place = str(error.filename or "")
-    return Refused(Code.NOT_FOUND, f"{place}: {error.strerror}", advice="check the path")
+    return Refused(ExitCode.NOT_FOUND, f"{place}: {error.strerror}", advice="check the path")
 
 
 _BY_KIND: Final[tuple[tuple[Any, Callable[[Any], Refused]], ...]] = (
     (BadDescription, _described),
     (
         Invalid,
-        lambda error: Refused(Code.WRONG, str(error), list(fault_lines(error.fields)), _MEND),
+        lambda error: Refused(ExitCode.WRONG, str(error), list(fault_lines(error.fields)), _MEND),
     ),
-    (WeirError, partial(_plain, Code.REFUSED, "")),
+    (WeirError, partial(_plain, ExitCode.REFUSED, "")),
     (
         BadParameters,
         lambda error: Refused(
-            Code.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)), _MEND
+            ExitCode.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)), _MEND
         ),
     ),
-    (PlanningError, partial(_plain, Code.REFUSED, "other parameters, or more nodes")),
+    (PlanningError, partial(_plain, ExitCode.REFUSED, "other parameters, or more nodes")),
     ((OperationalError, ProgrammingError), _database),
     (RedisError, _redis),
     (OSError, _file),
-    (EnvironmentValueError, partial(_plain, Code.WRONG, "set the variable, or unset it")),
+    (EnvironmentValueError, partial(_plain, ExitCode.WRONG, "set the variable, or unset it")),
 )

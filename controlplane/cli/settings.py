@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals or name in values:
             message = f"{pair}: write NAME=VALUE, each name once"
-            raise Refused(Code.WRONG, message, advice="as node_moves=2")
+            raise Refused(ExitCode.WRONG, message, advice="as node_moves=2")
         values[name] = value_of(text)
     return values
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.cli.client.paths import query_string
 from controlplane.cli.client.problems import refused_by_answer
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 from controlplane.wire.redaction import without_password
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ class Api:
         what = f"the Weir at {without_password(str(self.client.base_url))} does not respond"
         if _is_permanent(error):
             advice = "check the certificate; --ca-file names the authority that signed it"
-            return Refused(Code.FORBIDDEN, what, [f"{kind}: {error}"], advice)
-        return Refused(Code.AWAY, what, [f"{kind}: {error}"], "check --url, and that it runs")
+            return Refused(ExitCode.FORBIDDEN, what, [f"{kind}: {error}"], advice)
+        return Refused(ExitCode.AWAY, what, [f"{kind}: {error}"], "check --url, and that it runs")
 
 
 def as_json(body: Any) -> bytes:
@@ -119,7 +119,7 @@ def as_json(body: Any) -> bytes:
         return json.dumps(body, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as wrong:
         # YAML has names of any type, and aliases of what they are in.
-        raise Refused(Code.WRONG, f"JSON cannot express the values: {wrong}") from None
+        raise Refused(ExitCode.WRONG, f"JSON cannot express the values: {wrong}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Final
 import httpx
 
 from controlplane.cli.client.api import Api
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 from controlplane.installation import env
 from controlplane.wire.redaction import without_password
 
@@ -37,11 +37,11 @@ def _here(given: Namespace) -> httpx.Client:
 def _elsewhere(given: Namespace) -> httpx.Client:
     if given.acting_user:
         what = "--as names a user of this machine's Weir; elsewhere the token identifies the user"
-        raise Refused(Code.WRONG, what, advice="omit --as, or omit --url and unset WEIR_URL")
+        raise Refused(ExitCode.WRONG, what, advice="omit --as, or omit --url and unset WEIR_URL")
     url = _url(given.url.rstrip("/"))
     if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url.host)):
         what = f"--url {without_password(given.url)}: the token would be sent without encryption"
-        raise Refused(Code.WRONG, what, advice="use https://; http:// is for this machine only")
+        raise Refused(ExitCode.WRONG, what, advice="use https://; http:// is for this machine only")
     headers = {"Authorization": f"Bearer {_token(given)}", "Accept": "application/json"}
     timeout = httpx.Timeout(env.integer("WEIR_TIMEOUT_S", 60, 1, 3600), connect=_CONNECT_S)
     return httpx.Client(base_url=url, headers=headers, verify=_tls(given), timeout=timeout)
@@ -53,7 +53,7 @@ def _url(text: str) -> httpx.URL:
         if url.scheme in ("http", "https") and url.host:
             return url
     what = f"--url or WEIR_URL: {without_password(text)!r} is no address of a Weir"
-    raise Refused(Code.WRONG, what, advice="give it as https://weir.example.org")
+    raise Refused(ExitCode.WRONG, what, advice="give it as https://weir.example.org")
 
 
 def _is_loopback(host: str) -> bool:
@@ -69,7 +69,7 @@ def _tls(given: Namespace) -> ssl.SSLContext:
         return _context(file)
     except (OSError, ssl.SSLError) as error:
         what = f"--ca-file {file}: {error}"
-        raise Refused(Code.WRONG, what, advice="name a file with PEM certificates") from None
+        raise Refused(ExitCode.WRONG, what, advice="name a file with PEM certificates") from None
 
 
 @cache
@@ -85,12 +85,12 @@ def _token(given: Namespace) -> str:
     if not token.isascii() or not token.isprintable() or not token:
         what = "there is no usable token for the Weir at --url"
         advice = "--token-file FILE (mode 600), or the environment variable WEIR_TOKEN"
-        raise Refused(Code.FORBIDDEN, what, advice=advice)
+        raise Refused(ExitCode.FORBIDDEN, what, advice=advice)
     return token
 
 
 def _token_in(file: Path) -> str:
     if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         what = f"{file}: other users of this machine can read or change it"
-        raise Refused(Code.FORBIDDEN, what, advice=f"chmod 600 {file}; then replace the token")
+        raise Refused(ExitCode.FORBIDDEN, what, advice=f"chmod 600 {file}; then replace the token")
     return file.read_text(encoding="utf-8", errors="replace").strip()

@@ -7,7 +7,7 @@ from string import Formatter
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 
 
 def query_string(values: Mapping[str, Any]) -> str:
@@ -31,7 +31,7 @@ def path_of(template: str, values: Mapping[str, Any]) -> str:
     for name in names:
         text = str(values[name])
         if not text.strip(".") or "/" in text or text.startswith("-"):
-            raise Refused(Code.NOT_FOUND, f"There is no {name} {text!r}")
+            raise Refused(ExitCode.NOT_FOUND, f"There is no {name} {text!r}")
     return template.format_map({name: quote(str(values[name]), safe="") for name in names})
 
 

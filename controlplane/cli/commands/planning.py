@@ -6,7 +6,7 @@ from typing import Any
 
 from algorithms.errors import BadParameters
 from algorithms.interrupts import interruptible
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 from controlplane.cli.commands.documents import description_in
 from controlplane.cli.output import (
     print_facts,
@@ -43,7 +43,7 @@ def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> in
         print_json(planned.to_json())
     else:
         _print_plan(description, planned)
-    return Code.DONE
+    return ExitCode.DONE
 
 
 def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     for pair in given:
         key, equals, text = pair.partition("=")
         if not equals:
-            raise Refused(Code.WRONG, f"--param {pair}: write NAME=VALUE")
+            raise Refused(ExitCode.WRONG, f"--param {pair}: write NAME=VALUE")
         try:
             parameters[key] = fields[key].parsed(text) if key in fields else float(text)
         except ValueError as wrong:

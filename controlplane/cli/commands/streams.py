@@ -13,7 +13,7 @@ import yaml
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import cluster_path, stream_path
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import ExitCode, Refused
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import (
     print_answer,
@@ -43,7 +43,7 @@ def inferred_from(path: Path, named: str | None) -> Inferred:
     if kind is None:
         known = ", ".join(item.value for item in Format)
         raise Refused(
-            Code.WRONG, f"{path}: its name has no known extension", advice=f"--format: {known}"
+            ExitCode.WRONG, f"{path}: its name has no known extension", advice=f"--format: {known}"
         )
     return infer(*sample_of_file(path, kind))
 
@@ -153,15 +153,15 @@ def change_schema(given: Namespace) -> int:
         method, body = ("PATCH", parts) if given.schema is None else ("PUT", new.to_json())
         schema = api.request(method, path, body=body | {"reason": given.reason})
         print_answer(given, schema, f"the schema of {given.stream} is changed")
-        return Code.DONE
+        return ExitCode.DONE
     preview = api.post(f"{path}/preview", **new.to_json())
     if given.json:
         print_json(preview["changes"])
-        return Code.DONE
+        return ExitCode.DONE
     allowed = print_changes(preview)
     if preview["changes"] and allowed:
         print_sentence("nothing is changed yet: --apply does it")
-    return Code.DONE if allowed else Code.REFUSED
+    return ExitCode.DONE if allowed else ExitCode.REFUSED
 
 
 def _settings(given: Namespace) -> dict[str, float]:
@@ -176,6 +176,6 @@ def _column(text: str, known: Mapping[str, ColumnSpec]) -> ColumnSpec:
     name, colon, kind = text.partition(":")
     if not colon:
         message = f"--column {text}: must be NAME:TYPE"
-        raise Refused(Code.WRONG, message, advice="as --column price:decimal(12, 2)")
+        raise Refused(ExitCode.WRONG, message, advice="as --column price:decimal(12, 2)")
     present = known.get(name)
     return ColumnSpec(name, kind.strip(), nullable=present is None or present.nullable)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import cluster_path, path_of
-from controlplane.cli.codes import Code
+from controlplane.cli.codes import ExitCode
 from controlplane.cli.output import console, print_json
 from controlplane.cli.proposal_output import execution_values
 from controlplane.plans.proposal_states import State
@@ -22,14 +22,14 @@ MOST_VERSIONS = 20
 _PROPOSALS: Final = 50
 _LONGEST_S: Final = 20.0
 # States that a proposal does not leave automatically, and the exit code of each.
-_ENDS: Final[Mapping[str, Code]] = {
-    State.DONE: Code.DONE,
-    State.ROLLED_BACK: Code.DONE,
-    State.STOPPED: Code.REFUSED,
-    State.REJECTED: Code.REFUSED,
-    State.STALE: Code.REFUSED,
-    State.FAILED: Code.REFUSED,
-    State.SUPERSEDED: Code.REFUSED,
+_ENDS: Final[Mapping[str, ExitCode]] = {
+    State.DONE: ExitCode.DONE,
+    State.ROLLED_BACK: ExitCode.DONE,
+    State.STOPPED: ExitCode.REFUSED,
+    State.REJECTED: ExitCode.REFUSED,
+    State.STALE: ExitCode.REFUSED,
+    State.FAILED: ExitCode.REFUSED,
+    State.SUPERSEDED: ExitCode.REFUSED,
 }
 
 
@@ -121,7 +121,7 @@ def watch_cluster(given: Namespace) -> int:
         if code is not None:
             return code
     # A cluster is watched as long as was asked for; a proposal should have ended by then.
-    return Code.DONE if given.proposal is None else Code.WAITED
+    return ExitCode.DONE if given.proposal is None else ExitCode.WAITED
 
 
 def _moments(given: Namespace) -> Iterator[None]:
