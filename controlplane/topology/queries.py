@@ -13,7 +13,7 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog import names, query_text
-from controlplane.catalog.computations import Columns, stored
+from controlplane.catalog.computations import StreamColumns, stored
 from controlplane.catalog.query_retention import retention_faults
 from controlplane.catalog.query_shedding import shedding_faults
 from controlplane.catalog.reader_counts import add_readers, subtract_readers
@@ -87,10 +87,10 @@ def _facts(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
 
 def _checked_rows(
     cluster: Cluster, specs: Sequence[QuerySpec], facts: Facts
-) -> tuple[Columns, dict[int, Fields]]:
+) -> tuple[StreamColumns, dict[int, Fields]]:
     """Return the columns of the streams, and the faults of each row that has some."""
     known, taken = facts.ids, facts.live
-    columns = Columns(cluster, facts.schemas)
+    columns = StreamColumns(cluster, facts.schemas)
     now = timezone.now()
     rows: dict[int, Fields] = {}
     seen: set[str] = set()
@@ -169,7 +169,7 @@ def resolved(cluster: Cluster, spec: QuerySpec) -> ResolvedQuery:
     return ResolvedQuery(_resolved(spec, known), left, names, checked_spec.computation)
 
 
-def _computation(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Computation:
+def _computation(spec: QuerySpec, known: Mapping[str, int], columns: StreamColumns) -> Computation:
     return query_text.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, columns))
 
 
@@ -303,7 +303,7 @@ def _by_name(rows: QuerySet[Any], wanted: Sequence[str], column: str) -> dict[st
     return values
 
 
-def _kinds(spec: QuerySpec, columns: Columns) -> tuple[dict[str, Kind], dict[str, Kind]]:
+def _kinds(spec: QuerySpec, columns: StreamColumns) -> tuple[dict[str, Kind], dict[str, Kind]]:
     """Return the columns that all streams of a side have, of the left and of the right."""
     return columns.of(spec.streams), columns.of(spec.right)
 
@@ -327,14 +327,14 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
     )
 
 
-def _shared(spec: QuerySpec, columns: Columns) -> Any:
+def _shared(spec: QuerySpec, columns: StreamColumns) -> Any:
     """Return what decides what is wrong with a spec's computation, but for its streams' names."""
     left, right = (tuple(kinds.items()) for kinds in _kinds(spec, columns))
     # A right side counts by being there, and by the streams that it leaves out.
     return stored(spec.text), spec.tasks, left, right, tuple(spec.right)
 
 
-def _computing_faults(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Fields:
+def _computing_faults(spec: QuerySpec, known: Mapping[str, int], columns: StreamColumns) -> Fields:
     try:
         _computation(spec, known, columns)
     except Invalid as invalid:

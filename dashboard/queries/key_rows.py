@@ -54,7 +54,7 @@ class TaskColumn:
 
 
 @dataclass(frozen=True)
-class Columns:
+class TaskColumns:
     """The tasks of a query. `unit`: node, if each has one of its own, or else task."""
 
     tasks: Sequence[TaskColumn]
@@ -227,7 +227,7 @@ class Trend:
     imbalance: float | None = None
 
 
-def columns_of(loads: Sequence[TaskLoad]) -> Columns:
+def columns_of(loads: Sequence[TaskLoad]) -> TaskColumns:
     """Return the columns of tasks; of nodes where each task has a node of its own."""
     by_node = len({load.node for load in loads}) == len(loads)
     tasks = [
@@ -240,10 +240,10 @@ def columns_of(loads: Sequence[TaskLoad]) -> Columns:
         )
         for load in loads
     ]  # fmt: skip
-    return Columns(tasks, "node" if by_node else "task")
+    return TaskColumns(tasks, "node" if by_node else "task")
 
 
-def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
+def key_bars(report: KeyReport, columns: TaskColumns) -> KeyBars:
     """Return the bars of the most frequent keys, with the capacity of the largest task."""
     scale = _scale_of(report.keys, columns.largest)
     bars = list(_bars(report.keys, scale, columns))
@@ -256,7 +256,7 @@ def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
     return KeyBars(bars, scale.ticks, limit, bars[-1].running if bars else 0.0)
 
 
-def _bars(keys: Sequence[KeyShare], scale: BarScales, columns: Columns) -> Iterator[KeyBar]:
+def _bars(keys: Sequence[KeyShare], scale: BarScales, columns: TaskColumns) -> Iterator[KeyBar]:
     running = 0.0
     for key in keys:
         running += key.share
@@ -280,7 +280,7 @@ def _scale_of(keys: Sequence[KeyShare], holds: float) -> BarScales:
     return BarScales(linear, LogScale(low, 1.3 * max(top, holds)))
 
 
-def place_rows(report: KeyReport, columns: Columns) -> list[PlaceRow]:
+def place_rows(report: KeyReport, columns: TaskColumns) -> list[PlaceRow]:
     """Return the shares of the records of each key by task, all other keys in the last row."""
     keys = report.keys[:PLACED_KEYS]
     rows = [
@@ -298,7 +298,7 @@ def place_rows(report: KeyReport, columns: Columns) -> list[PlaceRow]:
 
 
 def _others_row(
-    report: KeyReport, columns: Columns, keys: Sequence[KeyShare], others: int
+    report: KeyReport, columns: TaskColumns, keys: Sequence[KeyShare], others: int
 ) -> PlaceRow:
     rest = [
         task.rate - sum(key.records_per_s * key.tasks.get(task.task, 0.0) for key in keys)
@@ -312,7 +312,7 @@ def _others_row(
     return PlaceRow("", cells, max(1.0, pairs / others), others, known)
 
 
-def status_of(report: KeyReport, columns: Columns, limit: float) -> KeyStatus:
+def status_of(report: KeyReport, columns: TaskColumns, limit: float) -> KeyStatus:
     """Return the status of the skew: the limit is the policy's, near it is as for loads."""
     largest = report.keys[0] if report.keys else None
     overloads = largest is not None and columns.is_overloaded_by(largest)
