@@ -44,7 +44,7 @@ _AWAY = (RedisError, OSError, OperationalError, InterfaceError, InternalError)
 
 
 @dataclass
-class Cursor:
+class RelayCursor:
     """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms)."""
 
     telemetry: str
@@ -53,7 +53,7 @@ class Cursor:
 
 
 @dataclass
-class News(Cursor):
+class News(RelayCursor):
     """The rows of one read for one cluster; positions are "" if there were none.
 
     `places`: the position of each row.
@@ -65,7 +65,9 @@ class News(Cursor):
     places: list[str] = field(default_factory=list)
 
 
-async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) -> dict[str, News]:
+async def read_news(
+    client: Redis, cursors: dict[str, RelayCursor], block_ms: int
+) -> dict[str, News]:
     """Wait up to block_ms for entries after the cursors and return them by cluster slug."""
     places: dict[str, str] = {}
     for slug, cursor in cursors.items():
@@ -78,7 +80,7 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
     return {slug: news for slug, news in answer.items() if news.telemetry or news.progress}
 
 
-async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
+async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: RelayCursor) -> bool:
     """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then."""
     telemetry = await _last_id(client, cluster.slug, Place.TELEMETRY)
     progress = await _last_id(client, cluster.slug, Place.PROGRESS)
@@ -152,7 +154,7 @@ class Relay:
     def __init__(self, redis_url: str) -> None:
         self._client: Redis = connect_async(redis_url, block_s=BLOCK_MS / 1000)
         self._clusters: dict[str, Cluster] = {}
-        self._cursors: dict[str, Cursor] = {}
+        self._cursors: dict[str, RelayCursor] = {}
         self._meters: dict[str, RateMeter] = {}
         self._sent_ms: dict[str, int] = {}
         self._refreshed_at = float("-inf")
@@ -203,7 +205,7 @@ class Relay:
         self._clusters = {cluster.slug: cluster for cluster in clusters}
         self._cursors = {
             slug: self._cursors.get(slug)
-            or Cursor(cluster.telemetry_position, cluster.progress_position)
+            or RelayCursor(cluster.telemetry_position, cluster.progress_position)
             for slug, cluster in self._clusters.items()
         }
         for slug, cluster in self._clusters.items():
