@@ -13,9 +13,9 @@ from controlplane.explain.change import NearbyChange
 from controlplane.explain.values import (
     Contribution,
     Contributions,
-    Effect,
     Fact,
     Finding,
+    PredictedEffect,
     RankedChange,
     Remedy,
     Series,
@@ -76,7 +76,7 @@ class RankedChangeOut(fields_of(RankedChange, without="cause")):  # type: ignore
     text: str
 
 
-class PredictedEffectOut(fields_of(Effect)):  # type: ignore[misc]
+class PredictedEffectOut(fields_of(PredictedEffect)):  # type: ignore[misc]
     """The predicted effect of a plan on a measure."""
 
 

@@ -8,7 +8,7 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.node_work import split_queries
 from controlplane.explain.observation import FULL, ClusterObservation
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Effect, Remedy, RemedyReason
+from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
 from controlplane.models import Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter
@@ -84,7 +84,7 @@ def _touching(actions: Iterable[Any], node: int) -> int:
     return count
 
 
-def _effects(proposal: Proposal) -> list[Effect]:
+def _effects(proposal: Proposal) -> list[PredictedEffect]:
     """Return what a proposal improves, and the load of the fullest node."""
     adapter = adapters().get(proposal.planner)
     names = {*(adapter.improves if adapter is not None else ()), measures.FULLEST.name}
@@ -100,8 +100,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _effect(measure: measures.Measure, before: float, after: float) -> Effect:
-    return Effect(measure.name, measure.title, _UNITS[measure.unit], before, after)
+def _effect(measure: measures.Measure, before: float, after: float) -> PredictedEffect:
+    return PredictedEffect(measure.name, measure.title, _UNITS[measure.unit], before, after)
 
 
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:

@@ -206,7 +206,7 @@ _REASONS: Final[Mapping[RemedyReason, str]] = {
 
 
 @dataclass(frozen=True)
-class Effect:
+class PredictedEffect:
     """The predicted effect of a plan on a measure; `title` for people."""
 
     name: str
@@ -232,7 +232,7 @@ class Remedy:
     proposal: int | None = None
     ready_at: datetime | None = None
     actions: int = 0
-    effects: Sequence[Effect] = ()
+    effects: Sequence[PredictedEffect] = ()
     is_best: bool = False
 
     @property
