@@ -34,10 +34,10 @@ from controlplane.wire.log.values import (
     UNBOUNDED,
     AppendPosition,
     Block,
-    Entry,
     IdempotencyToken,
     Limits,
     LogBacklog,
+    LogEntry,
     LogHead,
     LogPosition,
     StreamBacklog,
@@ -150,11 +150,13 @@ class KafkaLog:
         kept.keep(start.position, position, prefix)
         return LogPosition(position, start.total + prefix.total - before)
 
-    def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
+    def read_streams(
+        self, streams: Sequence[int], start: str, end: str
+    ) -> dict[int, list[LogEntry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
         prefix = self._kept().prefix_of(start)
         wanted = set(streams)
-        entries: dict[int, list[Entry]] = {}
+        entries: dict[int, list[LogEntry]] = {}
         first = offset_at(start) or self._reader.ends()[0]
         for append in self._reader.appends(first, offset_at(end)):
             times_ms = prefix.take(append)
@@ -162,14 +164,14 @@ class KafkaLog:
                 _collect(entries, append, times_ms, wanted)
         return entries
 
-    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[Entry]]:
+    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[LogEntry]]:
         """Return the newest entries of each stream among the last appends of the topic.
 
         Their watermarks are those of the entries that are read: earlier ones are not known here.
         """
         first, end = self._reader.ends()
         wanted, prefix = set(streams), Prefix()
-        entries: dict[int, list[Entry]] = {}
+        entries: dict[int, list[LogEntry]] = {}
         for append in self._reader.appends(max(first, end - _LOOKED_AT * count), end):
             times_ms = prefix.take(append)
             if times_ms is not None:
@@ -288,7 +290,7 @@ class KafkaLog:
 
 
 def _collect(
-    entries: dict[int, list[Entry]],
+    entries: dict[int, list[LogEntry]],
     append: Append,
     times_ms: Mapping[int, tuple[int | None, int]],
     wanted: set[int],
@@ -300,5 +302,5 @@ def _collect(
         if piece.stream in wanted:
             mark_ms, newest_ms = times_ms[piece.stream]
             place = append.position, piece.records, block
-            entry = Entry(*place, newest_ms, mark_ms, append.appended_ms)
+            entry = LogEntry(*place, newest_ms, mark_ms, append.appended_ms)
             entries.setdefault(piece.stream, []).append(entry)

@@ -21,7 +21,7 @@ from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
 from controlplane.wire.log.queued import unread_entries
-from controlplane.wire.log.values import Entry, Log, LogPosition, StreamBacklog
+from controlplane.wire.log.values import Log, LogEntry, LogPosition, StreamBacklog
 from controlplane.wire.routing.publication import latest_version, trim
 from workers.pipeline.checkpoints.bootstrap import first_batch, first_delays, first_position
 from workers.pipeline.exchange import task_states
@@ -379,9 +379,9 @@ class LogReader(DataSourceStreamReader):
 
     def _entries(
         self, partition: SplitPartition, streams: Sequence[int]
-    ) -> tuple[dict[int, list[Entry]], dict[int, StreamBacklog]]:
+    ) -> tuple[dict[int, list[LogEntry]], dict[int, StreamBacklog]]:
         """Return the entries of the batch, and what is unread after them, by stream."""
-        entries, behind = dict[int, list[Entry]](), dict[int, StreamBacklog]()
+        entries, behind = dict[int, list[LogEntry]](), dict[int, StreamBacklog]()
         for (start, end), group in partition.ranges(streams).items():
             if start != end:
                 entries |= self._log().read_streams(group, start, end)

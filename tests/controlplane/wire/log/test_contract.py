@@ -10,11 +10,11 @@ from controlplane.wire.log.values import (
     START,
     WINDOW,
     Block,
-    Entry,
     IdempotencyToken,
     Limits,
     Log,
     LogBacklog,
+    LogEntry,
     LogPosition,
     position_key,
 )
@@ -28,7 +28,7 @@ def one(records: int = 1, data: bytes = b"a", newest_ms: int = 0) -> Block:
     return Block(records, data, newest_ms)
 
 
-def entries(log: Log, stream: int, start: str = START) -> list[Entry]:
+def entries(log: Log, stream: int, start: str = START) -> list[LogEntry]:
     end = log.position_after(LogPosition(start, 0), ALL)
     return log.read_streams([stream], start, end.position).get(stream, [])
 
