@@ -18,8 +18,8 @@ from controlplane.events.publish import announce, event
 from controlplane.health.losses.detection import (
     CheckpointFacts,
     DatabaseFacts,
-    Facts,
     Kind,
+    LossFacts,
     RedisFacts,
     detect_losses,
     is_database_older,
@@ -44,7 +44,7 @@ ADOPT: Final = "adopt-database"
 STOP: Final = "stop"
 
 
-def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> list[Kind]:
+def reconcile(cluster: Cluster, facts: LossFacts, set_aside: Callable[[], str]) -> list[Kind]:
     """Repair losses, record incidents, and return the kinds of loss.
 
     `set_aside` moves the rest of a checkpoint away and returns its new name. Nothing is repaired
@@ -100,7 +100,7 @@ def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
     return len(table.queries)
 
 
-def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
+def _adopt_generation(cluster: Cluster, facts: LossFacts) -> None:
     """Copy the generation id between Redis and the database if one of them has none."""
     generation = facts.redis.generation
     if generation.id and generation.id == facts.database.generation:
@@ -111,7 +111,7 @@ def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
     _store_generation(cluster, generation=generation.id)
 
 
-def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
+def _repair_redis(cluster: Cluster, facts: LossFacts, kind: Kind, *, states: bool) -> None:
     restored = time.time_ns() // 1_000_000
     generation = Generation(
         uuid4().hex if kind == Kind.REDIS_LOST else facts.redis.generation.id,
@@ -132,7 +132,7 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
 
 
 @transaction.atomic
-def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -> None:
+def _repair_checkpoint(cluster: Cluster, facts: LossFacts, kind: Kind, aside: str) -> None:
     restarted = restart_queries(cluster, "the checkpoint was lost: every query is restarted")
     lost = [f"The states of {restarted} queries, with records that waited at nodes"]
     lost.append("Pairs of joins between a record before the loss and one after it")
@@ -150,7 +150,7 @@ def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -
 
 
 @transaction.atomic
-def _request_decision(cluster: Cluster, facts: Facts) -> None:
+def _request_decision(cluster: Cluster, facts: LossFacts) -> None:
     undecided = cluster.incidents.filter(kind=Kind.DATABASE_OLDER, state=Incident.State.UNDECIDED)
     if undecided.exists():
         return
@@ -167,7 +167,7 @@ def _record(
     kind: Kind,
     lost: list[str],
     done: list[str],
-    facts: Facts,
+    facts: LossFacts,
     choices: list[str] | None = None,
 ) -> None:
     state = Incident.State.UNDECIDED if choices else Incident.State.RESOLVED
@@ -190,13 +190,13 @@ def _record(
     logger.error("%s: %s", cluster.slug, text)
 
 
-def _unread(facts: Facts) -> list[str]:
+def _unread(facts: LossFacts) -> list[str]:
     if facts.database.unread is None:
         return ["Records that were unread, of a number that is not known"]
     return [f"About {facts.database.unread:,} records that no micro-batch had read"]
 
 
-def _closed(kind: Kind, facts: Facts) -> str:
+def _closed(kind: Kind, facts: LossFacts) -> str:
     if kind == Kind.REDIS_LOST or facts.redis.event_ms is None:
         return "Results of closed windows that had not been archived"
     since = datetime.fromtimestamp(facts.redis.event_ms / 1000, UTC)
@@ -210,13 +210,13 @@ def _store_generation(cluster: Cluster, **values: Any) -> None:
     )
 
 
-def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) -> Facts:
+def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) -> LossFacts:
     """Return the facts of all three; `name`: the checkpoint's. Raises `redis.RedisError`.
 
     Redis is read before the database, so a change in between is in neither or in both.
     """
     redis = _redis_facts(cluster.slug)
-    return Facts(redis, _database_facts(cluster.pk, name), checkpoint)
+    return LossFacts(redis, _database_facts(cluster.pk, name), checkpoint)
 
 
 def _redis_facts(slug: str) -> RedisFacts:
