@@ -19,7 +19,7 @@ from controlplane.wire.schema import StreamSchema
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.preview.records import NewestEntries, NewestRecords, newest_records
 
@@ -51,7 +51,7 @@ class Draft:
 class QueryFailed(Exception):
     """The engine could not compute the query."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: FaultReason) -> None:
         super().__init__(fault)
         self.fault = fault
 

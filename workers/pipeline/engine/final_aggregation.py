@@ -26,7 +26,7 @@ from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Member
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, sample_of
 from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, user_aggregate
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
 from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.storage.idle_streams import StreamClock
@@ -76,7 +76,7 @@ def merge_parts(
     parts: Mapping[int, Tables],
     watermarks: Mapping[int, int],
     clock: StreamClock | None = None,
-) -> tuple[list[tuple[str, StateSchema, Any]], dict[int, Fault]]:
+) -> tuple[list[tuple[str, StateSchema, Any]], dict[int, FaultReason]]:
     """Take new parts of the windows of these queries; return the windows that changed, and faults.
 
     `parts`: by query the tables of its parts by the name of the state schema, oldest first.
@@ -90,7 +90,7 @@ def merge_parts(
     for ended in [query for query in known if int(query) not in members]:
         _forget(store, known, ended)
     result: list[tuple[str, StateSchema, Any]] = []
-    faults: dict[int, Fault] = {}
+    faults: dict[int, FaultReason] = {}
     task_counts: dict[str, int] = json.loads(store.get(TASKS) or b"{}")
     closes = _close_windows(store, members, watermarks, clock or StreamClock())
     for query, tables in parts.items():
@@ -114,7 +114,7 @@ def _combine_removed(
     members: Mapping[int, Member],
     known: Mapping[str, Sequence[str]],
     task_counts: Mapping[str, int],
-    faults: dict[int, Fault],
+    faults: dict[int, FaultReason],
 ) -> None:
     """Combine the stored parts of tasks that were removed since the batch before, by window."""
     now = {query: members[int(query)].subscription.tasks for query in known}
@@ -147,7 +147,7 @@ def _without_removed(form: StateSchema, data: bytes | None, member: Member) -> b
 
 
 def widen_state(
-    store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, Fault]
+    store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, FaultReason]
 ) -> None:
     """Convert the stored parts of queries to their present schemas; errors become faults."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")

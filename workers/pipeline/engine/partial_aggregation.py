@@ -37,7 +37,7 @@ from workers.pipeline.engine.complete_windows import (
     split_complete,
 )
 from workers.pipeline.engine.evaluation.records import Int64s, Records, sample_of, sample_of_records
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import (
     ASSIGN,
     COUNT,
@@ -81,7 +81,7 @@ class BatchChanges:
     drop_counts: DropCounter = field(default_factory=DropCounter)
     tasks: list[Int64s] = field(default_factory=list)
     state_us: int = 0
-    faults: dict[int, Fault] = field(default_factory=dict)
+    faults: dict[int, FaultReason] = field(default_factory=dict)
 
     def take(self, other: "BatchChanges") -> None:
         """Add what another part of the batch changed after this."""
@@ -189,7 +189,7 @@ class _Taken(NamedTuple):
     keys: Sequence[str]
 
 
-def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list[_Taken]:
+def _evaluated(group: Group, records: Records, faults: dict[int, FaultReason]) -> list[_Taken]:
     """Return the panes of a group, in slices if memory is short; nothing for a fault."""
     queries = [subscription.query for subscription in group.subscriptions]
     if queries[0] in faults or not records.streams & group.streams:
@@ -248,7 +248,7 @@ def _assigned(group: Group, taken: _Taken, changes: BatchChanges) -> Iterator[tu
 
 
 def _owned(
-    group: Group, name: str, rows: Any, keys: Sequence[str], faults: dict[int, Fault]
+    group: Group, name: str, rows: Any, keys: Sequence[str], faults: dict[int, FaultReason]
 ) -> list[Any]:
     """Return the rows of panes as rows of the tasks that take them."""
 

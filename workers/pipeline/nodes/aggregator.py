@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from controlplane.wire import keys
 from controlplane.wire.aggregates.state_schema import StateSchema, from_bytes, schema_named
 from workers.pipeline.engine.assignment.tasks import Member
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
 from workers.pipeline.engine.final_aggregation import KeyShare, merge_parts, widen_state
 from workers.pipeline.engine.storage.idle_streams import StreamClock
@@ -45,7 +45,7 @@ def merge_partial_results(
     started = time.perf_counter()
     every = node_batch.table.aggregated_by_node(node_batch.input.node)
     members = {query: item for query, item in every.items() if query not in node_batch.faults}
-    unreadable: dict[int, Fault] = {}
+    unreadable: dict[int, FaultReason] = {}
     batch = node_batch.input.header.batch - 1
     parts = _parts(node_batch, list(members), batch, unreadable) if members else {}
     for query, tables in parts.items():
@@ -79,7 +79,7 @@ def _widened(
     widening: Widening,
     members: Mapping[int, Member],
     parts: Mapping[int, dict[str, list[Any]]],
-    faults: dict[int, Fault],
+    faults: dict[int, FaultReason],
 ) -> dict[int, dict[str, list[Any]]]:
     """Return parts in the present schemas of their queries, and convert the stored parts."""
     widen_state(node_batch.store, members, widening, faults)
@@ -94,7 +94,7 @@ def _widened(
 
 
 def _parts(
-    node_batch: "NodeBatch", queries: list[int], batch: int, faults: dict[int, Fault]
+    node_batch: "NodeBatch", queries: list[int], batch: int, faults: dict[int, FaultReason]
 ) -> dict[int, dict[str, list[Any]]]:
     """Return the parts of a batch: by query its tables by the name of the state schema."""
     pipe = node_batch.client.pipeline(transaction=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from controlplane.wire import keys
 from workers.pipeline.engine.evaluation.records import sample_of_records
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.probe import find_culprits
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange.envelope import records_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workers.pipeline.nodes.node_batch import NodeBatch
 
 _KEPT_SECONDS: Final = 86_400
-_NOT_PROBED: Final = Fault("not evaluated in this probe")
+_NOT_PROBED: Final = FaultReason("not evaluated in this probe")
 
 
 class _ScratchStore(dict[str, bytes]):
@@ -36,12 +36,12 @@ class _ScratchStore(dict[str, bytes]):
         self.pop(name, None)
 
 
-def find_quarantined(node_batch: "NodeBatch") -> dict[int, Fault]:
+def find_quarantined(node_batch: "NodeBatch") -> dict[int, FaultReason]:
     """Return the queries that end the process of a node in this batch, with the reason."""
     node, batch = node_batch.input.node, node_batch.input.header.batch
     key = keys.quarantine_key(node_batch.cluster, batch)
     kept = cast("bytes | None", node_batch.client.hget(key, str(node)))
-    known = {int(query): Fault(*row) for query, row in json.loads(kept or b"{}").items()}
+    known = {int(query): FaultReason(*row) for query, row in json.loads(kept or b"{}").items()}
     there = {*node_batch.tasks.members, *node_batch.table.aggregated_by_node(node)}
     queries = there - known.keys() - node_batch.faults.keys()
     # The child must not use the connection to the JVM, so all of the state is read before.
@@ -58,7 +58,7 @@ def find_quarantined(node_batch: "NodeBatch") -> dict[int, Fault]:
             # Packing what has changed is work for all queries, too.
             pass
 
-    def keep(result: Mapping[int, Fault]) -> None:
+    def keep(result: Mapping[int, FaultReason]) -> None:
         # The agent sees that the batch makes progress.
         count_step(node_batch.client, node_batch.cluster)
         if result.keys() - known.keys():
@@ -79,7 +79,7 @@ def _copied(store: Store) -> dict[str, bytes]:
     return dict(store)
 
 
-def _with_sample(node_batch: "NodeBatch", query: int, fault: Fault) -> Fault:
+def _with_sample(node_batch: "NodeBatch", query: int, fault: FaultReason) -> FaultReason:
     """Return the fault with the first records of the query's streams in this batch."""
     streams = frozenset(node_batch.table.table.queries[query].streams)
     for records in records_of(node_batch.input.envelopes):

@@ -20,7 +20,7 @@ from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.evaluation.records import task_column
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.final_aggregation import merge_parts
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import pages, state_transfer
@@ -180,7 +180,7 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
     run(tasks, store)
     moved = [(query, 0) for query in (1, BAD, 39)]
     plain = state_transfer.export_state(Memory(store), moved)
-    faults: dict[int, Fault] = {}
+    faults: dict[int, FaultReason] = {}
     if stage == "export":
         fails(monkeypatch, state_transfer, "to_bytes", lambda rows: has(BAD, rows), MemoryError())
     else:
@@ -205,7 +205,7 @@ def test_damaged_state_is_a_fault_of_its_query() -> None:
     run(tasks, store)
     states = state_transfer.export_state(store, [(1, 0), (BAD, 0)])
     states[BAD, 0] = dict.fromkeys(states[BAD, 0], b"no Arrow")
-    faults: dict[int, Fault] = {}
+    faults: dict[int, FaultReason] = {}
     state_transfer.import_state(there, tasks, states, faults)
     assert {query: fault.stage for query, fault in faults.items()} == {BAD: "import"}
     assert rows_of(state_transfer.export_state(there, [(1, 0)])[1, 0]) == rows_of(states[1, 0])
