@@ -60,7 +60,7 @@ class MeasureCell:
 
 
 @dataclass(frozen=True)
-class FleetRow:
+class FleetTableRow:
     """A row of the table; `explain`: the subject of the worst measure, "" for none.
 
     `url`: of the cluster's page.
@@ -93,9 +93,9 @@ class FleetRow:
         return self.assessed.status in _CALM
 
 
-def fleet_row(row: FleetCluster, now: datetime) -> FleetRow:
+def fleet_row(row: FleetCluster, now: datetime) -> FleetTableRow:
     """Return the row of a cluster."""
-    return FleetRow(
+    return FleetTableRow(
         fleet=row,
         url=reverse("cluster", args=[row.assessed.cluster.slug]),
         chip=chip_of(row.assessed),
