@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane import numbers
-from controlplane.clusters.flow import Flow, FlowUnit, Link
+from controlplane.clusters.flow import ClusterFlow, FlowUnit, Link
 
 WIDTH: Final = 1000
 BAR: Final = 8.0
@@ -79,7 +79,7 @@ class FlowDrawing:
     finding: str
 
 
-def flow_drawing(flow: Flow, load_limit: float | None) -> FlowDrawing:
+def flow_drawing(flow: ClusterFlow, load_limit: float | None) -> FlowDrawing:
     """Return the drawing of a flow; nodes beyond the limit of load over capacity stand out."""
     columns = _bars(flow, load_limit)
     height = max(_LEAST_HEIGHT, _ROW * max(map(len, columns)))
@@ -99,7 +99,7 @@ def flow_drawing(flow: Flow, load_limit: float | None) -> FlowDrawing:
     return FlowDrawing(height, [bar for bars in placed for bar in bars], ribbons, _finding(flow))
 
 
-def _bars(flow: Flow, load_limit: float | None) -> list[list[FlowBar]]:
+def _bars(flow: ClusterFlow, load_limit: float | None) -> list[list[FlowBar]]:
     """Return the bars of each column, without places."""
     unit = flow.unit
     streams = [
@@ -196,7 +196,7 @@ def _outline(x0: float, y0: float, x1: float, y1: float, width: float) -> str:
     )
 
 
-def _finding(flow: Flow) -> str:
+def _finding(flow: ClusterFlow) -> str:
     """Return the largest stream and the fullest node in words."""
     known = [stream for stream in flow.streams if stream.id is not None and stream.rate > 0]
     if not known or not flow.nodes:
