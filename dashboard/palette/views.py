@@ -31,7 +31,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Group:
+class OptionGroup:
     """Options below one heading."""
 
     title: str
@@ -75,14 +75,14 @@ def _ordered(
     return dict(sorted(sections.items(), key=key))
 
 
-def _bounded(sections: dict[str, list[PaletteEntry]], words: list[str]) -> Iterator[Group]:
+def _bounded(sections: dict[str, list[PaletteEntry]], words: list[str]) -> Iterator[OptionGroup]:
     """Yield groups with at most `_MOST` options in all."""
     left = _MOST
     for title, entries in sections.items():
         shown = entries[:left]
         left -= len(shown)
         if shown:
-            yield Group(title, tuple(Option(row, marked(row.text, words)) for row in shown))
+            yield OptionGroup(title, tuple(Option(row, marked(row.text, words)) for row in shown))
 
 
 def marked(text: str, words: Iterable[str]) -> SafeString:
