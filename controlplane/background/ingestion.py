@@ -19,7 +19,7 @@ from controlplane.planners.shedding import history as shedding_history
 from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
 from controlplane.telemetry import arrivals, late_records
-from controlplane.telemetry.arrivals import Interval
+from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping
@@ -59,7 +59,7 @@ class Measured:
     """The samples of telemetry rows, and the intervals in which their records arrived."""
 
     samples: list[Sample]
-    intervals: list[Interval | None]
+    intervals: list[ArrivalInterval | None]
 
 
 def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None) -> Measured:

@@ -21,7 +21,7 @@ from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
 from controlplane.processes.runtime.beats import beat, now_ms
 from controlplane.processes.runtime.process_kinds import RELAY
-from controlplane.telemetry.arrivals import Interval
+from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.telemetry.samples import Sample
 from controlplane.wire.foreign.entries import Place, decoded, is_other_type, skip
 from controlplane.wire.foreign.telemetry import batch_ms_from, row_from
@@ -133,7 +133,9 @@ class RateMeter:
         self._records: defaultdict[int, float] = defaultdict(float)
         self._seconds = 0.0
 
-    def add(self, intervals: Iterable[Interval | None]) -> tuple[dict[int, float], float] | None:
+    def add(
+        self, intervals: Iterable[ArrivalInterval | None]
+    ) -> tuple[dict[int, float], float] | None:
         """Count intervals; return records per stream and seconds when an update is due."""
         for interval in intervals:
             if interval is not None and interval.is_measured:
