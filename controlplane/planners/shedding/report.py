@@ -16,7 +16,7 @@ from controlplane.planners.shedding.measured import rung_latencies
 from controlplane.planners.shedding.node_costs import NodeCost, costs_of
 from controlplane.planners.shedding.observation import read_work
 from controlplane.planners.shedding.problem import network_of
-from controlplane.planners.shedding.quality import Kept, kept_by, parts_at
+from controlplane.planners.shedding.quality import ResultQuality, kept_by, parts_at
 from controlplane.planners.shedding.staleness import LadderDrift, drift_of
 from controlplane.planners.shedding.windows import RandomReason, choose_windows
 from controlplane.planning.snapshots import take_snapshot
@@ -112,7 +112,7 @@ class LadderReport:
     factor: float | None = None
     input_per_s: float = 0.0
     capacity_per_s: float | None = None
-    kept: Kept | None = None
+    kept: ResultQuality | None = None
     hold_s: float = 0.0
     limit: float = 1.0
     drift: LadderDrift | None = None
@@ -266,7 +266,7 @@ def _rungs(
     names: Mapping[int, str],
     position: object,
     reasons: Mapping[Edge, RandomReason],
-) -> tuple[tuple[RungReport, ...], list[Kept]]:
+) -> tuple[tuple[RungReport, ...], list[ResultQuality]]:
     active = ceil(position) if isinstance(position, float | int) else None
     streams = {stream.id: stream.name for stream in given.streams}
     windows = {(row.stream, row.query): row.window_ms / 1000 for row in ladder.windows}
@@ -303,7 +303,7 @@ def _rungs(
 
 
 def _queries(
-    queries: Sequence[SheddingQuery], names: Mapping[int, str], kept: Sequence[Kept]
+    queries: Sequence[SheddingQuery], names: Mapping[int, str], kept: Sequence[ResultQuality]
 ) -> tuple[QueryReport, ...]:
     rows = [
         QueryReport(
