@@ -28,7 +28,7 @@ from workers.pipeline.routing.compilation import (
     computation_of_route,
     read_columns,
 )
-from workers.pipeline.routing.key_grouping import PLAIN, KeyGrouping, key_grouping_of
+from workers.pipeline.routing.key_grouping import PLAIN, KeyMapping, key_grouping_of
 from workers.pipeline.shedding.drops import edge_classes
 
 NO_TASKS: Final = Tasks((), {})
@@ -49,7 +49,7 @@ class Keyed(NamedTuple):
 
     key: tuple[Expression, ...]
     owners: tuple[int, ...]
-    grouping: KeyGrouping
+    grouping: KeyMapping
     leader: int = NO_LEADER
 
     @property
@@ -64,7 +64,7 @@ class RoutedKeys(NamedTuple):
     `owners`: the node of each task.
     """
 
-    grouping: KeyGrouping
+    grouping: KeyMapping
     owners: tuple[int, ...]
 
 
@@ -333,7 +333,7 @@ def aggregator_member(query: int, route: Route, computation: Computation) -> Mem
     return Tasks.of([SubscriptionGroup.of(computation, [every])]).members[query]
 
 
-def _key_grouping(route: Route, computation: Computation) -> KeyGrouping:
+def _key_grouping(route: Route, computation: Computation) -> KeyMapping:
     """Return how keys find their task; records that are joined have to meet in one."""
     if computation.join is not None or not route.key_grouping:
         return PLAIN

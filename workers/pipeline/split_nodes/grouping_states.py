@@ -21,7 +21,7 @@ from algorithms.errors import BadProblem
 from controlplane.wire import keys
 from controlplane.wire.foreign.entries import Place, decoded, json_of, whole
 from workers.pipeline.routing.compiled_table import CompiledTable, RoutedKeys
-from workers.pipeline.routing.key_grouping import KeyGrouping, NodeLoads
+from workers.pipeline.routing.key_grouping import KeyMapping, NodeLoads
 
 if TYPE_CHECKING:
     from algorithms.partitioning.grouping import Feedback, Grouping, State, Workers
@@ -109,7 +109,7 @@ def _workers(owners: tuple[int, ...], declared: tuple[float, ...]) -> "Workers":
 
 
 @lru_cache(maxsize=1024)
-def _first_state(grouping: KeyGrouping, workers: "Workers") -> "State":
+def _first_state(grouping: KeyMapping, workers: "Workers") -> "State":
     state: State = grouping.load().start(workers)
     return state
 
