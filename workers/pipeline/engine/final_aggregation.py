@@ -52,7 +52,7 @@ _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
 
 
-class KeyShare(NamedTuple):
+class KeyPartition(NamedTuple):
     """The keys that an aggregator node has: those whose hash modulo `nodes` is `place`."""
 
     place: int
@@ -67,7 +67,7 @@ class KeyShare(NamedTuple):
         return rows.filter(pa.array(hashes % np.uint64(self.nodes) == np.uint64(self.place)))
 
 
-WHOLE: Final = KeyShare(0, 1)
+WHOLE: Final = KeyPartition(0, 1)
 
 
 def merge_parts(
@@ -238,7 +238,7 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
 
 
 def import_state(
-    store: Store, query: int, forms: Mapping[str, bytes], share: KeyShare = WHOLE
+    store: Store, query: int, forms: Mapping[str, bytes], share: KeyPartition = WHOLE
 ) -> None:
     """Add what another node kept of a query to the store, as far as the share has the keys."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")

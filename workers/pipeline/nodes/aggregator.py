@@ -11,7 +11,7 @@ from controlplane.wire.aggregates.state_schema import StateSchema, from_bytes, s
 from workers.pipeline.engine.assignment.tasks import Member
 from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
-from workers.pipeline.engine.final_aggregation import KeyShare, merge_parts, widen_state
+from workers.pipeline.engine.final_aggregation import KeyPartition, merge_parts, widen_state
 from workers.pipeline.engine.storage.idle_streams import StreamClock
 from workers.pipeline.engine.storage.widening import Widening
 
@@ -68,10 +68,10 @@ def _count_rows(parts: Mapping[int, Mapping[str, list[Any]]]) -> int:
     return sum(map(len, tables))
 
 
-def share_of(node_batch: "NodeBatch", query: int) -> KeyShare:
+def share_of(node_batch: "NodeBatch", query: int) -> KeyPartition:
     """Return which keys of a query the node aggregates."""
     nodes = node_batch.table.table.queries[query].aggregators
-    return KeyShare(nodes.index(node_batch.input.node), len(nodes))
+    return KeyPartition(nodes.index(node_batch.input.node), len(nodes))
 
 
 def _widened(

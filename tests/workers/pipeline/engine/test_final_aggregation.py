@@ -21,7 +21,7 @@ from workers.pipeline.engine.assignment.subscriptions import Intake, Subscriptio
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.final_aggregation import (
     MERGED,
-    KeyShare,
+    KeyPartition,
     export_state,
     import_state,
     merge_parts,
@@ -114,10 +114,10 @@ def test_aggregators_share_the_keys_in_any_number(seed: int, counts: list[int]) 
             stores = [Memory() for _ in range(count)]
             for place, store in enumerate(stores):
                 for forms in exported:
-                    import_state(store, QUERY, forms, KeyShare(place, count))
+                    import_state(store, QUERY, forms, KeyPartition(place, count))
         given_out = []
         for place, store in enumerate(stores):
-            share = KeyShare(place, count)
+            share = KeyPartition(place, count)
             own = {name: [share.of(schema_named(name), part) for part in parts]
                    for name, parts in tables.items()}  # fmt: skip
             emitted, faults = merge_parts(store, members, {QUERY: own}, {})
