@@ -25,7 +25,7 @@ from controlplane.models import (
 )
 from controlplane.plans.plan import Plan
 from controlplane.policies.grades import Grade
-from controlplane.wire.routing.actions import Kind
+from controlplane.wire.routing.actions import ObjectKind
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 # Rows of queries with the same computation.
@@ -268,6 +268,6 @@ def _waiting(query: Query) -> list[WaitingPlan]:
 def _touching(plan: Plan, query: int) -> int:
     """Return the number of actions of a plan that change a query."""
     return sum(
-        any(s.kind == Kind.QUERY and s.id == query for s in planned.action.subjects())
+        any(s.kind == ObjectKind.QUERY and s.id == query for s in planned.action.subjects())
         for planned in plan
     )

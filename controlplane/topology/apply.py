@@ -24,7 +24,7 @@ from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import Scope, declared_nodes, read_part
 from controlplane.topology.store import Writer, write_rows
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing.actions import Action, Kind, TableDraft
+from controlplane.wire.routing.actions import Action, ObjectKind, TableDraft
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     RemoveStream,
@@ -190,9 +190,9 @@ def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
             continue
         for subject in action.subjects():
             lifecycle = isinstance(action, AddQuery | RemoveQuery)
-            if subject.kind == Kind.QUERY and (everything or not lifecycle):
+            if subject.kind == ObjectKind.QUERY and (everything or not lifecycle):
                 queries.add(subject.id)
-            elif subject.kind == Kind.STREAM:
+            elif subject.kind == ObjectKind.STREAM:
                 streams.add(subject.id)
         if isinstance(action, RemoveStream):
             edges.add((action.stream, INPUT))

@@ -12,7 +12,7 @@ from controlplane.pagination.filter_text import BadFilter, FilterFault, Term, te
 from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.proposals.executions.action_status import ActionStatus, Status
 from controlplane.wire.routing.action_json import kind_of
-from controlplane.wire.routing.actions import Kind
+from controlplane.wire.routing.actions import ObjectKind
 
 # Whether an action with its status matches.
 _Test = Callable[[PlannedAction, ActionStatus], bool]
@@ -107,8 +107,8 @@ def _name_test(proposal: Proposal, field: str, value: str) -> _Test:
             return planned.query in queries
         return any(
             subject.query in queries
-            or (subject.kind == Kind.QUERY and subject.id in queries)
-            or (subject.kind in (Kind.STREAM, Kind.EDGE) and subject.id in streams)
+            or (subject.kind == ObjectKind.QUERY and subject.id in queries)
+            or (subject.kind in (ObjectKind.STREAM, ObjectKind.EDGE) and subject.id in streams)
             for subject in planned.action.subjects()
         )
 
@@ -118,7 +118,9 @@ def _name_test(proposal: Proposal, field: str, value: str) -> _Test:
 def _nodes(planned: PlannedAction) -> tuple[int, ...]:
     if isinstance(planned, TaskMove):
         return (planned.source, planned.target)
-    return tuple(subject.id for subject in planned.action.subjects() if subject.kind == Kind.NODE)
+    return tuple(
+        subject.id for subject in planned.action.subjects() if subject.kind == ObjectKind.NODE
+    )
 
 
 _NUMBERS: Final[Mapping[str, Callable[[PlannedAction], tuple[int, ...]]]] = {

@@ -68,7 +68,7 @@ class TableDraft:
         return self.nodes[index]
 
 
-class Kind(StrEnum):
+class ObjectKind(StrEnum):
     """The kinds of objects that actions change."""
 
     QUERY = "query"
@@ -84,12 +84,12 @@ class Subject(NamedTuple):
     Actions on different subjects can be applied in any order.
     """
 
-    kind: Kind
+    kind: ObjectKind
     id: int = 0
     query: int = 0
 
 
-CLUSTER: Final = Subject(Kind.CLUSTER)
+CLUSTER: Final = Subject(ObjectKind.CLUSTER)
 
 
 class Action(Protocol):
@@ -109,7 +109,7 @@ class SingleAction:
     """An action that changes one object: its id is in the field with the name of `kind`."""
 
     __slots__ = ()
-    kind: ClassVar[Kind]
+    kind: ClassVar[ObjectKind]
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the object that the action changes."""
