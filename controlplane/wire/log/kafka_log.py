@@ -33,9 +33,9 @@ from controlplane.wire.log.values import (
     START,
     UNBOUNDED,
     AppendPosition,
+    BacklogLimits,
     Block,
     IdempotencyToken,
-    Limits,
     LogBacklog,
     LogEntry,
     LogHead,
@@ -78,7 +78,7 @@ class KafkaLog:
         self,
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BacklogLimits = DEFAULT_LIMITS,
     ) -> AppendPosition:
         """Append one message with all blocks and return its position; see `Log.append`.
 

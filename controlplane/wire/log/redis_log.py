@@ -30,9 +30,9 @@ from controlplane.wire.log.values import (
     START,
     UNBOUNDED,
     AppendPosition,
+    BacklogLimits,
     Block,
     IdempotencyToken,
-    Limits,
     LogBacklog,
     LogEntry,
     LogHead,
@@ -99,7 +99,7 @@ class RedisLog:
         self,
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BacklogLimits = DEFAULT_LIMITS,
     ) -> AppendPosition:
         """Append one block per stream, all at one position, and return it; see `Log.append`."""
         size = bytes_of(blocks)
@@ -272,7 +272,9 @@ class RedisLog:
         return LogUnavailable(str(error))
 
 
-def _position(outcome: bytes, value: Any, token: IdempotencyToken | None, limits: Limits) -> str:
+def _position(
+    outcome: bytes, value: Any, token: IdempotencyToken | None, limits: BacklogLimits
+) -> str:
     if outcome == b"records":
         raise LogFull(int(value), limits.records, "records")
     if outcome == b"bytes":

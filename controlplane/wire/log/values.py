@@ -156,14 +156,14 @@ class LogHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BacklogLimits:
     """The largest backlog of the log before appends are rejected."""
 
     records: int = DEFAULT_LIMIT
     bytes: int = DEFAULT_BYTES
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = BacklogLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class Log(Protocol):
         self,
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BacklogLimits = DEFAULT_LIMITS,
     ) -> AppendPosition:
         """Append one block per stream, all at one position, and return it.
 

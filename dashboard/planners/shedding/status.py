@@ -7,10 +7,10 @@ from controlplane.numbers import percent
 from controlplane.planners.shedding.inputs import CostSource
 from controlplane.planners.shedding.report import EdgeDrop, LadderReport, QueryReport, RungReport
 from dashboard.figures.shedding import rung_level
-from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
+from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, MeasureThresholds
 
 # Input factors: from 80 % on, short bursts need a rung.
-FACTOR: Final = Limits(0.8, 1.0)
+FACTOR: Final = MeasureThresholds(0.8, 1.0)
 # The queries and edges with a row or a name of their own.
 SHOWN_QUERIES: Final = 20
 SHOWN_NODES: Final = 50

@@ -18,9 +18,9 @@ from controlplane.wire.log.kafka_prefix import Prefix
 from controlplane.wire.log.values import (
     START,
     WINDOW,
+    BacklogLimits,
     Block,
     IdempotencyToken,
-    Limits,
     LogBacklog,
     LogPosition,
 )
@@ -102,8 +102,8 @@ def test_what_others_append_is_counted_too(kafka_place: Place) -> None:
     log = kafka_place.open()
     assert log.waiting() == LogBacklog(30, 300)
     with pytest.raises(LogFull, match=r"30 records.*limit 30"):
-        log.append({1: one()}, limits=Limits(records=30))
-    log.append({1: one(5, b"y")}, limits=Limits(records=31))
+        log.append({1: one()}, limits=BacklogLimits(records=30))
+    log.append({1: one(5, b"y")}, limits=BacklogLimits(records=31))
     assert log.waiting().records == 35
 
 
