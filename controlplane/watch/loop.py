@@ -12,7 +12,7 @@ from controlplane.watch.reading import Reading
 
 
 @dataclass(frozen=True)
-class Loop:
+class WatchLoop:
     """A loop: name, subject, and the measure that its plans must improve ("": any).
 
     `order`: the lowest one is the most urgent. `limit`: the limit of the policy that plans keep.

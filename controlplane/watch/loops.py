@@ -14,7 +14,7 @@ from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
 from controlplane.planning.adapters import planner_modules
 from controlplane.telemetry.arrivals.catching_up import load_of
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.watch.reading import MS, NODES, RATE, Reading, above
 from controlplane.watch.trends import trend_of
@@ -161,18 +161,20 @@ def _names(nodes: list[ObservedNode], singular: str, plural: str) -> str:
 
 
 _LOOPS: Final = (
-    Loop("node lost", "tasks on an inactive node", 0, _lost, is_measured=False),
-    Loop(
+    WatchLoop("node lost", "tasks on an inactive node", 0, _lost, is_measured=False),
+    WatchLoop(
         "overload", "a node beyond its capacity, now or in five minutes", 10, _overload, IMBALANCE
     ),
-    Loop("latency", "p95 from the log to the result", 20, _latency, IMBALANCE),
-    Loop("imbalance", "most loaded node above the mean", 40, _imbalance, IMBALANCE),
-    Loop("node added", "an active node without tasks", 60, _added, IMBALANCE, is_measured=False),
+    WatchLoop("latency", "p95 from the log to the result", 20, _latency, IMBALANCE),
+    WatchLoop("imbalance", "most loaded node above the mean", 40, _imbalance, IMBALANCE),
+    WatchLoop(
+        "node added", "an active node without tasks", 60, _added, IMBALANCE, is_measured=False
+    ),
 )
 
 
 @cache
-def all_loops() -> tuple[Loop, ...]:
+def all_loops() -> tuple[WatchLoop, ...]:
     """Return the loops and those of planners, the most urgent first.
 
     The first one in trouble requests a plan, and the others wait.
@@ -181,6 +183,6 @@ def all_loops() -> tuple[Loop, ...]:
     return tuple(sorted((*_LOOPS, *own), key=lambda loop: loop.order))
 
 
-def loop_named(name: str) -> Loop | None:
+def loop_named(name: str) -> WatchLoop | None:
     """Return a loop by its name, None if its planner is not installed."""
     return next((loop for loop in all_loops() if loop.name == name), None)

@@ -16,7 +16,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import requests
 from controlplane.watch.decision import Outcome, Situation, decide, unobservable
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.planner_request import WATCH
 from controlplane.watch.reading import Reading
 
@@ -105,7 +105,7 @@ def _act(
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         ADMISSION,
         "a split node beyond its capacity, now or in the next periods",
         80,

@@ -7,7 +7,7 @@ from typing import Final
 from controlplane.numbers import percent
 from controlplane.planners.partitioning.skew_history import QuerySkew, recent_skews
 from controlplane.planning.measures import SKEW
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import WINDOW, Observation
 from controlplane.watch.reading import Reading, above
 
@@ -41,7 +41,7 @@ def skew_reading(observed: Observation, skews: Sequence[QuerySkew]) -> Reading:
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         "skew", "the fullest task of a query, because of hot keys", 30, read_skew, SKEW,
         lambda policy: policy.watch_skew,
     ),

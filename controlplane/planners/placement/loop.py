@@ -11,7 +11,7 @@ from controlplane.models import Cluster
 from controlplane.planners.placement.adapter import active_positions, placement_problem
 from controlplane.planning.measures import REPLICATION_FACTOR, measures
 from controlplane.planning.snapshots import take_snapshot
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import Observation
 from controlplane.watch.reading import RATIO, Reading, above
 
@@ -92,7 +92,7 @@ def replication_reading(
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         "replication", "records delivered to several nodes", 50, replication_reading,
         REPLICATION_FACTOR.name,
     ),

@@ -24,7 +24,7 @@ from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.versions import retry
 from controlplane.watch.codes import STALE, is_calm
 from controlplane.watch.decision_log import UNSEEN, last_decision
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import Observation
 from controlplane.watch.reading import Reading
 from controlplane.wire.routing.cluster_actions import SetLadder
@@ -162,7 +162,7 @@ def refine_provisional(cluster: Cluster) -> bool:
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         LADDER, "an armed ladder of load shedding for other rates, costs or queries", 70,
         read_ladder, prepare=refine_provisional, confirm=confirm_ladder,
     ),

@@ -1,6 +1,6 @@
 """A watch loop of the planner: the age of the oldest query."""
 
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import Observation
 from controlplane.watch.reading import SECONDS, Reading, above
 from tests.planners.mixed.inputs import read_ages
@@ -18,4 +18,4 @@ def read(observed: Observation) -> Reading:
     return above(oldest, LIMIT_S, observed.policy.dead_band, text, SECONDS)
 
 
-LOOPS = (Loop("oldest query", "how long the oldest query has been running", 90, read),)
+LOOPS = (WatchLoop("oldest query", "how long the oldest query has been running", 90, read),)
