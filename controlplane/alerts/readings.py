@@ -14,8 +14,8 @@ from django.utils import timezone
 from controlplane.alerts.measures import (
     KINDS,
     LEAST_REPLICATION,
+    AlertMeasure,
     LimitInput,
-    Measure,
     MeasureKind,
 )
 from controlplane.health.summary import is_idle
@@ -61,7 +61,7 @@ class Reading:
     alert: Alert | None = None
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> AlertMeasure:
         """Return the measure."""
         return self.kind.measure
 
@@ -92,15 +92,15 @@ class ClusterReadings:
     period: timedelta
     end: datetime
     is_live: bool
-    by_measure: Mapping[Measure, Reading]
+    by_measure: Mapping[AlertMeasure, Reading]
 
-    def __getitem__(self, measure: Measure | str) -> Reading:
+    def __getitem__(self, measure: AlertMeasure | str) -> Reading:
         """Return the reading of a measure."""
-        return self.by_measure[Measure(measure)]
+        return self.by_measure[AlertMeasure(measure)]
 
     @property
     def readings(self) -> list[Reading]:
-        """Return the readings in the order of `Measure`."""
+        """Return the readings in the order of `AlertMeasure`."""
         return list(self.by_measure.values())
 
     @property
@@ -175,11 +175,11 @@ def _readings(
     means: tuple[MeasureMeans, MeasureMeans],
     alerts: Mapping[str, Alert],
     now: datetime | None,
-) -> dict[Measure, Reading]:
+) -> dict[AlertMeasure, Reading]:
     result = {}
     for measure, kind in KINDS.items():
         limit = kind.limit(given)
-        if measure is Measure.AGE:
+        if measure is AlertMeasure.AGE:
             value, before = _age_s(given.cluster, now), None
         else:
             value, before = (getattr(own, measure) for own in means)
@@ -190,8 +190,8 @@ def _readings(
             limit=limit,
             near=None if limit is None else kind.near(limit, given.policy.dead_band),
             grade=kind.grade(value, limit, given.policy.dead_band),
-            bound=given.bound if measure is Measure.REPLICATION else None,
-            node=means[0].node if measure is Measure.LOAD else None,
+            bound=given.bound if measure is AlertMeasure.REPLICATION else None,
+            node=means[0].node if measure is AlertMeasure.LOAD else None,
             alert=alerts.get(measure),
         )
     return result
@@ -236,11 +236,11 @@ def _alerts(
 
 def lines_of(
     clusters: Sequence[Cluster], period: timedelta = LINE_PERIOD, end: datetime | None = None
-) -> dict[int, dict[Measure, list[float | None]]]:
+) -> dict[int, dict[AlertMeasure, list[float | None]]]:
     """Return by cluster and measure one mean per minute of the period, None at gaps."""
     end = end or timezone.now()
     lines = lines_between([cluster.pk for cluster in clusters], end - period, end, MINUTE_S)
     return {
-        pk: {measure: own[measure] for measure in Measure if measure in own}
+        pk: {measure: own[measure] for measure in AlertMeasure if measure in own}
         for pk, own in lines.items()
     }

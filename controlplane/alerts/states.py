@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.models import Alert, Cluster
 
 # The subject of alerts about the Spark application.
@@ -75,12 +75,12 @@ def is_silenced(alert: Alert, now: datetime) -> bool:
 
 def title_of(subject: str) -> str:
     """Return what an alert about a subject states."""
-    return "Application failed" if subject == APPLICATION else KINDS[Measure(subject)].alert
+    return "Application failed" if subject == APPLICATION else KINDS[AlertMeasure(subject)].alert
 
 
 def unit_of(subject: str) -> str:
     """Return the unit of value and limit, "" for none."""
-    return "" if subject == APPLICATION else KINDS[Measure(subject)].unit
+    return "" if subject == APPLICATION else KINDS[AlertMeasure(subject)].unit
 
 
 def path_of(slug: str, alert: Alert) -> str:

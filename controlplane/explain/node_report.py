@@ -8,7 +8,7 @@ from typing import Final
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.clusters.listing import node_by_index
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.changes import changes_of_node, newest_versions
@@ -117,5 +117,5 @@ def _tile(
     before = mean(observed.series.between(values, start - TILE_TIME, start))
     grade = Grade.UNKNOWN
     if limit is not None:
-        grade = KINDS[Measure.LOAD].grade(value, limit, observed.policy.dead_band)
+        grade = KINDS[AlertMeasure.LOAD].grade(value, limit, observed.policy.dead_band)
     return NodeTile(name, value, before, unit, limit, setting, grade)

@@ -8,7 +8,7 @@ from typing import Final
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.processor_time import processor_percents
 from controlplane.explain.node_work import task_measures
 from controlplane.explain.observation import ClusterObservation, mean
@@ -125,7 +125,7 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     names = {node.index: node.name for node in observed.nodes}
     return QueryReport(
         query=query, placements=placements,
-        grade=KINDS[Measure.LATENCY].grade(latency, limit, observed.policy.dead_band),
+        grade=KINDS[AlertMeasure.LATENCY].grade(latency, limit, observed.policy.dead_band),
         latency_ms=latency, limit_ms=limit, slowest=names.get(slowest, ""),
         slowest_is_full=is_full, records_per_s=costs.records_per_s,
         source_per_s=sum(streams.values()), stream_count=len(streams),

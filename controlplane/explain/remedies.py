@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.node_work import split_queries
 from controlplane.explain.observation import FULL, ClusterObservation
@@ -124,13 +124,13 @@ def _reasons(
     reasons = []
     if cause is not None and cause.code is CauseCode.HOT_KEY and split and _has_tasks(cause):
         reasons.append(RemedyReason.HOT_KEY)
-    if measure == Measure.REPLICATION:
+    if measure == AlertMeasure.REPLICATION:
         reasons.append(RemedyReason.REPLICATION)
     full = observed.full_share
     if full is not None and full <= FULL:
         reasons.append(RemedyReason.ROOM_ELSEWHERE)
     # Also beside moves: load shedding takes effect at once.
-    if measure in (Measure.LOAD, Measure.LATENCY) and full is not None:
+    if measure in (AlertMeasure.LOAD, AlertMeasure.LATENCY) and full is not None:
         reasons.append(RemedyReason.ALL_FULL)
     return reasons
 

@@ -8,7 +8,7 @@ from typing import Final
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats
-from controlplane.alerts.measures import KINDS, LimitInput, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure, LimitInput
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import NotFound
 from controlplane.explain.cause import Cause
@@ -55,7 +55,7 @@ from controlplane.models import (
 from controlplane.pagination.lookup import row_by
 
 # Measures whose cause is that of the fullest node.
-_OF_NODES: Final = (Measure.LATENCY, Measure.LOAD, Measure.IMBALANCE)
+_OF_NODES: Final = (AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) 
 
     Data that are missing, or stores that are unavailable, give no error.
     """
-    if breach.measure == Measure.REPLICATION:
+    if breach.measure == AlertMeasure.REPLICATION:
         # It follows from the placement: no slow node, and no slow micro-batch, raises it.
         return None
     observed = _observation(cluster, breach.time, now)
@@ -126,7 +126,7 @@ def _causes(
 
     `since`: when its limit was exceeded, None if not known.
     """
-    is_latency, shares = measure == Measure.LATENCY, shares_of_node(evidence)
+    is_latency, shares = measure == AlertMeasure.LATENCY, shares_of_node(evidence)
     ranked = ranked_changes(evidence, shares, since, is_latency=is_latency)
     cause = (cause_of_latency if is_latency else cause_of_node)(evidence, shares)
     return with_share(cause, ranked), ranked
@@ -181,7 +181,7 @@ def _of_node(
 def _since_capacity(finding: Finding, changes: Sequence[NearbyChange]) -> Finding:
     """Return the finding of a load, exceeded at the earliest since the last change of capacity."""
     times = [change.time for change in changes if change.kind is ChangeKind.CAPACITY]
-    if finding.measure != Measure.LOAD or finding.since is None or not times:
+    if finding.measure != AlertMeasure.LOAD or finding.since is None or not times:
         return finding
     if max(times) <= finding.since:
         return finding
@@ -216,7 +216,7 @@ def _timeline(
 
 
 def _explain_measure(observed: ClusterObservation, subject: Subject) -> Explanation:
-    measure = Measure(subject.name)
+    measure = AlertMeasure(subject.name)
     kind, node = KINDS[measure], observed.fullest
     values, limit = _values_of(observed, measure), kind.limit(_limit_input(observed))
     finding = measure_finding(observed, measure, values, limit)
@@ -235,16 +235,16 @@ def _limit_input(observed: ClusterObservation) -> LimitInput:
     return LimitInput(observed.cluster, observed.policy, None if bound is None else bound.bound)
 
 
-def _values_of(observed: ClusterObservation, measure: Measure) -> Floats:
+def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:
     """Return a measure of the cluster over time, NaN where it is not measured."""
     series = observed.series
     loads = series.loads[:, : len(observed.nodes)] / observed.capacities
-    values: dict[Measure, Floats] = {
-        Measure.LATENCY: series.p95,
-        Measure.IMBALANCE: series.imbalance,
-        Measure.REPLICATION: series.replication,
-        Measure.RECORDS: series.arrived,
-        Measure.LOAD: loads.max(axis=1, initial=-1.0),
+    values: dict[AlertMeasure, Floats] = {
+        AlertMeasure.LATENCY: series.p95,
+        AlertMeasure.IMBALANCE: series.imbalance,
+        AlertMeasure.REPLICATION: series.replication,
+        AlertMeasure.RECORDS: series.arrived,
+        AlertMeasure.LOAD: loads.max(axis=1, initial=-1.0),
     }
     return values.get(measure, series.arrived * float("nan"))
 
@@ -258,13 +258,13 @@ def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanatio
         for share, node in zip(observed.shares, observed.nodes, strict=True)
         if node.index in hosts
     ]
-    kind, limit = KINDS[Measure.LATENCY], float(observed.policy.latency_ms)
+    kind, limit = KINDS[AlertMeasure.LATENCY], float(observed.policy.latency_ms)
     if not nodes:
-        finding = Finding(Measure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
+        finding = Finding(AlertMeasure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
         return Explanation(subject, query.name, observed.time, observed.is_live, finding)
     node = max(nodes, key=lambda row: row[:2])[2]
     values = observed.series.p95_by_node[:, node.index]
-    finding = measure_finding(observed, Measure.LATENCY, values, limit)
+    finding = measure_finding(observed, AlertMeasure.LATENCY, values, limit)
     finding = replace(finding, node=node.index, node_name=node.name)
     series = series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit)
     evidence = read_evidence(observed, node)
@@ -275,11 +275,11 @@ def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanatio
 
 
 # The measure of each watch loop; loops about nodes and split nodes have that of the fullest node.
-_LOOPS: Final[Mapping[str, Measure]] = {
-    "latency": Measure.LATENCY,
-    "imbalance": Measure.IMBALANCE,
-    "replication": Measure.REPLICATION,
-    "overload": Measure.LOAD,
+_LOOPS: Final[Mapping[str, AlertMeasure]] = {
+    "latency": AlertMeasure.LATENCY,
+    "imbalance": AlertMeasure.IMBALANCE,
+    "replication": AlertMeasure.REPLICATION,
+    "overload": AlertMeasure.LOAD,
 }
 
 
@@ -288,7 +288,7 @@ def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explana
     rows = Decision.objects.filter(cluster=observed.cluster)
     row = row_by(rows, "decision", pk=int(subject.name))
     moment = _observation(observed.cluster, subject.time or row.last_at, observed.now)
-    measure = _LOOPS.get(row.loop, Measure.LOAD)
+    measure = _LOOPS.get(row.loop, AlertMeasure.LOAD)
     inner = Subject(SubjectKind.MEASURE, measure, moment.time)
     explanation = _explain_measure(moment, inner)
     change = NearbyChange(

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from django.db.models import Count
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import changes_of_node
@@ -47,10 +47,10 @@ def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanatio
     limit = None if not observed.cluster.split_capacity else observed.cluster.split_capacity
     rate = None if rise is None else rise.after
     finding = Finding(
-        Measure.RECORDS, rate, limit, ValueUnit.RATE, "split_capacity" if limit else "",
-        KINDS[Measure.LOAD].grade(rate, limit, observed.policy.dead_band),
+        AlertMeasure.RECORDS, rate, limit, ValueUnit.RATE, "split_capacity" if limit else "",
+        KINDS[AlertMeasure.LOAD].grade(rate, limit, observed.policy.dead_band),
     )  # fmt: skip
-    grade = KINDS[Measure.LOAD].grade(used, FULL, observed.policy.dead_band)
+    grade = KINDS[AlertMeasure.LOAD].grade(used, FULL, observed.policy.dead_band)
     return Explanation(
         subject=subject,
         title=stream.name,

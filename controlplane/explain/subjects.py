@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.errors import Invalid
 
 
@@ -57,7 +57,7 @@ def parse_subject(text: str) -> Subject:
     numbered = name.isascii() and name.isdecimal() and len(name) <= _MOST_DIGITS
     if subject.kind in _NUMBERED and not numbered:
         raise Invalid({"subject": [_FORM]})
-    if subject.kind is SubjectKind.MEASURE and name not in list(Measure):
+    if subject.kind is SubjectKind.MEASURE and name not in list(AlertMeasure):
         raise Invalid({"subject": [f"Must be a measure: {', '.join(Measure)}"]})
     return subject
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.cause import Cause
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.subjects import Subject, SubjectKind
@@ -288,11 +288,11 @@ class Explanation:
         when = "" if self.is_live else f" at {self.time:%H:%M}"
         if finding.value is None:
             return f"No data about {self.title}{when}."
-        if finding.measure == Measure.LOAD:
+        if finding.measure == AlertMeasure.LOAD:
             return self._load_text(when)
         value, limit = (quantity(number, finding.unit) for number in (finding.value, finding.limit))
         verb = "is" if self.is_live else "was"
-        if finding.measure == Measure.RECORDS and self.subject.kind is SubjectKind.STREAM:
+        if finding.measure == AlertMeasure.RECORDS and self.subject.kind is SubjectKind.STREAM:
             receives = "receives" if self.is_live else "received"
             return f"{self.title} {receives} {value}{when}."
         if finding.limit is None:
@@ -302,7 +302,7 @@ class Explanation:
 
     @property
     def _measure_title(self) -> str:
-        title = KINDS[Measure(self.finding.measure)].title
+        title = KINDS[AlertMeasure(self.finding.measure)].title
         if self.subject.kind in (SubjectKind.MEASURE, SubjectKind.DECISION):
             return title
         return f"{title} of {self.title}"

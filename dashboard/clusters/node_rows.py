@@ -9,7 +9,7 @@ from django.db.models import Count
 from django.http import HttpResponse
 
 from controlplane import numbers
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.alerts.readings import ClusterReadings, Reading
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.columns import Row, figure_rows
@@ -100,7 +100,7 @@ def node_table(
             _row(node, hosted.get(node.pk, 0), recent, line, readings)
             for node, line in zip(shown, lines, strict=True)
         ],
-        limit=readings[Measure.LOAD].limit,
+        limit=readings[AlertMeasure.LOAD].limit,
         total=len(nodes),
     )
 
@@ -134,8 +134,8 @@ def _row(
         backlog=waiting[-1] if waiting else None,
         state=state[-1] if state else None,
         line=line,
-        grade=_grade(readings, readings[Measure.LOAD], share),
-        latency_grade=_grade(readings, readings[Measure.LATENCY], latency),
+        grade=_grade(readings, readings[AlertMeasure.LOAD], share),
+        latency_grade=_grade(readings, readings[AlertMeasure.LATENCY], latency),
     )
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane import numbers
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.states import APPLICATION, Status, status_of, title_of, unit_of
 from controlplane.models import Alert
 from dashboard.fleet.headline import since_text
@@ -88,7 +88,9 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
 
 def _title(alert: Alert) -> str:
     node = (
-        f", node {alert.node}" if alert.subject == Measure.LOAD and alert.node is not None else ""
+        f", node {alert.node}"
+        if alert.subject == AlertMeasure.LOAD and alert.node is not None
+        else ""
     )
     return f"{title_of(alert.subject)}{node}"
 
@@ -126,7 +128,7 @@ def explain_address(alert: Alert) -> str:
 
 
 def _subject(alert: Alert) -> str:
-    if alert.subject == Measure.LOAD and alert.node is not None:
+    if alert.subject == AlertMeasure.LOAD and alert.node is not None:
         return f"node:{alert.node}"
     return f"measure:{alert.subject}"
 

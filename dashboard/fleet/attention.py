@@ -6,7 +6,7 @@ from datetime import datetime
 
 from controlplane import numbers
 from controlplane.alerts.fleet import FleetCluster
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import Reading
 from controlplane.alerts.statuses import FleetStatus
 from controlplane.models import Alert, Cluster, Proposal
@@ -86,10 +86,10 @@ def _problem(row: FleetCluster, now: datetime) -> tuple[str, str, str]:
 def _worst(row: FleetCluster) -> Reading | None:
     """Return the reading to draw: the farthest beyond its limit that has a line."""
     readings = row.assessed.readings
-    drawn = [reading for reading in readings.exceeded if reading.measure is not Measure.AGE]
+    drawn = [reading for reading in readings.exceeded if reading.measure is not AlertMeasure.AGE]
     if drawn:
         return drawn[0]
-    return readings[Measure.RECORDS] if row.assessed.status is FleetStatus.FAILED else None
+    return readings[AlertMeasure.RECORDS] if row.assessed.status is FleetStatus.FAILED else None
 
 
 def _plot(row: FleetCluster, reading: Reading) -> Plot | None:
