@@ -55,14 +55,16 @@ def record(
 
 
 @dataclass(frozen=True)
-class Measured:
+class TelemetrySamples:
     """The samples of telemetry rows, and the intervals in which their records arrived."""
 
     samples: list[Sample]
     intervals: list[ArrivalInterval | None]
 
 
-def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None) -> Measured:
+def measure(
+    cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
+) -> TelemetrySamples:
     """Return the samples of telemetry rows that are newer than the stored samples."""
     capacities = list(
         Node.objects.filter(cluster=cluster).order_by("index").values_list("capacity", flat=True)
@@ -75,7 +77,7 @@ def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
         before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms, rate)
         samples.append(sample_of(row, before, capacities))
         emitted_ms = row["emitted_ms"]
-    return Measured(samples, intervals)
+    return TelemetrySamples(samples, intervals)
 
 
 def _newest_ms(cluster: Cluster) -> int | None:
@@ -90,7 +92,9 @@ def _newest_ms(cluster: Cluster) -> int | None:
 
 
 @transaction.atomic
-def store(cluster: Cluster, rows: Sequence[Row], measured: Measured, positions: Positions) -> None:
+def store(
+    cluster: Cluster, rows: Sequence[Row], measured: TelemetrySamples, positions: Positions
+) -> None:
     """Save samples, positions and acknowledged steps in one transaction."""
     samples = measured.samples
     MetricSample.objects.bulk_create(

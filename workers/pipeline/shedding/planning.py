@@ -14,7 +14,7 @@ from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.arrivals import AppendedCounts, ArrivalMeter, MixedTotals, Rates
-from workers.pipeline.shedding.choice import LadderState, Measured, next_ladder_state
+from workers.pipeline.shedding.choice import BatchMeasures, LadderState, next_ladder_state
 from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
@@ -61,7 +61,7 @@ class LadderPlanner:
             return None
         rows = newest_telemetry(self.client, self.cluster, RECENT_BATCHES)
         appended = _NOTHING if ladder is None else self._appended(planned, ladder, rows)
-        measured = Measured(
+        measured = BatchMeasures(
             appended,
             self._rates(ladder, appended.total, planned.now_ms),
             planned.nodes,
