@@ -24,7 +24,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class UnitMove:
     """A unit that moves from one node to another."""
 
     unit: Unit

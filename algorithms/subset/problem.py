@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
-from algorithms.ordering import Loads, Move, Unit
+from algorithms.ordering import Loads, Unit, UnitMove
 from algorithms.vocabulary import Floats
 
 # Sums of costs in another order differ in the last digits.
@@ -53,7 +53,7 @@ class SubsetProblem:
         rates: Sequence[float],
         capacities: Sequence[float],
         resident: Iterable[tuple[Unit, int]],
-        moves: Sequence[Move],
+        moves: Sequence[UnitMove],
         costs: Floats,
         limits: Sequence[float],
     ) -> None:

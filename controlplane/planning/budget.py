@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.ordering import Move
+from algorithms.ordering import UnitMove
 from algorithms.subset import ChosenMoves, SubsetProblem, choose
 from controlplane.errors import Invalid
 from controlplane.planning.execution_plan import StepLimits
@@ -130,7 +130,7 @@ def _problem(
         model.capacities.tolist(),
         [(model.unit(unit), node) for unit, node in enumerate(model.nodes.tolist())],
         [
-            Move(model.unit(unit), int(model.nodes[unit]), target)
+            UnitMove(model.unit(unit), int(model.nodes[unit]), target)
             for unit, target in zip(units.tolist(), targets.tolist(), strict=True)
         ],
         costs[np.array(rest, np.int64)][:, kinds],

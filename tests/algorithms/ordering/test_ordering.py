@@ -11,10 +11,10 @@ from algorithms.errors import BadProblem
 from algorithms.ordering import (
     SLACK,
     Loads,
-    Move,
     MoveSet,
     Order,
     Unit,
+    UnitMove,
     Units,
     order_moves,
 )
@@ -136,7 +136,7 @@ def test_a_full_node_is_emptied_before_it_takes() -> None:
     """Given the other way round, node 1 would have 12 of 10."""
     small, large = Unit(load=4.0), Unit(load=6.0)
     here = [(small, 0), (large, 1), (Unit(load=2.0), 1)]
-    moves = [Move(small, 0, 1), Move(large, 1, 2)]
+    moves = [UnitMove(small, 0, 1), UnitMove(large, 1, 2)]
     found = ordered(Loads([], [10.0, 10.0, 10.0], here), moves)
     assert found.order == (1, 0)
     assert found.safe
@@ -146,7 +146,7 @@ def test_a_full_node_is_emptied_before_it_takes() -> None:
 def test_what_has_no_safe_order_is_done_with_least_harm() -> None:
     """Two full nodes swap: one of them must be overfull for a while, and it is said."""
     first, second = Unit(load=9.0), Unit(load=8.0)
-    moves = [Move(first, 0, 1), Move(second, 1, 0)]
+    moves = [UnitMove(first, 0, 1), UnitMove(second, 1, 0)]
     found = ordered(Loads([], [10.0, 10.0], [(first, 0), (second, 1)]), moves)
     assert not found.safe
     assert found.start == pytest.approx(0.9)

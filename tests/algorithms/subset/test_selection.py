@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.ordering import Move, Unit
+from algorithms.ordering import Unit, UnitMove
 from algorithms.subset import SubsetProblem, Value, choose
 
 NODES, SOURCES = 3, 6
@@ -32,7 +32,7 @@ def problem_of(placed: Placed, given_rates: list[float], share: float) -> Subset
         given_rates,
         [20.0] * NODES,
         [(unit, at) for unit, at, _, _ in placed],
-        [Move(unit, source, target) for unit, source, target, _ in moving],
+        [UnitMove(unit, source, target) for unit, source, target, _ in moving],
         costs,
         [share * costs[:, 0].sum(), 0.75 * len(moving)],
     )
@@ -97,7 +97,7 @@ def test_all_is_made_where_all_can_be_afforded() -> None:
     units_ = [Unit((0,)), Unit((1,))]
     problem = SubsetProblem(
         [1.0, 2.0], [10.0, 10.0], [(units_[0], 0), (units_[1], 0)],
-        [Move(unit, 0, 1) for unit in units_], np.ones((2, 1)), [2.0],
+        [UnitMove(unit, 0, 1) for unit in units_], np.ones((2, 1)), [2.0],
     )  # fmt: skip
     assert choose(problem).chosen == (0, 1)
 
@@ -107,7 +107,7 @@ def test_readers_of_a_source_go_together() -> None:
     lonely, first, second = Unit((0,)), Unit((1,)), Unit((1,))
     stays = Unit((1,))
     here = [(lonely, 0), (first, 0), (second, 0), (stays, 1)]
-    moves = [Move(one, 0, 1) for one in (lonely, first, second)]
+    moves = [UnitMove(one, 0, 1) for one in (lonely, first, second)]
     problem = SubsetProblem([1.0, 5.0], [20.0, 20.0], here, moves, np.ones((3, 1)), [2.0])
     for exact in (True, False):
         assert choose(problem, exact=exact).chosen == (1, 2)
@@ -127,4 +127,4 @@ def test_the_same_problem_has_the_same_answer() -> None:
 
 def test_a_cost_below_nothing_is_refused() -> None:
     with pytest.raises(BadProblem):
-        SubsetProblem([], [1.0], [], [Move(Unit(), 0, 0)], np.array([[-1.0]]), [1.0])
+        SubsetProblem([], [1.0], [], [UnitMove(Unit(), 0, 0)], np.array([[-1.0]]), [1.0])
