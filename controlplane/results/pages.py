@@ -23,7 +23,7 @@ from controlplane.results.filters import (
     key_values,
 )
 from controlplane.results.sampled import without_unknown
-from controlplane.results.values import KeyedWindow, Names, RawWindow
+from controlplane.results.values import KeyedWindow, RawWindow, ResultColumns
 from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.query import Computation
 from controlplane.wire.results import final_windows
@@ -69,7 +69,7 @@ def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[K
     windows, after = reader.page()
     if error is not None and not windows:
         raise error
-    names = Names(text_of(query), computation, streams)
+    names = ResultColumns(text_of(query), computation, streams)
     shown = [names.shown(window) for window in windows]
     return without_unknown(query, names, shown), after
 

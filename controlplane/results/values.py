@@ -66,7 +66,7 @@ class RawWindow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Names:
+class ResultColumns:
     """Names and kinds of the columns of a query's results.
 
     `computation`: None if the query calls a missing function.

@@ -9,7 +9,7 @@ import numpy as np
 from controlplane.catalog.computations import kinds_of
 from controlplane.explain.drafts.values import MOST_WINDOWS, Preview, PreviewWindow, ReadStream
 from controlplane.results.filters import WindowState
-from controlplane.results.values import Names, RawWindow, moment
+from controlplane.results.values import RawWindow, ResultColumns, moment
 from controlplane.wire.aggregates.finalize import WindowRow, finalize, newest_rows
 from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import Computation, computation_of
@@ -79,7 +79,7 @@ def evaluate(draft: Draft, computation: Computation, newest: NewestEntries) -> P
     if fault := changes.faults.get(_QUERY):
         raise QueryFailed(fault)
     rows = _rows(computation, changes)
-    names = Names(draft.text, computation, draft.names)
+    names = ResultColumns(draft.text, computation, draft.names)
     return Preview(
         streams=_streams(draft, records),
         windows=[_window(names, row) for row in rows[:MOST_WINDOWS]],
@@ -107,7 +107,7 @@ def _rows(computation: Computation, changes: BatchChanges) -> list[WindowRow]:
     return sorted(finalize(computation, newest, _USER_S), key=lambda row: -row.start_ms)
 
 
-def _window(names: Names, row: WindowRow) -> PreviewWindow:
+def _window(names: ResultColumns, row: WindowRow) -> PreviewWindow:
     place, key, values = (
         start_bytes(row.start_ms),
         list(row.key.values()),
