@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLoad:
+class BacklogLoad:
     """The load of a node: records in its backlog, and its utilisation."""
 
     waiting: int
@@ -33,7 +33,7 @@ class NodeLoad:
 
 
 # The reports of all nodes after an earlier batch; the offset names them, so a replay sees them.
-NodeLoads = Mapping[int, NodeLoad]
+NodeLoads = Mapping[int, BacklogLoad]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import redis
 
 from workers.pipeline.reports.telemetry_row import newest_telemetry
-from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
+from workers.pipeline.routing.key_grouping import BacklogLoad, NodeLoads
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,9 @@ def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
     row = result[0]
     nodes = row.get("nodes", [])
     loads = {
-        int(node["node"]): NodeLoad(int(node.get("waiting") or 0), node.get("utilisation") or 0.0)
+        int(node["node"]): BacklogLoad(
+            int(node.get("waiting") or 0), node.get("utilisation") or 0.0
+        )
         for node in nodes
     }
     return LoadFeedback(int(row.get("waiting") or 0), loads)

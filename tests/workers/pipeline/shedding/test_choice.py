@@ -16,7 +16,7 @@ from controlplane.wire.routing.ladder import KeptPart, Ladder, Rung, WindowDrop
 from controlplane.wire.routing.ladder_position import PositionState
 from tests.support.ladders import MINUTE, input_ladder, ladders
 from tests.support.tables import compiled
-from workers.pipeline.routing.key_grouping import NodeLoad
+from workers.pipeline.routing.key_grouping import BacklogLoad
 from workers.pipeline.shedding.arrivals import AppendedCounts, Rates
 from workers.pipeline.shedding.choice import (
     BatchMeasures,
@@ -45,7 +45,7 @@ def measured(
     """Return what a planning measures of stream 1, and of node 0 with 100 records/s."""
     rates = None if per_s is None else Rates(np.array([per_s]), 1_000)
     appended = AppendedCounts(np.zeros(1), np.array([unread]))
-    nodes = {0: NodeLoad(waiting, 1.0)}
+    nodes = {0: BacklogLoad(waiting, 1.0)}
     times = EventTimes({}, {})
     return BatchMeasures(appended, rates, nodes, {0: 100.0}, times, now_ms, idle_ms)
 
