@@ -39,7 +39,7 @@ from workers.pipeline.exchange.durability import (
     parts_of_splits,
     server_of,
 )
-from workers.pipeline.exchange.output import NodeReport
+from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.spark.connections import client_of, freeze_heap, task_partition
@@ -134,7 +134,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Append the batch's telemetry row. Raises `WritesLost`."""
         written = [item for item in messages if isinstance(item, Written) and item.reports]
-        reports = [NodeReport.from_json(text) for item in written for text in item.reports]
+        reports = [NodeMeasures.from_json(text) for item in written for text in item.reports]
         if not reports:
             return
         row = telemetry_row(reports, emitted_ms=time.time_ns() // 1_000_000)
@@ -193,7 +193,7 @@ class Blocks:
 def write_results(
     client: "redis.Redis",
     cluster: str,
-    report: NodeReport,
+    report: NodeMeasures,
     changed: WindowChanges,
     blocks: Blocks,
     merged: Collection[int],
@@ -245,7 +245,7 @@ def _without_queries(changes: WindowChanges, queries: Collection[int]) -> Window
     return WindowChanges(tables)
 
 
-def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:
+def forget_parts(client: "redis.Redis", cluster: str, report: NodeMeasures) -> None:
     """Delete the parts that the node emitted for queries that have left the table, and samples."""
     names = [keys.part_key(cluster, query, report.node) for query in report.ended]
     if names:
@@ -266,7 +266,7 @@ def write_key_samples(
         logger.exception("samples of keys are lost")
 
 
-def clock_of(reports: Sequence[NodeReport]) -> int:
+def clock_of(reports: Sequence[NodeMeasures]) -> int:
     """Return the newest append time (ms) that a batch has read, 0 if it read nothing.
 
     By this clock, that of the log, streams are idle: a pipeline that is behind has not yet read

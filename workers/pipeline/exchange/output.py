@@ -54,7 +54,7 @@ MEASURES: Final = "measures"
 
 
 @dataclass(frozen=True)
-class NodeReport:
+class NodeMeasures:
     """Measures of one node in one batch.
 
     `records` came, `taken` were worked on and `waiting` are left, in `busy_ms`, of which `cpu_ms`
@@ -122,7 +122,7 @@ class NodeReport:
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> "NodeReport":
+    def from_json(cls, text: str) -> "NodeMeasures":
         """Return the report that `to_json` wrote."""
         return cls(**json.loads(text))
 
@@ -233,7 +233,7 @@ class NodeOutput:
     merged: Tables
     states: task_states.States
     measures: bytes
-    report: NodeReport
+    report: NodeMeasures
     blocks: Sequence[WindowBlock] = ()
 
     def rows(self, limit: int = ROW_BYTES) -> Iterator[OutputRow]:
@@ -358,13 +358,13 @@ class RowCollector:
     `report` is that of the node whose rows are read.
     """
 
-    report: NodeReport | None = None
+    report: NodeMeasures | None = None
     _partial: list[tuple[str, Any]] = field(default_factory=list)
 
-    def take(self, row: Mapping[str, Any]) -> NodeReport:
+    def take(self, row: Mapping[str, Any]) -> NodeMeasures:
         """Take a row, and return the report of its node."""
         if row["kind"] == REPORT:
-            self.report = NodeReport.from_json(row["payload"].decode())
+            self.report = NodeMeasures.from_json(row["payload"].decode())
         assert self.report is not None, "a node's report is its first row"
         return self.report
 

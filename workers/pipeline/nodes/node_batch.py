@@ -44,7 +44,7 @@ from workers.pipeline.exchange.envelope import (
     newest_of,
     records_of,
 )
-from workers.pipeline.exchange.output import NodeOutput, NodeReport, arrivals_of, size_of
+from workers.pipeline.exchange.output import NodeMeasures, NodeOutput, arrivals_of, size_of
 from workers.pipeline.nodes import aggregator
 from workers.pipeline.nodes.backlog import BACKLOG, NodeBacklog, WorkItem
 from workers.pipeline.nodes.quarantine import find_quarantined
@@ -286,10 +286,10 @@ class NodeBatch:
         exported: Mapping[Task, Mapping[str, bytes]],
         imported: Sequence[TaskTransfer],
         items: Sequence[WorkItem],
-    ) -> NodeReport:
+    ) -> NodeMeasures:
         """Return the report, without the time that was spent."""
         worked = [envelope for work in items for envelope in work.envelopes]
-        return NodeReport(
+        return NodeMeasures(
             node=self.input.node,
             batch=self.input.header.batch,
             version=self.input.header.version,
