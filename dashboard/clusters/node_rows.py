@@ -29,7 +29,7 @@ _LIVE_SPAN: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
-class NodeRow:
+class NodeTableRow:
     """A node: mean load (records/s) and p95 (ms) over the span, newest backlog and state (bytes).
 
     `line`: its load/capacity over the range; `grade`, `latency_grade`: by the policy's limits.
@@ -69,7 +69,7 @@ class NodeRow:
 class NodeTable:
     """The rows of the nodes, the limit of their load, and how many nodes there are."""
 
-    rows: Sequence[NodeRow]
+    rows: Sequence[NodeTableRow]
     limit: float | None
     total: int
 
@@ -119,14 +119,14 @@ def _row(
     rows: Sequence[Row],
     line: Sequence[float | None],
     readings: ClusterReadings,
-) -> NodeRow:
+) -> NodeTableRow:
     p95, waiting, state, loads = (
         [value for row in rows if (value := _value(row[place], node.index)) is not None]
         for place in range(1, 5)
     )
     load, latency = _mean(loads), _mean(p95)
     share = None if load is None else load / node.capacity
-    return NodeRow(
+    return NodeTableRow(
         node=node,
         queries=queries,
         load=load,
