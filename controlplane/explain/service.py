@@ -36,7 +36,7 @@ from controlplane.explain.node_findings import (
     series_of,
 )
 from controlplane.explain.node_keys import read_node_keys
-from controlplane.explain.node_work import NodeWork, read_node_work
+from controlplane.explain.node_work import NodeQueries, read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
 from controlplane.explain.stream_rises import StreamRises, common_rise, stream_rises
@@ -100,7 +100,7 @@ def _observation(
 
 
 def read_evidence(
-    observed: ClusterObservation, node: Node, work: NodeWork | None = None,
+    observed: ClusterObservation, node: Node, work: NodeQueries | None = None,
     versions: Sequence[RoutingVersion] | None = None,
 ) -> NodeEvidence:  # fmt: skip
     """Return what is known of a node, for its explanation.

@@ -7,7 +7,7 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.node_findings import LoadShift
 from controlplane.explain.node_keys import NodeKeys
-from controlplane.explain.node_work import NodeWork
+from controlplane.explain.node_work import NodeQueries
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.stream_rises import CommonRise, StreamRises
 from controlplane.models import Node
@@ -23,7 +23,7 @@ class NodeEvidence:
 
     observed: ClusterObservation
     node: Node
-    work: NodeWork
+    work: NodeQueries
     shift: LoadShift
     rises: StreamRises
     together: CommonRise | None
