@@ -15,7 +15,7 @@ from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.loops import all_loops
-from controlplane.watch.observation import Observation, observe
+from controlplane.watch.observation import WatchObservation, observe
 from controlplane.watch.planner_request import (
     FRUITLESS,
     last_watch_proposal,
@@ -96,7 +96,7 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
     )
 
 
-def _read(loop: WatchLoop, observed: Observation) -> Reading:
+def _read(loop: WatchLoop, observed: WatchObservation) -> Reading:
     """Return a loop's reading, an empty one if the policy switches the loops off."""
     if observed.policy.watch == "off" or not observed.samples:
         return Reading(None, None, "Nothing was measured in the last minute")
@@ -104,7 +104,7 @@ def _read(loop: WatchLoop, observed: Observation) -> Reading:
 
 
 def _evaluate_loop(
-    loop: WatchLoop, reading: Reading, observed: Observation, situation: Situation
+    loop: WatchLoop, reading: Reading, observed: WatchObservation, situation: Situation
 ) -> Situation:
     """Evaluate one loop; return the situation for the next loop."""
     last = last_decision(observed.cluster, loop.name)

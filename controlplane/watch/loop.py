@@ -7,7 +7,7 @@ from datetime import datetime
 from controlplane.models import Cluster, Proposal
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.decision import Situation
-from controlplane.watch.observation import Observation
+from controlplane.watch.observation import WatchObservation
 from controlplane.watch.reading import Reading
 
 
@@ -24,7 +24,7 @@ class WatchLoop:
     name: str
     about: str
     order: int
-    read: Callable[[Observation], Reading]
+    read: Callable[[WatchObservation], Reading]
     measure: str = ""
     limit: Callable[[PolicySettings], float] = lambda policy: policy.watch_imbalance
     is_measured: bool = True

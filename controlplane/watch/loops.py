@@ -15,7 +15,7 @@ from controlplane.planning import measures
 from controlplane.planning.adapters import planner_modules
 from controlplane.telemetry.arrivals.catching_up import load_of
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import Observation, ObservedNode
+from controlplane.watch.observation import ObservedNode, WatchObservation
 from controlplane.watch.reading import MS, NODES, RATE, Reading, above
 from controlplane.watch.trends import trend_of
 
@@ -30,7 +30,7 @@ _NAMED: Final = 3
 LEAST_TASKS: Final = 2
 
 
-def _imbalance(observed: Observation) -> Reading:
+def _imbalance(observed: WatchObservation) -> Reading:
     loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
     if not loads:
         return Reading(None, observed.policy.watch_imbalance, "No node has reported its load")
@@ -42,7 +42,7 @@ def _imbalance(observed: Observation) -> Reading:
     return _excluded(reading, [fullest])
 
 
-def _latency(observed: Observation) -> Reading:
+def _latency(observed: WatchObservation) -> Reading:
     number, limit = observed.middle("p95"), float(observed.policy.latency_ms)
     if number is None:
         return Reading(None, limit, "No latency was measured in the last minute")
@@ -50,7 +50,7 @@ def _latency(observed: Observation) -> Reading:
     return _full(above(number, limit, observed.policy.dead_band, text, MS), observed)
 
 
-def _overload(observed: Observation) -> Reading:
+def _overload(observed: WatchObservation) -> Reading:
     loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
     if not loads:
         return Reading(None, observed.policy.watch_load, "No node has reported its load")
@@ -64,7 +64,7 @@ def _overload(observed: Observation) -> Reading:
     return now
 
 
-def _queueing(observed: Observation) -> Reading | None:
+def _queueing(observed: WatchObservation) -> Reading | None:
     """Return the reading of a growing backlog of more than a second, else None."""
     known = [
         (sample["t"] / 1000, sample["waiting"])
@@ -78,7 +78,7 @@ def _queueing(observed: Observation) -> Reading | None:
     return Reading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
-def _forecast(observed: Observation) -> Reading | None:
+def _forecast(observed: WatchObservation) -> Reading | None:
     """Return the forecast of the most loaded node, None without a trend over ten minutes."""
     trends: list[tuple[float, ObservedNode]] = []
     for node in observed.active:
@@ -100,7 +100,7 @@ def _forecast(observed: Observation) -> Reading | None:
     return Reading(share, limit, text, trouble=share > limit)
 
 
-def _lost(observed: Observation) -> Reading:
+def _lost(observed: WatchObservation) -> Reading:
     lost = [node for node in observed.nodes if not node.active and node.tasks]
     if lost:
         verbs = "is not active and still hosts", "are not active and still host"
@@ -113,7 +113,7 @@ def _lost(observed: Observation) -> Reading:
     return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
 
-def _reports_nothing(observed: Observation, node: ObservedNode) -> bool:
+def _reports_nothing(observed: WatchObservation, node: ObservedNode) -> bool:
     """Return True if no sample of the last minute reports tasks of the node."""
     counts = [
         sample["tasks"][node.index]
@@ -123,7 +123,7 @@ def _reports_nothing(observed: Observation, node: ObservedNode) -> bool:
     return len(observed.samples) >= SILENT_SAMPLES and not any(counts)
 
 
-def _added(observed: Observation) -> Reading:
+def _added(observed: WatchObservation) -> Reading:
     empty = [node for node in observed.active if not node.tasks]
     tasks = sum(node.tasks for node in observed.nodes)
     if not empty or tasks < LEAST_TASKS * len(observed.active):
@@ -141,7 +141,7 @@ def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
     return replace(reading, blocked="excluded", text=text)
 
 
-def _full(reading: Reading, observed: Observation) -> Reading:
+def _full(reading: Reading, observed: WatchObservation) -> Reading:
     """Return the reading, blocked if all nodes together have no spare capacity."""
     if not reading.trouble or reading.blocked:
         return reading

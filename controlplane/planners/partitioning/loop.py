@@ -8,14 +8,14 @@ from controlplane.numbers import percent
 from controlplane.planners.partitioning.skew_history import QuerySkew, recent_skews
 from controlplane.planning.measures import SKEW
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WINDOW, Observation
+from controlplane.watch.observation import WINDOW, WatchObservation
 from controlplane.watch.reading import Reading, above
 
 # A text names so many queries.
 _NAMED: Final = 3
 
 
-def read_skew(observed: Observation) -> Reading:
+def read_skew(observed: WatchObservation) -> Reading:
     """Return the reading of the most skewed query."""
     split = observed.split_queries
     return skew_reading(
@@ -23,7 +23,7 @@ def read_skew(observed: Observation) -> Reading:
     )
 
 
-def skew_reading(observed: Observation, skews: Sequence[QuerySkew]) -> Reading:
+def skew_reading(observed: WatchObservation, skews: Sequence[QuerySkew]) -> Reading:
     """Return the reading of these skews of the split queries whose key grouping can change."""
     limit = observed.policy.watch_skew
     if not skews:

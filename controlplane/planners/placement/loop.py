@@ -12,7 +12,7 @@ from controlplane.planners.placement.adapter import active_positions, placement_
 from controlplane.planning.measures import REPLICATION_FACTOR, measures
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import Observation
+from controlplane.watch.observation import WatchObservation
 from controlplane.watch.reading import RATIO, Reading, above
 
 # Seconds before a new version makes a value stale: a single query changes it little.
@@ -70,7 +70,7 @@ def _computed(cluster: Cluster, now: datetime) -> Replication | None:
 
 
 def replication_reading(
-    observed: Observation,
+    observed: WatchObservation,
     computed: Callable[[Cluster, datetime], Replication | None] = replication_of,
 ) -> Reading:
     """Return the reading of the replication factor, whose limit follows from its lower bound."""

@@ -1,14 +1,14 @@
 """A watch loop of the planner: the age of the oldest query."""
 
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import Observation
+from controlplane.watch.observation import WatchObservation
 from controlplane.watch.reading import SECONDS, Reading, above
 from tests.planners.mixed.inputs import read_ages
 
 LIMIT_S = 7 * 86_400.0
 
 
-def read(observed: Observation) -> Reading:
+def read(observed: WatchObservation) -> Reading:
     """Return the reading of the oldest query."""
     ages = read_ages(observed.cluster).ages
     if not ages:
