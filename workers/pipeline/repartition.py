@@ -62,7 +62,7 @@ class Plan:
 
 
 @dataclass
-class Outcome:
+class RepartitionResult:
     """What was done: the batch after which it continues, and the bytes of state of each node."""
 
     before: int
@@ -81,7 +81,7 @@ class Outcome:
         )
 
 
-def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
+def repartition(plan: Plan, *, dry_run: bool = False) -> RepartitionResult:
     """Change the number of partitions.
 
     Raises `RepartitionRejected`, `AlreadyRunning` or `CheckpointUnusable`.
@@ -89,17 +89,19 @@ def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
     with exclusive_lock(plan.checkpoint):
         finish_swap(plan.checkpoint)
         result = _checked(plan)
-        outcome = Outcome(result.partitions, plan.partitions, result.offset["batch"])
+        outcome = RepartitionResult(result.partitions, plan.partitions, result.offset["batch"])
         return outcome if dry_run else _repartition(plan, result)
 
 
-def _repartition(plan: Plan, checkpoint: Checkpoint) -> Outcome:
+def _repartition(plan: Plan, checkpoint: Checkpoint) -> RepartitionResult:
     spark = session(plan.cluster, checkpoint.partitions)
     try:
         if checkpoint.pending is not None:
             _finish_batch(spark, plan, checkpoint)
             checkpoint = Checkpoint.read(plan.checkpoint)
-        outcome = Outcome(checkpoint.partitions, plan.partitions, checkpoint.offset["batch"])
+        outcome = RepartitionResult(
+            checkpoint.partitions, plan.partitions, checkpoint.offset["batch"]
+        )
         draft = create_draft(plan.checkpoint)
         outcome.nodes = _write_seed(spark, checkpoint, draft, plan.partitions)
     finally:

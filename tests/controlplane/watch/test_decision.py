@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.watch.codes import CODES
-from controlplane.watch.decision import Outcome, Situation, decide
+from controlplane.watch.decision import LoopDecision, Situation, decide
 from controlplane.watch.reading import Reading
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ LIMIT = 0.2
 
 def decided(
     reading: Reading = TROUBLE, last: str = "", watch: str = "act", **situation: Any
-) -> Outcome:
+) -> LoopDecision:
     policy = settings_of({"watch": watch})
     return decide(reading, replace(CALM, **situation), policy, last, NOW)
 
