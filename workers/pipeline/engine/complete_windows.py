@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import Computation
 from controlplane.wire.results.blocks import WindowBlock
-from workers.pipeline.engine.aggregation.panes import Panes
+from workers.pipeline.engine.aggregation.panes import BatchPanes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.subscriptions import Subscription, SubscriptionGroup
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK
@@ -69,14 +69,14 @@ class CompleteWindows:
 
 
 def split_complete(
-    passing: CompleteWindows, computation: Computation, panes: Sequence[Panes]
-) -> list[tuple[Panes | None, Panes | None]]:
+    passing: CompleteWindows, computation: Computation, panes: Sequence[BatchPanes]
+) -> list[tuple[BatchPanes | None, BatchPanes | None]]:
     """Return of each part of a batch the panes that are complete, and the others; None for none.
 
     A stream that is in several parts has no complete panes: they would have to be merged.
     """
     once = _streams_of_one(panes)
-    result: list[tuple[Panes | None, Panes | None]] = []
+    result: list[tuple[BatchPanes | None, BatchPanes | None]] = []
     for part in panes:
         tables = [part.rows, part.cells, part.blobs]
         masks = [None if table is None else passing.is_complete(table, computation)
@@ -91,13 +91,13 @@ def split_complete(
     return result
 
 
-def _streams_of_one(panes: Sequence[Panes]) -> NDArray[np.int64]:
+def _streams_of_one(panes: Sequence[BatchPanes]) -> NDArray[np.int64]:
     streams = [np.unique(np.asarray(part.rows["stream"])) for part in panes]
     known, count = np.unique(np.concatenate(streams), return_counts=True)
     return np.asarray(known[count == 1])
 
 
-def _some(part: Panes, tables: Sequence[Any], masks: Sequence[Any]) -> Panes:
+def _some(part: BatchPanes, tables: Sequence[Any], masks: Sequence[Any]) -> BatchPanes:
     rows, cells, blobs = (
         None if table is None else table.filter(pa.array(mask))
         for table, mask in zip(tables, masks, strict=True)

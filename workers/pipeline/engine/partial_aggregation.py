@@ -21,7 +21,7 @@ from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.limits import TimeLimit, time_limit
 from controlplane.wire.results.blocks import WindowBlock
 from controlplane.wire.routing.drop_rules import Edge
-from workers.pipeline.engine.aggregation.panes import Panes, panes_of
+from workers.pipeline.engine.aggregation.panes import BatchPanes, panes_of
 from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE
 from workers.pipeline.engine.assignment.subscriptions import (
     NOT_OWNED,
@@ -187,7 +187,7 @@ class _Taken(NamedTuple):
     """The panes of a group, the names of their schemas, and the key columns."""
 
     records: Records
-    panes: Panes
+    panes: BatchPanes
     forms: Sequence[str]
     keys: Sequence[str]
 
