@@ -17,7 +17,7 @@ from controlplane.errors import Conflict, TryLater
 from controlplane.models import Cluster, Query
 from controlplane.pagination.cursors import Cursor, Number
 from controlplane.results.archive import windows as archive
-from controlplane.results.archive.windows import Part
+from controlplane.results.archive.windows import WindowRange
 from controlplane.results.filters import WindowState
 from controlplane.results.pages import raw_of_archived, raw_of_stored
 from controlplane.results.sampled import without_unknown
@@ -132,7 +132,7 @@ class _FeedReader:
     def archived(self, place: FeedPlace) -> list[FeedEvent]:
         """Return the windows that were archived after a position."""
         least = place.final + b"\x00" if place.final else b""
-        rows = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
+        rows = archive.read(WindowRange(self.query.pk, least, limit=MOST, newest_first=False))
         shown = self._shown([raw_of_archived(row) for row in rows])
         events = []
         for row, window in zip(rows, shown, strict=True):

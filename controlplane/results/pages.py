@@ -14,7 +14,7 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Query
 from controlplane.pagination.cursors import Slice
 from controlplane.results.archive import windows as archive
-from controlplane.results.archive.windows import Archived, Part
+from controlplane.results.archive.windows import Archived, WindowRange
 from controlplane.results.filters import (
     CURSOR,
     MAX_WINDOWS,
@@ -133,7 +133,9 @@ class _Reader:
         if self.key is not None and self.computation is not None:
             key = bytes_of_key(self.computation, self.key)
         rows = archive.read(
-            Part(self.query.pk, least, stop, key, is_final, wanted.limit, wanted.newest_first)
+            WindowRange(
+                self.query.pk, least, stop, key, is_final, wanted.limit, wanted.newest_first
+            )
         )
         edge = rows[-1].place if len(rows) == wanted.limit else b""
         return [raw_of_archived(window) for window in rows], edge

@@ -16,7 +16,7 @@ from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.archive import windows as archive
 from controlplane.results.archive.values import Raised
-from controlplane.results.archive.windows import Part
+from controlplane.results.archive.windows import WindowRange
 from controlplane.topology import queries
 from controlplane.wire import keys, limits
 from controlplane.wire.aggregates import user_results
@@ -76,7 +76,7 @@ def passed(times: int = 1) -> int:
 
 def archived(query: Query) -> dict[int, Any]:
     """Return what the archive has as the last value of each window, by minute."""
-    found = archive.read(Part(query.pk, newest_first=False))
+    found = archive.read(WindowRange(query.pk, newest_first=False))
     return {one.start_ms // MINUTE: one.values[-1] for one in found}
 
 
