@@ -23,7 +23,7 @@ from controlplane.errors import NotFound
 from controlplane.events.publish import FLEET, group
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import since
-from controlplane.wire.foreign.entries import SITE, Place, skip
+from controlplane.wire.foreign.entries import SITE, EntryLocation, skip
 
 Message = dict[str, Any]
 # The session or the role has ended: the page loads itself again, which asks for a login.
@@ -95,7 +95,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         except (KeyError, TypeError, ValueError) as error:
             if message["type"].startswith("websocket."):
                 raise
-            skip(redis_client(), SITE, Place.BROWSERS, error, object())
+            skip(redis_client(), SITE, EntryLocation.BROWSERS, error, object())
 
     async def disconnect(self, code: int) -> None:
         """Leave the groups."""

@@ -12,7 +12,7 @@ from typing import Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, values_of, whole, write_hash
+from controlplane.wire.foreign.entries import EntryLocation, decoded, values_of, whole, write_hash
 
 # Failures of a batch after which a retry alone is pointless.
 FAILURES: Final = 3
@@ -66,7 +66,7 @@ def newest(client: "redis.Redis", cluster: str) -> BatchAttempt | None:
     pipe = client.pipeline(transaction=False)
     pipe.hgetall(keys.attempts_key(cluster))
     (row,) = values_of(pipe)
-    return decoded(client, cluster, Place.ATTEMPTS, _attempt_of, row)
+    return decoded(client, cluster, EntryLocation.ATTEMPTS, _attempt_of, row)
 
 
 def _attempt_of(row: Mapping[bytes, bytes]) -> BatchAttempt | None:

@@ -14,7 +14,7 @@ from controlplane.access.roles import require_operator
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.pagination.cursors import Place, Slice
+from controlplane.pagination.cursors import PageRange, Slice
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_list import (
     ABOUT,
@@ -41,7 +41,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     away = False
     try:
         filters = DeadLetterFilters.of(cluster, request.GET.dict())
-        page = DeadLetterListing(cluster, filters).after(Place.of(request.GET))
+        page = DeadLetterListing(cluster, filters).after(PageRange.of(request.GET))
         counts = read_counts(redis_client(), cluster.slug)
     except RedisError:
         filters, page, counts, away = DeadLetterFilters(), Slice([], ""), {}, True

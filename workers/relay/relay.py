@@ -23,7 +23,7 @@ from controlplane.processes.runtime.beats import beat, now_ms
 from controlplane.processes.runtime.process_kinds import RELAY
 from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.telemetry.samples import Sample
-from controlplane.wire.foreign.entries import Place, decoded, is_other_type, skip
+from controlplane.wire.foreign.entries import EntryLocation, decoded, is_other_type, skip
 from controlplane.wire.foreign.telemetry import batch_ms_from, row_from
 from controlplane.wire.keys import progress_key, telemetry_key
 from controlplane.wire.redis_clients import connect_async
@@ -82,8 +82,8 @@ async def read_news(
 
 async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: RelayCursor) -> bool:
     """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then."""
-    telemetry = await _last_id(client, cluster.slug, Place.TELEMETRY)
-    progress = await _last_id(client, cluster.slug, Place.PROGRESS)
+    telemetry = await _last_id(client, cluster.slug, EntryLocation.TELEMETRY)
+    progress = await _last_id(client, cluster.slug, EntryLocation.PROGRESS)
     lost = _order(telemetry) < _order(cursor.telemetry)
     if lost:
         cursor.telemetry = START
@@ -97,19 +97,23 @@ def _news(slug: str, pages: dict[str, list[Any]]) -> News:
     news, client = News(), redis_client()
     for position, fields in pages.get(telemetry_key(slug), ()):
         news.telemetry = position.decode()
-        row = decoded(client, slug, Place.TELEMETRY, row_from, fields.get(b"t"), news.telemetry)
+        row = decoded(
+            client, slug, EntryLocation.TELEMETRY, row_from, fields.get(b"t"), news.telemetry
+        )
         if row is not None:
             news.rows.append(row)
             news.places.append(news.telemetry)
     for position, fields in pages.get(progress_key(slug), ()):
         news.progress = position.decode()
         report = fields.get(b"p")
-        news.batch_ms = decoded(client, slug, Place.PROGRESS, batch_ms_from, report, news.progress)
+        news.batch_ms = decoded(
+            client, slug, EntryLocation.PROGRESS, batch_ms_from, report, news.progress
+        )
     return news
 
 
-async def _last_id(client: Redis, slug: str, place: Place) -> str:
-    key = telemetry_key(slug) if place is Place.TELEMETRY else progress_key(slug)
+async def _last_id(client: Redis, slug: str, place: EntryLocation) -> str:
+    key = telemetry_key(slug) if place is EntryLocation.TELEMETRY else progress_key(slug)
     try:
         about: Any = await client.xinfo_stream(key)
     except ResponseError as error:
@@ -225,7 +229,7 @@ class Relay:
             raise
         except Exception as error:  # noqa: BLE001 - one of the rows is at fault
             if len(news.rows) <= 1:
-                place, entry = Place.TELEMETRY, news.telemetry
+                place, entry = EntryLocation.TELEMETRY, news.telemetry
                 await sync_to_async(skip)(redis_client(), cluster.slug, place, error, entry)
                 return
             for row, position in zip(news.rows, news.places, strict=True):
@@ -251,7 +255,9 @@ class Relay:
             try:
                 await layer.group_send(group(cluster.pk), sample_message(sample))
             except ResponseError as error:
-                await sync_to_async(skip)(redis_client(), cluster.slug, Place.BROWSERS, error)
+                await sync_to_async(skip)(
+                    redis_client(), cluster.slug, EntryLocation.BROWSERS, error
+                )
             # A row of the far future must not keep the ones after it from the browsers.
             self._sent_ms[cluster.slug] = min(sample["t"], now_ms())
 

@@ -23,7 +23,7 @@ from controlplane.processes.runtime.beats import (
 from controlplane.wire import keys
 from controlplane.wire.foreign.entries import (
     SITE,
-    Place,
+    EntryLocation,
     decoded,
     json_of,
     readable,
@@ -115,7 +115,7 @@ def driver_beats(slugs: Sequence[str]) -> dict[str, int]:
         for slug in slugs:
             pipe.hget(keys.driver_key(slug), "beat_ms")
         beats = {
-            slug: decoded(client, slug, Place.HEARTBEAT, lambda ms: ms and whole(ms), value)
+            slug: decoded(client, slug, EntryLocation.HEARTBEAT, lambda ms: ms and whole(ms), value)
             for slug, value in zip(slugs, values_of(pipe), strict=True)
         }
     except (RedisError, OSError):
@@ -138,11 +138,11 @@ def _read() -> Reading:
     return Reading(
         at_ms,
         newest_by_kind(beats_of(client, beats)),
-        tuple(decoded(client, SITE, Place.CHILDREN, children_of, children) or ()),
+        tuple(decoded(client, SITE, EntryLocation.CHILDREN, children_of, children) or ()),
         tuple(
             QueueReading(
                 name,
-                decoded(client, SITE, Place.TASKS, whole, length) or 0,
+                decoded(client, SITE, EntryLocation.TASKS, whole, length) or 0,
                 next(readable(lambda message: _age_s(message, at_ms), [oldest]), None),
             )
             for name, length, oldest in rows

@@ -30,7 +30,7 @@ from controlplane.topology.publishing import republish
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, whole
+from controlplane.wire.foreign.entries import EntryLocation, decoded, whole
 from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.generation import Generation, read_generation, write_generation
 from controlplane.wire.routing.actions import Action
@@ -224,7 +224,7 @@ def _redis_facts(slug: str) -> RedisFacts:
     row = next(iter(newest_rows(client, slug, 1)), {})
     batch = row.get("batch", -1)
     written: Any = client.hget(keys.activity_key(slug), "sink")
-    sink = decoded(client, slug, Place.HEARTBEAT, lambda value: whole(value or -1), written)
+    sink = decoded(client, slug, EntryLocation.HEARTBEAT, lambda value: whole(value or -1), written)
     half = sink if sink is not None and sink > batch else None
     generation, version = read_generation(client, slug), latest_version(client, slug)
     return RedisFacts(generation, batch, version or 0, half, row.get("event_ms"))

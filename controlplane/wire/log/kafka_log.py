@@ -20,7 +20,7 @@ from controlplane.wire.errors import (
     LogGap,
     LogUnavailable,
 )
-from controlplane.wire.foreign.entries import Place, skip
+from controlplane.wire.foreign.entries import EntryLocation, skip
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
 from controlplane.wire.log.kafka_clients import new_client
@@ -144,7 +144,7 @@ class KafkaLog:
                 break
             if append.fault is not None:
                 client = self._kept().client
-                skip(client, self.cluster, Place.LOG, append.fault, append.offset + 1)
+                skip(client, self.cluster, EntryLocation.LOG, append.fault, append.offset + 1)
             prefix.take(append)
             position = append.position
         kept.keep(start.position, position, prefix)

@@ -19,7 +19,7 @@ import redis
 
 from algorithms.errors import BadProblem
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, json_of, whole
+from controlplane.wire.foreign.entries import EntryLocation, decoded, json_of, whole
 from workers.pipeline.routing.compiled_table import CompiledTable, RoutedKeys
 from workers.pipeline.routing.key_grouping import KeyMapping, NodeLoads
 
@@ -77,7 +77,7 @@ def read_reports(client: "redis.Redis", cluster: str) -> StateReports:
     data = client.get(keys.groupings_key(cluster))
     if data is None:
         return StateReports()
-    reports = decoded(client, cluster, Place.GROUPINGS, _reports_of, data)
+    reports = decoded(client, cluster, EntryLocation.GROUPINGS, _reports_of, data)
     return StateReports() if reports is None else reports
 
 
