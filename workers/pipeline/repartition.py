@@ -51,7 +51,7 @@ class RepartitionRejected(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RepartitionRequest:
     """The request for another number of partitions."""
 
     cluster: str
@@ -81,7 +81,7 @@ class RepartitionResult:
         )
 
 
-def repartition(plan: Plan, *, dry_run: bool = False) -> RepartitionResult:
+def repartition(plan: RepartitionRequest, *, dry_run: bool = False) -> RepartitionResult:
     """Change the number of partitions.
 
     Raises `RepartitionRejected`, `AlreadyRunning` or `CheckpointUnusable`.
@@ -93,7 +93,7 @@ def repartition(plan: Plan, *, dry_run: bool = False) -> RepartitionResult:
         return outcome if dry_run else _repartition(plan, result)
 
 
-def _repartition(plan: Plan, checkpoint: Checkpoint) -> RepartitionResult:
+def _repartition(plan: RepartitionRequest, checkpoint: Checkpoint) -> RepartitionResult:
     spark = session(plan.cluster, checkpoint.partitions)
     try:
         if checkpoint.pending is not None:
@@ -120,7 +120,7 @@ def _free_name(checkpoint: Path, suffix: str) -> Path:
     return next(path for path in names if not path.exists())
 
 
-def _checked(plan: Plan) -> Checkpoint:
+def _checked(plan: RepartitionRequest) -> Checkpoint:
     client = client_of(plan.redis_url)
     _check_silence(client, plan.cluster)
     if has_pending_bootstrap(plan.checkpoint):
@@ -146,7 +146,7 @@ def _check_silence(client: "redis.Redis", cluster: str) -> None:
         )
 
 
-def _finish_batch(spark: SparkSession, plan: Plan, checkpoint: Checkpoint) -> None:
+def _finish_batch(spark: SparkSession, plan: RepartitionRequest, checkpoint: Checkpoint) -> None:
     """Run the unfinished batch, as Spark does after a crash, and no other."""
     assert checkpoint.pending is not None
     table = read_table(client_of(plan.redis_url), plan.cluster, checkpoint.pending["version"])
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_log_to_stderr()
     try:
         given = surroundings()
-        plan = Plan(
+        plan = RepartitionRequest(
             options.cluster, given.redis_url, options.checkpoint, options.partitions, given.log_url
         )
         outcome = repartition(plan, dry_run=options.dry_run)
