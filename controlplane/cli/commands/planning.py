@@ -21,7 +21,7 @@ from controlplane.cli.proposal_rows import (
     print_measures,
 )
 from controlplane.cluster_spec.document import ClusterDescription
-from controlplane.cluster_spec.planning import Planned, plan_for
+from controlplane.cluster_spec.planning import PlannedCluster, plan_for
 from controlplane.planning.adapters import adapter_of
 from controlplane.proposals.requests import default_planner
 
@@ -64,7 +64,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     return parameters
 
 
-def _print_plan(description: ClusterDescription, planned: Planned) -> None:
+def _print_plan(description: ClusterDescription, planned: PlannedCluster) -> None:
     computed = planned.computed
     print_sentence(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
     print_measures(planned.planner, computed.before, computed.after, planned.bounds)

@@ -23,7 +23,7 @@ _NOTHING = AppendedCounts(np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedBatch:
     """What is known of the batches before and after a planning.
 
     `batch`: the number of the batch before, which ends at `position`, or before in the streams of
@@ -54,7 +54,7 @@ class LadderPlanner:
     _meter: ArrivalMeter = field(default_factory=ArrivalMeter)
     _totals: MixedTotals = field(default_factory=MixedTotals)
 
-    def next_state(self, planned: Planned) -> LadderState | None:
+    def next_state(self, planned: PlannedBatch) -> LadderState | None:
         """Return the state for the next batch, None if there is none."""
         ladder = planned.table.ladder
         if ladder is None and planned.before is None:
@@ -83,14 +83,14 @@ class LadderPlanner:
         return self._meter.rates(ladder.streams, total, now_ms, loads_of)
 
     def _cost_factor(
-        self, ladder: CompiledLadder | None, planned: Planned, rows: list[dict[str, Any]]
+        self, ladder: CompiledLadder | None, planned: PlannedBatch, rows: list[dict[str, Any]]
     ) -> float:
         if ladder is None or not ladder.ladder.is_provisional:
             return 1.0
         return cost_factor(ladder, rows, planned.table.table.capacities)
 
     def _appended(
-        self, planned: Planned, ladder: CompiledLadder, rows: list[dict[str, Any]]
+        self, planned: PlannedBatch, ladder: CompiledLadder, rows: list[dict[str, Any]]
     ) -> AppendedCounts:
         if self.mixed:
             total = planned.end.total + self.log.records_after(planned.position, planned.end)
@@ -103,7 +103,7 @@ class LadderPlanner:
         columns = pairs.reshape(-1, 2)
         return AppendedCounts(columns[:, 0], columns[:, 1])
 
-    def _event_times(self, planned: Planned, row: Mapping[str, Any]) -> EventTimes:
+    def _event_times(self, planned: PlannedBatch, row: Mapping[str, Any]) -> EventTimes:
         """Return the newest event times that were read, of the streams with window drops.
 
         The newest one in the log, which is no earlier, where batches before are not known.

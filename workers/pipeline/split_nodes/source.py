@@ -33,7 +33,7 @@ from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
-from workers.pipeline.shedding.planning import LadderPlanner, Planned
+from workers.pipeline.shedding.planning import LadderPlanner, PlannedBatch
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, process_id, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
@@ -210,7 +210,7 @@ class LogReader(DataSourceStreamReader):
         known = self._batch_table(offset) if before is not None else None
         former = None if known is None else known.ladder
         return self._ladder_planner.next_state(
-            Planned(
+            PlannedBatch(
                 offset.batch, offset.log_position, end, offset.queues.delayed, before, former,
                 table, nodes, offset.clock_ms, max(now_ms, offset.clock_ms),
             )
