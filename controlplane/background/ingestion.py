@@ -34,7 +34,7 @@ SILENT = 1e-3
 
 
 @dataclass(frozen=True)
-class Positions:
+class RelayPositions:
     """The relay's positions in the two Redis streams; "" for no change."""
 
     telemetry: str = ""
@@ -44,7 +44,7 @@ class Positions:
 def record(
     cluster: Cluster,
     rows: Sequence[Row],
-    positions: Positions = Positions(),
+    positions: RelayPositions = RelayPositions(),
     batch_ms: float | None = None,
 ) -> list[Sample]:
     """Publish and store the samples of telemetry rows; return them, oldest first."""
@@ -93,7 +93,7 @@ def _newest_ms(cluster: Cluster) -> int | None:
 
 @transaction.atomic
 def store(
-    cluster: Cluster, rows: Sequence[Row], measured: TelemetrySamples, positions: Positions
+    cluster: Cluster, rows: Sequence[Row], measured: TelemetrySamples, positions: RelayPositions
 ) -> None:
     """Save samples, positions and acknowledged steps in one transaction."""
     samples = measured.samples

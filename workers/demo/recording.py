@@ -114,7 +114,7 @@ class Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class Positions:
+class CarReports:
     """Reports in order of time: `at` milliseconds into the day, `tile` number in `tiles`.
 
     `x`, `y` in metres on the map, `speed` in cm/s with -1 where it is not known; all int64[n].
@@ -143,7 +143,7 @@ class Recording:
     """The recorded day; tiles are ordered from the busiest."""
 
     tiles: tuple[Tile, ...]
-    positions: Positions
+    positions: CarReports
     trips: Trips
 
 
@@ -153,7 +153,7 @@ def load_recording(folder: Path = DATA) -> Recording:
     x, y = whole_column(reports, "tile_x"), whole_column(reports, "tile_y")
     tiles = _ranked_tiles(x // 10, y // 10)
     numbers = {(tile.x, tile.y): number for number, tile in enumerate(tiles)}
-    positions = Positions(
+    positions = CarReports(
         at=whole_column(reports, "ts") - START_MS,
         tile=np.array(
             [numbers[key] for key in zip((x // 10).tolist(), (y // 10).tolist(), strict=True)]

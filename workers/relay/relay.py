@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from controlplane.background import ingestion
-from controlplane.background.ingestion import Positions
+from controlplane.background.ingestion import RelayPositions
 from controlplane.connections import redis_client
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
@@ -223,7 +223,7 @@ class Relay:
         """Relay the rows of a cluster; those that cannot be stored are skipped and counted."""
         batch_ms = news.batch_ms or self._cursors[cluster.slug].batch_ms
         try:
-            end = Positions(news.telemetry, news.progress)
+            end = RelayPositions(news.telemetry, news.progress)
             await self._ingest(cluster, news.rows, batch_ms, end)
         except _AWAY:
             raise
@@ -237,7 +237,11 @@ class Relay:
                 await self._relay(cluster, part)
 
     async def _ingest(
-        self, cluster: Cluster, rows: list[dict[str, Any]], batch_ms: float | None, end: Positions
+        self,
+        cluster: Cluster,
+        rows: list[dict[str, Any]],
+        batch_ms: float | None,
+        end: RelayPositions,
     ) -> None:
         measured = await sync_to_async(ingestion.measure)(cluster, rows, batch_ms)
         await self._send(cluster, measured.samples)
