@@ -25,8 +25,8 @@ from controlplane.planners.shedding.node_costs import NodeCost
 from controlplane.planners.shedding.report import (
     EdgeDrop,
     LadderReport,
-    QueryReport,
     RungReport,
+    SheddingQueryReport,
     ladder_report,
 )
 from controlplane.planners.shedding.staleness import LadderDrift, StaleReason
@@ -54,7 +54,7 @@ class RungOut(fields_of(RungReport, without="drops")):  # type: ignore[misc]
     drops: list[EdgeDropOut]
 
 
-class QueryKeptOut(fields_of(QueryReport)):  # type: ignore[misc]
+class QueryKeptOut(fields_of(SheddingQueryReport)):  # type: ignore[misc]
     """A query; kept: the part of its records that each rung keeps, from rung 0."""
 
 

@@ -70,7 +70,7 @@ class RungReport:
 
 
 @dataclass(frozen=True)
-class QueryReport:
+class SheddingQueryReport:
     """A query in load shedding; `kept`: the part of its records that each rung keeps, from 0."""
 
     id: int
@@ -122,7 +122,7 @@ class LadderReport:
     empty_batch_s: float | None = None
     longest_batch_s: float = 0.0
     rungs: tuple[RungReport, ...] = ()
-    queries: tuple[QueryReport, ...] = ()
+    queries: tuple[SheddingQueryReport, ...] = ()
     ladder: Ladder | None = field(default=None, repr=False)
     given: SheddingInput | None = field(default=None, repr=False)
 
@@ -304,9 +304,9 @@ def _rungs(
 
 def _queries(
     queries: Sequence[SheddingQuery], names: Mapping[int, str], kept: Sequence[ResultQuality]
-) -> tuple[QueryReport, ...]:
+) -> tuple[SheddingQueryReport, ...]:
     rows = [
-        QueryReport(
+        SheddingQueryReport(
             query.id,
             names[query.id],
             query.weight,

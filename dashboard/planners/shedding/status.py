@@ -5,7 +5,12 @@ from typing import Final
 
 from controlplane.numbers import percent
 from controlplane.planners.shedding.inputs import CostSource
-from controlplane.planners.shedding.report import EdgeDrop, LadderReport, QueryReport, RungReport
+from controlplane.planners.shedding.report import (
+    EdgeDrop,
+    LadderReport,
+    RungReport,
+    SheddingQueryReport,
+)
 from dashboard.figures.shedding import rung_level
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, MeasureThresholds
 
@@ -140,7 +145,7 @@ def rung_rows(report: LadderReport) -> list[RungRow]:
     ]
 
 
-def kept_now(report: LadderReport, query: QueryReport) -> float | None:
+def kept_now(report: LadderReport, query: SheddingQueryReport) -> float | None:
     """Return the part of a query's records that is kept now, None if the pipeline reports none."""
     if report.position is None or report.kept is None:
         return None
