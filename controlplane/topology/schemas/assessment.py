@@ -14,7 +14,7 @@ from controlplane.topology.schemas.evolution import (
     changes_between,
     without_column,
 )
-from controlplane.topology.schemas.readers import Reader, affected
+from controlplane.topology.schemas.readers import SchemaReader, affected
 from controlplane.wire.schema import StreamSchema
 
 # The number of queries that a refusal names, besides their count.
@@ -61,7 +61,7 @@ class Assessed:
 def assess(
     old: StreamSchema,
     new: StreamSchema,
-    readers: Sequence[Reader],
+    readers: Sequence[SchemaReader],
     schemas: Mapping[int, StreamSchema],
     stream: int,
     retired: Mapping[str, str] | None = None,
@@ -89,7 +89,7 @@ def _broken(
     old: StreamSchema,
     new: StreamSchema,
     change: SchemaChange,
-    readers: Sequence[Reader],
+    readers: Sequence[SchemaReader],
     schemas: Mapping[int, StreamSchema],
     stream: int,
 ) -> dict[str, str]:
