@@ -42,7 +42,7 @@ _WORST_FIRST: Final = (Grade.BAD, Grade.WARN, Grade.GOOD, Grade.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AlertReading:
     """The mean of a measure over a period, None without records, and of the period before.
 
     `limit`: of the policy, None for a measure without one; `near`: from where the limit is near;
@@ -92,24 +92,24 @@ class ClusterReadings:
     period: timedelta
     end: datetime
     is_live: bool
-    by_measure: Mapping[AlertMeasure, Reading]
+    by_measure: Mapping[AlertMeasure, AlertReading]
 
-    def __getitem__(self, measure: AlertMeasure | str) -> Reading:
+    def __getitem__(self, measure: AlertMeasure | str) -> AlertReading:
         """Return the reading of a measure."""
         return self.by_measure[AlertMeasure(measure)]
 
     @property
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[AlertReading]:
         """Return the readings in the order of `AlertMeasure`."""
         return list(self.by_measure.values())
 
     @property
-    def exceeded(self) -> list[Reading]:
+    def exceeded(self) -> list[AlertReading]:
         """Return the readings beyond their limits, the farthest beyond first."""
         return sorted((r for r in self.readings if r.is_exceeded), key=_excess, reverse=True)
 
     @property
-    def near(self) -> list[Reading]:
+    def near(self) -> list[AlertReading]:
         """Return the readings near their limits."""
         return [reading for reading in self.readings if reading.grade == Grade.WARN]
 
@@ -125,7 +125,7 @@ class ClusterReadings:
         return next((grade for grade in _WORST_FIRST if grade in grades), Grade.UNKNOWN)
 
 
-def _excess(reading: Reading) -> float:
+def _excess(reading: AlertReading) -> float:
     if reading.value is None or not reading.limit:
         return 0.0
     ratio = reading.value / reading.limit
@@ -175,7 +175,7 @@ def _readings(
     means: tuple[MeasureMeans, MeasureMeans],
     alerts: Mapping[str, Alert],
     now: datetime | None,
-) -> dict[AlertMeasure, Reading]:
+) -> dict[AlertMeasure, AlertReading]:
     result = {}
     for measure, kind in KINDS.items():
         limit = kind.limit(given)
@@ -183,7 +183,7 @@ def _readings(
             value, before = _age_s(given.cluster, now), None
         else:
             value, before = (getattr(own, measure) for own in means)
-        result[measure] = Reading(
+        result[measure] = AlertReading(
             kind=kind,
             value=value,
             before=before,

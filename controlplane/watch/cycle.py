@@ -22,7 +22,7 @@ from controlplane.watch.planner_request import (
     planners_for,
     request_plan,
 )
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from controlplane.watch.review import loop_of, review_waiting
 
 logger = logging.getLogger(__name__)
@@ -96,15 +96,15 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
     )
 
 
-def _read(loop: WatchLoop, observed: WatchObservation) -> Reading:
+def _read(loop: WatchLoop, observed: WatchObservation) -> LoopReading:
     """Return a loop's reading, an empty one if the policy switches the loops off."""
     if observed.policy.watch == "off" or not observed.samples:
-        return Reading(None, None, "Nothing was measured in the last minute")
+        return LoopReading(None, None, "Nothing was measured in the last minute")
     return loop.read(observed)
 
 
 def _evaluate_loop(
-    loop: WatchLoop, reading: Reading, observed: WatchObservation, situation: Situation
+    loop: WatchLoop, reading: LoopReading, observed: WatchObservation, situation: Situation
 ) -> Situation:
     """Evaluate one loop; return the situation for the next loop."""
     last = last_decision(observed.cluster, loop.name)

@@ -6,7 +6,7 @@ from datetime import datetime
 from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.watch.codes import is_calm
-from controlplane.watch.reading import SECONDS, SHARE, Reading
+from controlplane.watch.reading import SECONDS, SHARE, LoopReading
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LoopDecision:
 
 
 def decide(
-    reading: Reading, situation: Situation, policy: PolicySettings, last: str, now: datetime
+    reading: LoopReading, situation: Situation, policy: PolicySettings, last: str, now: datetime
 ) -> LoopDecision:
     """Return the decision on a reading; "asked" means to request a plan.
 
@@ -95,7 +95,7 @@ def _catching_up(known: CatchingUp) -> LoopDecision:
 
 
 def _blocked(
-    reading: Reading, situation: Situation, policy: PolicySettings, now: datetime
+    reading: LoopReading, situation: Situation, policy: PolicySettings, now: datetime
 ) -> LoopDecision | None:
     """Return the outcome if no plan may be requested now, else None."""
     if situation.running is not None:
@@ -121,7 +121,7 @@ def _blocked(
     return None
 
 
-def _of(reading: Reading, code: str) -> LoopDecision:
+def _of(reading: LoopReading, code: str) -> LoopDecision:
     return LoopDecision(code, reading.number, reading.limit, reading.text, reading.unit)
 
 

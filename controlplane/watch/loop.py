@@ -8,7 +8,7 @@ from controlplane.models import Cluster, Proposal
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.decision import Situation
 from controlplane.watch.observation import WatchObservation
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class WatchLoop:
     name: str
     about: str
     order: int
-    read: Callable[[WatchObservation], Reading]
+    read: Callable[[WatchObservation], LoopReading]
     measure: str = ""
     limit: Callable[[PolicySettings], float] = lambda policy: policy.watch_imbalance
     is_measured: bool = True

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
-from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.alerts.statuses import limits_text
 from controlplane.explain import Breach, likely_cause
 from controlplane.health.summary import is_idle
@@ -81,7 +81,7 @@ def _of_state(cluster: Cluster) -> ClusterHeadline:
 
 
 def _exceeded(
-    cluster: Cluster, readings: ClusterReadings, exceeded: Sequence[Reading]
+    cluster: Cluster, readings: ClusterReadings, exceeded: Sequence[AlertReading]
 ) -> ClusterHeadline:
     count = len(exceeded)
     since = min((r.since for r in exceeded if r.since is not None), default=None)
@@ -99,7 +99,7 @@ def _exceeded(
     )
 
 
-def _cause(cluster: Cluster, readings: ClusterReadings, worst: Reading) -> str:
+def _cause(cluster: Cluster, readings: ClusterReadings, worst: AlertReading) -> str:
     """Return the likely cause of the worst reading as a sentence, "" if none is known."""
     time = None if readings.is_live else readings.end
     cause = likely_cause(cluster, Breach(worst.measure.value, worst.node, time))
@@ -116,7 +116,7 @@ def _waiting(cluster: Cluster) -> int | None:
     return ready.order_by("-pk").values_list("pk", flat=True).first()
 
 
-def subject_of(reading: Reading, end: datetime) -> str:
+def subject_of(reading: AlertReading, end: datetime) -> str:
     """Return what Explain opens for a reading: its fullest node, or the measure."""
     moment = round(end.timestamp() * 1000)
     if reading.measure is AlertMeasure.LOAD and reading.node is not None:
@@ -124,7 +124,7 @@ def subject_of(reading: Reading, end: datetime) -> str:
     return f"measure:{reading.measure.value}@{moment}"
 
 
-def phrase(cluster: Cluster, reading: Reading) -> str:
+def phrase(cluster: Cluster, reading: AlertReading) -> str:
     """Return a reading in words: node 5 at 103 % of its capacity, imbalance 46 %."""
     value = "".join(
         f"{'' if part in ('', '/s') else ' '}{part}" if place else part

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 
 from controlplane import numbers
 from controlplane.alerts.measures import KINDS, AlertMeasure
-from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.columns import Row, figure_rows
 from dashboard.clusters.charts import readings_in
@@ -139,7 +139,7 @@ def _row(
     )
 
 
-def _grade(readings: ClusterReadings, reading: Reading, value: float | None) -> str:
+def _grade(readings: ClusterReadings, reading: AlertReading, value: float | None) -> str:
     kind = KINDS[reading.measure]
     return kind.grade(value, reading.limit, readings.policy.dead_band).value
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
-from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, MeasurePoint, Node
 from controlplane.policies.grades import Grade
 from dashboard.frame.tile import Tile
@@ -28,7 +28,7 @@ def tiles_of(readings: ClusterReadings) -> list[Tile]:
     return [_tile(readings, readings[measure]) for measure in SHOWN]
 
 
-def _tile(readings: ClusterReadings, reading: Reading) -> Tile:
+def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
     value, unit = numbers.with_unit(reading.value, reading.kind.unit)
     is_bad = reading.grade in (Grade.BAD, Grade.WARN)
     return Tile(
@@ -41,7 +41,7 @@ def _tile(readings: ClusterReadings, reading: Reading) -> Tile:
     )  # fmt: skip
 
 
-def _trend(readings: ClusterReadings, reading: Reading) -> str:
+def _trend(readings: ClusterReadings, reading: AlertReading) -> str:
     if reading.value is None:
         return "no records in this period"
     changed = numbers.change(reading.value, reading.before, reading.kind.unit)
@@ -56,7 +56,7 @@ def _trend(readings: ClusterReadings, reading: Reading) -> str:
     return changed
 
 
-def _limit(readings: ClusterReadings, reading: Reading) -> str:
+def _limit(readings: ClusterReadings, reading: AlertReading) -> str:
     if reading.measure is AlertMeasure.RECORDS:
         return _yesterday(readings.cluster, readings.end, readings.period)
     if reading.limit is None:

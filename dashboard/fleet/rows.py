@@ -10,7 +10,7 @@ from django.urls import reverse
 from controlplane import numbers
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.measures import AlertMeasure
-from controlplane.alerts.readings import Reading
+from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
@@ -134,7 +134,7 @@ def _cell(row: FleetCluster, measure: AlertMeasure) -> MeasureCell:
     )
 
 
-def _of(row: FleetCluster, reading: Reading) -> str:
+def _of(row: FleetCluster, reading: AlertReading) -> str:
     """Return what stands beside a value: the node, the bound, the kept part, or the limit."""
     if reading.value is None:
         return ""

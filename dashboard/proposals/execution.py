@@ -7,7 +7,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from controlplane.alerts.measures import AlertMeasure
-from controlplane.alerts.readings import Reading, cluster_readings
+from controlplane.alerts.readings import AlertReading, cluster_readings
 from controlplane.models import Execution, Proposal, Step
 from controlplane.numbers import MISSING, milliseconds, percent, seconds, size
 from controlplane.pagination.listing import Filters
@@ -111,7 +111,7 @@ def _tiles(progress: Progress, policy: PolicySettings) -> list[Tile]:
     ]  # fmt: skip
 
 
-def _reading_tile(name: str, reading: Reading, write: Any) -> Tile:
+def _reading_tile(name: str, reading: AlertReading, write: Any) -> Tile:
     value, unit = _split(write(reading.value))
     limit = "" if reading.limit is None else f"limit {write(reading.limit)}"
     grade = reading.grade if reading.grade in ("warn", "bad") else ""

@@ -18,7 +18,7 @@ from controlplane.watch.decision import LoopDecision, Situation, decide, unobser
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.planner_request import WATCH
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 
 ADMISSION: Final = "admission"
 # Load/capacity above which a split node is overloaded.
@@ -61,7 +61,7 @@ def _outcome(
     return _requested(cluster, policy, reading) if outcome.code == "asked" else outcome
 
 
-def _requested(cluster: Cluster, policy: PolicySettings, reading: Reading) -> LoopDecision:
+def _requested(cluster: Cluster, policy: PolicySettings, reading: LoopReading) -> LoopDecision:
     """Request a proposal of the same strategy."""
     proposal = requests.request(
         WATCH, cluster, policy.redirect_strategy,
@@ -71,16 +71,16 @@ def _requested(cluster: Cluster, policy: PolicySettings, reading: Reading) -> Lo
     return LoopDecision("asked", reading.number, reading.limit, reading.text, proposal=proposal.pk)
 
 
-def _reading(planned: PlannedRedirections) -> Reading:
+def _reading(planned: PlannedRedirections) -> LoopReading:
     text = f"Split node {planned.fullest} is expected at {percent(planned.worst)} of its capacity"
     if planned.too_large:
         names = ", ".join(planned.too_large[:_NAMED])
         text = f"{text}; a split node cannot read all of {names}"
-    return Reading(planned.worst, FULL, text, trouble=bool(planned.actions))
+    return LoopReading(planned.worst, FULL, text, trouble=bool(planned.actions))
 
 
 def _act(
-    cluster: Cluster, planned: PlannedRedirections, reading: Reading, situation: Situation
+    cluster: Cluster, planned: PlannedRedirections, reading: LoopReading, situation: Situation
 ) -> LoopDecision:
     """Apply redirections, unless an execution or a blackout forbids it."""
     number, limit, text = reading.number, reading.limit, reading.text
@@ -111,7 +111,7 @@ LOOPS: Final = (
         ADMISSION,
         "a split node beyond its capacity, now or in the next periods",
         80,
-        lambda _: Reading(None, None, ""),
+        lambda _: LoopReading(None, None, ""),
         evaluate=redirect_streams,
     ),
 )

@@ -26,7 +26,7 @@ from controlplane.watch.codes import STALE, is_calm
 from controlplane.watch.decision_log import UNSEEN, last_decision
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import WatchObservation
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from controlplane.wire.routing.cluster_actions import SetLadder
 
 LADDER: Final = "ladder"
@@ -100,25 +100,25 @@ def _drift(
     return drift
 
 
-def read_ladder(observed: WatchObservation) -> Reading:
+def read_ladder(observed: WatchObservation) -> LoopReading:
     """Return the reading of the armed ladder."""
     policy = observed.policy
     return ladder_reading(policy, ladder_of(observed.cluster, policy, observed.now))
 
 
-def ladder_reading(policy: PolicySettings, ladder: ObservedLadder | None) -> Reading:
+def ladder_reading(policy: PolicySettings, ladder: ObservedLadder | None) -> LoopReading:
     """Return the reading of a ladder: stale for long enough is above the limit."""
     limit = policy.shedding_drift
     if ladder is None:
-        return Reading(0.0, limit, "No ladder of load shedding is armed")
+        return LoopReading(0.0, limit, "No ladder of load shedding is armed")
     number, reasons = ladder.drift.largest, ladder.reasons(limit)
     if not reasons:
         text = f"The armed ladder is up to date: changes of at most {percent(number)}"
-        return Reading(number, limit, text, near=number > limit * (1 - policy.dead_band))
+        return LoopReading(number, limit, text, near=number > limit * (1 - policy.dead_band))
     text = f"The armed ladder is stale: {'; '.join(reasons)}"
     if ladder.is_trouble or ladder.stale_s >= policy.watch_ladder_s:
-        return Reading(number, limit, text, trouble=True)
-    return Reading(number, limit, text, calm=STALE)
+        return LoopReading(number, limit, text, trouble=True)
+    return LoopReading(number, limit, text, calm=STALE)
 
 
 # A ladder beyond the limits of a computation is tried again after so long.

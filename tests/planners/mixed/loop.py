@@ -2,17 +2,17 @@
 
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import WatchObservation
-from controlplane.watch.reading import SECONDS, Reading, above
+from controlplane.watch.reading import SECONDS, LoopReading, above
 from tests.planners.mixed.inputs import read_ages
 
 LIMIT_S = 7 * 86_400.0
 
 
-def read(observed: WatchObservation) -> Reading:
+def read(observed: WatchObservation) -> LoopReading:
     """Return the reading of the oldest query."""
     ages = read_ages(observed.cluster).ages
     if not ages:
-        return Reading(None, LIMIT_S, "No query is running")
+        return LoopReading(None, LIMIT_S, "No query is running")
     oldest = max(ages.values())
     text = f"The oldest query has been running for {oldest:,.0f} s"
     return above(oldest, LIMIT_S, observed.policy.dead_band, text, SECONDS)
