@@ -13,7 +13,7 @@ from workers.demo.web.recording import (
     START_MS,
     TIME,
     Directory,
-    Recording,
+    WebRecording,
     load_recording,
 )
 
@@ -136,7 +136,7 @@ class Web:
         return ()
 
 
-def requests_between(recording: Recording, after: int, until: int) -> dict[str, pa.RecordBatch]:
+def requests_between(recording: WebRecording, after: int, until: int) -> dict[str, pa.RecordBatch]:
     """Return the requests of the moments (after, until] by stream, in order of time."""
     rows, times = rows_between(recording.at, after, until, SPAN_MS, START_MS)
     order = np.argsort(recording.directory[rows], kind="stable")

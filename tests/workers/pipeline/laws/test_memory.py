@@ -32,7 +32,7 @@ from tests.support.nightly import NIGHTLY
 from tests.support.pipeline import Pipeline
 from workers.demo.program import RETENTION_S, Wanted
 from workers.demo.web.program import long_lived, requests_between
-from workers.demo.web.recording import REQUEST, SPAN_MS, Recording, load_recording
+from workers.demo.web.recording import REQUEST, SPAN_MS, WebRecording, load_recording
 from workers.pipeline import sink
 from workers.pipeline.split_nodes import key_sampling
 
@@ -50,7 +50,7 @@ class Day:
 
     def __init__(self, client: "redis.Redis", url: str, actor: Actor) -> None:
         self.client = client
-        self.recording: Recording = load_recording()
+        self.recording: WebRecording = load_recording()
         self.cluster = made.small_cluster(actor, nodes=NODES, stream_count=0)
         names = [one.name for one in self.recording.directories]
         specs = [StreamSpec(name, schema=REQUEST.to_json()) for name in names]
