@@ -35,7 +35,7 @@ ABOUT = {
 
 
 @dataclass
-class Refused(Exception):
+class CliError(Exception):
     """An error for the terminal: what is wrong, lines of where, and what to do."""
 
     code: ExitCode

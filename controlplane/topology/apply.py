@@ -42,7 +42,7 @@ from controlplane.wire.routing.query_actions import AddQuery, RemoveQuery
 from controlplane.wire.routing.route import Route
 
 
-class Refused(Conflict):
+class ActionRejected(Conflict):
     """An action that the present topology does not allow; `index`: its place among the actions."""
 
     def __init__(
@@ -93,7 +93,7 @@ def apply(
     """Apply actions in their order as one routing version.
 
     `cluster.routing_version` is the version for which the actions were decided. Raises
-    `VersionMoved` if the cluster has another version by now, and `Refused` with the first action
+    `VersionMoved` if the cluster has another version by now, and `ActionRejected` with the first action
     that does not fit the topology; both change nothing.
     """
     before = read_part(cluster, scope_of(actions, everything=inverses))
@@ -139,12 +139,14 @@ def _apply_one(
         inverse = action.inverse(draft) if capture else ()
         action.apply_to(draft)
     except InconsistentDelta as error:
-        raise Refused("inconsistent", f"The topology does not allow this: {error}", index) from None
+        raise ActionRejected(
+            "inconsistent", f"The topology does not allow this: {error}", index
+        ) from None
     return inverse
 
 
 def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDraft) -> None:
-    """Raise `Refused` if the action refers to an unknown node, or removes a node in use."""
+    """Raise `ActionRejected` if the action refers to an unknown node, or removes a node in use."""
     if isinstance(action, SetNodeCount):
         used = sorted(
             query
@@ -153,25 +155,25 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
         )
         if used:
             message = f"{len(used)} queries use a node that would be removed: move them first"
-            raise Refused("node_in_use", message, index, {"queries": used})
+            raise ActionRejected("node_in_use", message, index, {"queries": used})
         return
     for node in nodes_of(action):
         if not 0 <= node < draft.node_count:
             message = f"{cluster.slug} has {draft.node_count} nodes, and no node {node}"
-            raise Refused("no_such_node", message, index, {"node": node})
+            raise ActionRejected("no_such_node", message, index, {"node": node})
 
 
 def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
-    """Raise `Refused` if the action is about a stream or an edge that does not exist."""
+    """Raise `ActionRejected` if the action is about a stream or an edge that does not exist."""
     if isinstance(action, AssignStream | SetSchema) and action.stream not in draft.splits:
         message = f"There is no stream {action.stream}"
-        raise Refused("no_such_stream", message, index, {"stream": action.stream})
+        raise ActionRejected("no_such_stream", message, index, {"stream": action.stream})
     if not isinstance(action, SetDropRule) or action.query == INPUT or action.rule is None:
         return
     route = draft.queries.get(action.query)
     if route is None or action.stream not in route.streams:
         message = f"Query {action.query} does not run, or does not read stream {action.stream}"
-        raise Refused(
+        raise ActionRejected(
             "no_such_edge", message, index, {"stream": action.stream, "query": action.query}
         )
 

@@ -23,7 +23,7 @@ PAGE: Final = 1000
 _DONE: Final = b"1"
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """The API rejected the request: repeating it does not help."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -62,11 +62,11 @@ class WeirApi:
         return {name for name in names if name.startswith(prefix)}
 
     def submit(self, wanted: Sequence[Wanted]) -> None:
-        """Submit queries together, all or none. Raises `Refused`, for one when a name is taken."""
+        """Submit queries together, all or none. Raises `RequestRejected`, for one when a name is taken."""
         self._call("POST", "/queries/bulk", {"queries": [query.body() for query in wanted]})
 
     def end(self, names: Sequence[str]) -> None:
-        """End live queries together, all or none. Raises `Refused` when one is not alive."""
+        """End live queries together, all or none. Raises `RequestRejected` when one is not alive."""
         self._call("POST", "/queries/end", {"names": list(names)})
 
     def pending(self) -> int:
@@ -89,7 +89,7 @@ class WeirApi:
     def _call(self, method: str, path: str, body: object = None) -> Any:
         answer = self._client.request(method, self._base + path, json=body)
         if answer.status_code in (400, 409, 422):
-            raise Refused(answer.status_code, answer.text)
+            raise RequestRejected(answer.status_code, answer.text)
         # Anything else is not about this request: no token yet, no cluster yet, Weir restarting.
         answer.raise_for_status()
         return answer.json()
@@ -121,7 +121,7 @@ class QueryKeeper:
     def step(self, wanted: Sequence[Wanted]) -> QueryChanges:
         """Make the wanted queries live and end all others; return what was done.
 
-        Raises `httpx.HTTPError` while Weir is unreachable, and `Refused` as on the first step after
+        Raises `httpx.HTTPError` while Weir is unreachable, and `RequestRejected` as on the first step after
         a user ended a query: call again later, the live queries are then read again.
         """
         try:

@@ -26,7 +26,7 @@ from controlplane.wire.errors import LogFull, LogUnavailable
 from controlplane.wire.keys import cluster_prefix
 from controlplane.wire.producer import Producer
 from controlplane.wire.redis_clients import connect_patiently
-from workers.demo.keeper import LateNodes, QueryKeeper, Refused, WeirApi
+from workers.demo.keeper import LateNodes, QueryKeeper, RequestRejected, WeirApi
 from workers.demo.program import Program, Wanted
 from workers.demo.scenarios import HOT_KEY, Disturbances, DisturbedRecords
 from workers.demo.taxis import Taxis
@@ -250,7 +250,7 @@ def persistently(ask: Callable[[], T], stop: Event) -> T | None:
     while not stop.is_set():
         try:
             return ask()
-        except (httpx.HTTPError, Refused) as error:
+        except (httpx.HTTPError, RequestRejected) as error:
             logger.warning("asking again in %g s: %s", pause, error)
         stop.wait(pause)
         pause = min(2 * pause, _LONGEST_WAIT_S)

@@ -1,10 +1,10 @@
-"""Translation of the API's error responses (problem details) into `Refused`."""
+"""Translation of the API's error responses (problem details) into `CliError`."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from controlplane.cli.codes import ExitCode, Refused
+from controlplane.cli.codes import CliError, ExitCode
 
 _MEND: Final = "mend the values that are named"
 _LISTS: Final = {
@@ -35,22 +35,22 @@ _BY_STATUS: Final = {
 _VERSIONS: Final = "update the older of both: this command speaks version 1 of the API"
 
 
-def refused_by_answer(path: str, status: int, text: str) -> Refused:
+def refused_by_answer(path: str, status: int, text: str) -> CliError:
     """Return the refusal of an error response; `path` is named if Weir does not know it."""
     body = _problem(text)
     if body is None:
         what = f"the response to {path} has status {status} and is none of Weir's API"
         code = ExitCode.AWAY if status in (502, 503, 504) else ExitCode.WRONG
-        return Refused(code, what, advice="check --url: it is the address of Weir's pages")
+        return CliError(code, what, advice="check --url: it is the address of Weir's pages")
     if _is_unknown_operation(status, body):
         what = f"that Weir does not know the operation {path.partition('?')[0]}"
-        return Refused(ExitCode.WRONG, what, advice=_VERSIONS)
+        return CliError(ExitCode.WRONG, what, advice=_VERSIONS)
     code, advice = _BY_STATUS.get(status, (ExitCode.BROKEN, ""))
     if code == ExitCode.BROKEN:
         advice = f"its log has the reason under the request's id {body['request']}"
     kind = str((body.get("data") or {}).get("kind", ""))
     advice = _LISTS.get(kind, _ADVICE.get(str(body["code"]), advice))
-    return Refused(code, _message(status, body), _places(body, _rows_of(path)), advice)
+    return CliError(code, _message(status, body), _places(body, _rows_of(path)), advice)
 
 
 def _problem(text: str) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from algorithms.errors import BadParameters
 from algorithms.interrupts import interruptible
-from controlplane.cli.codes import ExitCode, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.commands.documents import description_in
 from controlplane.cli.output import (
     print_facts,
@@ -47,7 +47,7 @@ def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> in
 
 
 def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters as their fields have them. Raises `Refused`, `Invalid`."""
+    """Return the parameters as their fields have them. Raises `CliError`, `Invalid`."""
     adapter = adapter_of(planner)
     chosen = adapter.algorithm(name)
     fields = {field.name: field for field in adapter.planner.fields(chosen)}
@@ -55,7 +55,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     for pair in given:
         key, equals, text = pair.partition("=")
         if not equals:
-            raise Refused(ExitCode.WRONG, f"--param {pair}: write NAME=VALUE")
+            raise CliError(ExitCode.WRONG, f"--param {pair}: write NAME=VALUE")
         try:
             parameters[key] = fields[key].parsed(text) if key in fields else float(text)
         except ValueError as wrong:

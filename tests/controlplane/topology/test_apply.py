@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controlplane.access.roles import Actor
 from controlplane.errors import VersionMoved
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query, RoutingVersion, Stream, Task
-from controlplane.topology.apply import Applied, Refused, TopologyChange, apply
+from controlplane.topology.apply import ActionRejected, Applied, TopologyChange, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.action_json import action_from_json, action_to_json
 from controlplane.wire.routing.actions import Action
@@ -162,7 +162,7 @@ def applied(cluster: Cluster, actions: Sequence[Action], **options: Any) -> Appl
     before, versions = rows(cluster), RoutingVersion.objects.count()
     try:
         return apply(cluster, actions, CHANGE, **options)
-    except (Refused, VersionMoved):
+    except (ActionRejected, VersionMoved):
         assert (rows(cluster), RoutingVersion.objects.count()) == (before, versions)
         return None
 
@@ -242,7 +242,7 @@ def test_a_version_that_has_moved_changes_nothing(cluster: Cluster) -> None:
 )
 def test_a_refusal_names_the_action(cluster: Cluster, action: Action, code: str) -> None:
     fine = SetSplitCount(4)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ActionRejected) as refused:
         apply(cluster, named(cluster, [fine, action]), CHANGE)
     assert (refused.value.code, refused.value.index) == (code, 1)
     assert refused.value.data["action"] == 1

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from controlplane.models import Query
-from workers.demo.keeper import QueryChanges, QueryKeeper, Refused, WeirApi, changes
+from workers.demo.keeper import QueryChanges, QueryKeeper, RequestRejected, WeirApi, changes
 from workers.demo.program import Wanted
 from workers.demo.taxis import TEXT
 
@@ -66,7 +66,7 @@ def test_a_query_ended_by_hand_is_no_lasting_obstacle(api: WeirApi) -> None:
     keep = keeper(api)
     keep.step([A, B])
     api.end([A.name])
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRejected):
         keep.step([B])
     assert keep.step([B]) == QueryChanges((), ())
 
