@@ -29,7 +29,7 @@ class AddressRejected(Exception):
     """An address that is not allowed; str() is the reason."""
 
 
-class Unreachable(Exception):
+class AddressUnreachable(Exception):
     """An address that does not respond; str() is the reason."""
 
 
@@ -65,21 +65,21 @@ class Target:
 
 
 def resolved(url: str) -> Target:
-    """Return the target of a URL. Raises `AddressRejected`, `Unreachable` if its name does not resolve."""
+    """Return the target of a URL. Raises `AddressRejected`, `AddressUnreachable` if its name does not resolve."""
     url = ascii_url(url)
     try:
         address = addresses(*_parts(url))[0]
     except NotAllowed as refusal:
         raise AddressRejected(str(refusal)) from None
     except OSError as error:
-        raise Unreachable(str(error)) from error
+        raise AddressUnreachable(str(error)) from error
     return Target(url, address)
 
 
 def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
     """Send a POST and return the answer's status and the beginning of its body.
 
-    Raises `Unreachable`, also without a whole answer after `LONGEST_S`.
+    Raises `AddressUnreachable`, also without a whole answer after `LONGEST_S`.
     """
     backend = _Pinned(target.address, time.monotonic() + LONGEST_S)
     with httpcore.ConnectionPool(ssl_context=_ssl(), network_backend=backend, retries=0) as pool:
@@ -93,7 +93,7 @@ def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, 
             ) as response:
                 return response.status, _beginning(response.iter_stream())
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
-            raise Unreachable(str(error) or type(error).__name__) from error
+            raise AddressUnreachable(str(error) or type(error).__name__) from error
 
 
 _TIMEOUTS: Final = ("connect", "read", "write", "pool")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from controlplane.integrations import outbound
-from controlplane.integrations.outbound import AddressRejected, Unreachable, post, resolved
+from controlplane.integrations.outbound import AddressRejected, AddressUnreachable, post, resolved
 from tests.support.destinations import RECEIVERS, list_destinations
 
 
@@ -90,7 +90,7 @@ def test_a_name_without_an_address_is_told_where_the_site_lists_it(
     with pytest.raises(AddressRejected, match="check the spelling"):
         resolved("https://nowhere.invalid/")
     list_destinations(monkeypatch, "https://nowhere.invalid:443")
-    with pytest.raises(Unreachable, match="has no address"):
+    with pytest.raises(AddressUnreachable, match="has no address"):
         resolved("https://nowhere.invalid/")
 
 
@@ -148,7 +148,7 @@ def test_a_name_that_resolves_to_another_address_later_reaches_the_checked_one(
             with pytest.raises(AddressRejected):
                 resolved(target.url)
             monkeypatch.setattr(outbound, "LONGEST_S", 0.2)
-            with pytest.raises(Unreachable):
+            with pytest.raises(AddressUnreachable):
                 post(target, {}, b"{}")
             allowed.settimeout(0)
             allowed.accept()[0].close()
@@ -168,7 +168,7 @@ def test_who_does_not_answer_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         target = resolved(f"http://127.0.0.1:{taken.getsockname()[1]}/")
-        with pytest.raises(Unreachable):
+        with pytest.raises(AddressUnreachable):
             post(target, {}, b"{}")
 
 
@@ -190,7 +190,7 @@ def test_an_answer_that_trickles_in_is_given_up(
 
         thread = Thread(target=trickle)
         thread.start()
-        with pytest.raises(Unreachable):
+        with pytest.raises(AddressUnreachable):
             post(resolved(f"http://127.0.0.1:{listening.getsockname()[1]}/"), {}, b"{}")
         over.set()
         thread.join()
