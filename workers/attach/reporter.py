@@ -184,7 +184,7 @@ def _is_taken(answer: ServerResponse) -> bool:
     return 200 <= answer.status < 300  # noqa: PLR2004 - what HTTP calls success
 
 
-class Reporter:
+class JobReporter:
     """Sends the events of one job; `put` costs its caller some microseconds."""
 
     def __init__(
