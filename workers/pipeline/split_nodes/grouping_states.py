@@ -24,7 +24,7 @@ from workers.pipeline.routing.compiled_table import CompiledTable, RoutedKeys
 from workers.pipeline.routing.key_grouping import KeyMapping, NodeLoads
 
 if TYPE_CHECKING:
-    from algorithms.partitioning.grouping import Feedback, Grouping, State, Workers
+    from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Workers
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -109,12 +109,14 @@ def _workers(owners: tuple[int, ...], declared: tuple[float, ...]) -> "Workers":
 
 
 @lru_cache(maxsize=1024)
-def _first_state(grouping: KeyMapping, workers: "Workers") -> "State":
-    state: State = grouping.load().start(workers)
+def _first_state(grouping: KeyMapping, workers: "Workers") -> "GroupingState":
+    state: GroupingState = grouping.load().start(workers)
     return state
 
 
-def state_of(routed: RoutedKeys, table: CompiledTable, stored: StoredState | None) -> "State":
+def state_of(
+    routed: RoutedKeys, table: CompiledTable, stored: StoredState | None
+) -> "GroupingState":
     """Return the stored state of a key grouping, or its first one.
 
     The first one where none is stored, or one of another key grouping or number of tasks.
@@ -123,7 +125,7 @@ def state_of(routed: RoutedKeys, table: CompiledTable, stored: StoredState | Non
     if stored is None or not stored.fits(routed):
         return _first_state(routed.grouping, workers)
     try:
-        state: State = routed.grouping.load().unpack(workers, json.loads(stored.packed))
+        state: GroupingState = routed.grouping.load().unpack(workers, json.loads(stored.packed))
     except BadProblem as error:
         logger.warning("a state of %s is unreadable: %s", routed.grouping.text, error)
         return _first_state(routed.grouping, workers)
@@ -201,7 +203,7 @@ class StatePlan:
         return self.before.leaders.get(query, query)
 
 
-def packed_state(grouping: "Grouping[Any]", state: "State") -> str:
+def packed_state(grouping: "Grouping[Any]", state: "GroupingState") -> str:
     """Return a state as JSON."""
     return json.dumps(grouping.pack(state), separators=(",", ":"))
 
