@@ -19,7 +19,7 @@ FAILED_STATES: Final = (
 _NOW: Final = timedelta(0)
 
 
-class Status(StrEnum):
+class AlertStatus(StrEnum):
     """The state of an alert for people; a silenced one may also be acknowledged."""
 
     PENDING = "pending"
@@ -57,15 +57,15 @@ class Observed:
     detail: str = ""
 
 
-def status_of(alert: Alert, now: datetime) -> Status:
+def status_of(alert: Alert, now: datetime) -> AlertStatus:
     """Return the state of an alert at a moment."""
     if alert.state == Alert.State.CLEARED:
-        return Status.CLEARED
+        return AlertStatus.CLEARED
     if alert.state == Alert.State.PENDING:
-        return Status.PENDING
+        return AlertStatus.PENDING
     if is_silenced(alert, now):
-        return Status.SILENCED
-    return Status.ACKNOWLEDGED if alert.acknowledged_at is not None else Status.FIRING
+        return AlertStatus.SILENCED
+    return AlertStatus.ACKNOWLEDGED if alert.acknowledged_at is not None else AlertStatus.FIRING
 
 
 def is_silenced(alert: Alert, now: datetime) -> bool:
