@@ -17,7 +17,7 @@ from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.service import explain_node, read_evidence
-from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Explanation
 from controlplane.models import Cluster, Node
@@ -73,7 +73,7 @@ def node_report(
     node = node_by_index(cluster, index)
     observed = ClusterObservation(cluster, min(time or present, present), present)
     work = read_node_work(cluster, index)
-    subject = Subject(SubjectKind.NODE, str(index), time)
+    subject = ExplanationSubject(SubjectKind.NODE, str(index), time)
     tasks = sorted(work.queries.values(), key=lambda task: -(task.records_per_s or 0.0))
     start = observed.time - HISTORY
     versions = newest_versions(cluster, start, observed.time)

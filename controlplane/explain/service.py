@@ -41,7 +41,7 @@ from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
 from controlplane.explain.stream_rises import StreamRises, common_rise, stream_rises
 from controlplane.explain.stream_subject import explain_stream
-from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Explanation, Fact, Finding, RankedChange, Series
 from controlplane.models import (
@@ -84,7 +84,9 @@ def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) 
     return _causes(evidence, breach.measure, breach.since)[0]
 
 
-def explain(cluster: Cluster, subject: Subject, now: datetime | None = None) -> Explanation:
+def explain(
+    cluster: Cluster, subject: ExplanationSubject, now: datetime | None = None
+) -> Explanation:
     """Return the explanation of a subject of the cluster. Raises `NotFound`."""
     observed = _observation(cluster, subject.time, now)
     return _EXPLAINERS[subject.kind](observed, subject)
@@ -132,7 +134,7 @@ def _causes(
     return with_share(cause, ranked), ranked
 
 
-def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation:
+def _explain_node(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     node = observed.node(int(subject.name))
     if node is None:
         raise NotFound("node", subject.name)
@@ -140,7 +142,7 @@ def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation
 
 
 def explain_node(
-    observed: ClusterObservation, subject: Subject, evidence: NodeEvidence
+    observed: ClusterObservation, subject: ExplanationSubject, evidence: NodeEvidence
 ) -> Explanation:
     """Return the explanation of a node by what is known of it."""
     node = evidence.node
@@ -150,7 +152,7 @@ def explain_node(
 
 
 def _of_node(
-    observed: ClusterObservation, subject: Subject, evidence: NodeEvidence, title: str,
+    observed: ClusterObservation, subject: ExplanationSubject, evidence: NodeEvidence, title: str,
     finding: Finding, series: Series,
 ) -> Explanation:  # fmt: skip
     """Return an explanation by the contributions, changes and remedies of one node."""
@@ -215,7 +217,7 @@ def _timeline(
     return sorted(rows, key=lambda change: change.time)[-LISTED:]
 
 
-def _explain_measure(observed: ClusterObservation, subject: Subject) -> Explanation:
+def _explain_measure(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     measure = AlertMeasure(subject.name)
     kind, node = KINDS[measure], observed.fullest
     values, limit = _values_of(observed, measure), kind.limit(_limit_input(observed))
@@ -249,7 +251,7 @@ def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:
     return values.get(measure, series.arrived * float("nan"))
 
 
-def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanation:
+def _explain_query(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     """Explain the latency of a query by the fullest of its nodes."""
     query = query_by_name(observed.cluster, subject.name)
     hosts = set(Task.objects.filter(query=query).values_list("node__index", flat=True))
@@ -283,13 +285,13 @@ _LOOPS: Final[Mapping[str, AlertMeasure]] = {
 }
 
 
-def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explanation:
+def _explain_decision(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     """Explain the measure of a decision of a watch loop, when it was first made."""
     rows = Decision.objects.filter(cluster=observed.cluster)
     row = row_by(rows, "decision", pk=int(subject.name))
     moment = _observation(observed.cluster, subject.time or row.last_at, observed.now)
     measure = _LOOPS.get(row.loop, AlertMeasure.LOAD)
-    inner = Subject(SubjectKind.MEASURE, measure, moment.time)
+    inner = ExplanationSubject(SubjectKind.MEASURE, measure, moment.time)
     explanation = _explain_measure(moment, inner)
     change = NearbyChange(
         ChangeKind.DECISION, row.first_at, name=row.loop, id=row.pk, proposal=row.proposal_id,
@@ -299,7 +301,9 @@ def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explana
     return replace(explanation, subject=subject, changes=changes)
 
 
-_EXPLAINERS: Final[Mapping[SubjectKind, Callable[[ClusterObservation, Subject], Explanation]]] = {
+_EXPLAINERS: Final[
+    Mapping[SubjectKind, Callable[[ClusterObservation, ExplanationSubject], Explanation]]
+] = {
     SubjectKind.NODE: _explain_node,
     SubjectKind.STREAM: explain_stream,
     SubjectKind.QUERY: _explain_query,

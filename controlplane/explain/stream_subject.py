@@ -12,7 +12,7 @@ from controlplane.explain.changes import changes_of_node
 from controlplane.explain.node_findings import series_of
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.stream_rises import StreamRise, stream_rises
-from controlplane.explain.subjects import Subject
+from controlplane.explain.subjects import ExplanationSubject
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (
     Contribution,
@@ -36,7 +36,7 @@ _ADMISSION: Final = "admission"
 _NO_NODE: Final = -1
 
 
-def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanation:
+def explain_stream(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     """Return the explanation of a stream of the cluster. Raises `NotFound`."""
     rows = Stream.objects.filter(cluster=observed.cluster)
     stream = row_by(rows, "stream", name=subject.name)

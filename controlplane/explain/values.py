@@ -9,7 +9,7 @@ from typing import Final
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.cause import Cause
 from controlplane.explain.change import NearbyChange
-from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.policies.grades import Grade
 
@@ -265,7 +265,7 @@ class Explanation:
     tasks have moved since `time`, so that contributions are those of the tasks of today.
     """
 
-    subject: Subject
+    subject: ExplanationSubject
     title: str
     time: datetime
     is_live: bool

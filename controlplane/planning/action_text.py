@@ -8,7 +8,7 @@ from controlplane.models import Cluster, Query, Stream
 from controlplane.plans.plan import PlannedAction
 from controlplane.queries.key_groupings import label_of
 from controlplane.wire.routing.action_json import kind_of
-from controlplane.wire.routing.actions import Action, ObjectKind, Subject
+from controlplane.wire.routing.actions import Action, ActionObject, ObjectKind
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,
@@ -49,7 +49,7 @@ class Names:
         """Return the name of a node, its index if it is unknown."""
         return "none" if node == NO_AGGREGATOR else self.nodes.get(node, f"node {node}")
 
-    def subject(self, subject: Subject) -> str:
+    def subject(self, subject: ActionObject) -> str:
         """Return the name of an object that an action changes."""
         if subject.kind == ObjectKind.QUERY:
             return self.query(subject.id)

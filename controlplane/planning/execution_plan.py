@@ -14,7 +14,7 @@ from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing.actions import CLUSTER, ObjectKind, Subject
+from controlplane.wire.routing.actions import CLUSTER, ActionObject, ObjectKind
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def allowed(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> list[Pl
     queries |= {query.id: query.name for query in snapshot.split}
     streams = {query: read for query, _, _, read in snapshot.queries}
 
-    def forbidden(subject: Subject) -> bool:
+    def forbidden(subject: ActionObject) -> bool:
         if subject.kind == ObjectKind.NODE:
             return ("node", names.get(subject.id)) in excluded
         if subject.kind == ObjectKind.QUERY:
@@ -114,11 +114,13 @@ def allowed(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> list[Pl
     return [planned for planned in plan if not any(map(forbidden, concerned(planned)))]
 
 
-def concerned(planned: PlannedAction) -> list[Subject]:
+def concerned(planned: PlannedAction) -> list[ActionObject]:
     """Return the objects that an action changes, with source and target of a move."""
     subjects = list(planned.action.subjects())
     if isinstance(planned, TaskMove):
-        subjects += [Subject(ObjectKind.NODE, node) for node in (planned.source, planned.target)]
+        subjects += [
+            ActionObject(ObjectKind.NODE, node) for node in (planned.source, planned.target)
+        ]
     return subjects
 
 
@@ -199,7 +201,8 @@ def footprints_of(plan: Sequence[PlannedAction]) -> Footprints:
     tasks, changed = np.unique(shared << 32 | moves[:, 1], return_inverse=True)
     subjects = [planned.action.subjects() for planned in plan if not isinstance(planned, TaskMove)]
     known = {
-        Subject(ObjectKind.QUERY, query): number for number, query in enumerate(queries.tolist())
+        ActionObject(ObjectKind.QUERY, query): number
+        for number, query in enumerate(queries.tolist())
     }
     fresh = count(len(queries) + len(tasks))
     others = [[known.setdefault(subject, next(fresh)) for subject in row] for row in subjects]

@@ -78,7 +78,7 @@ class ObjectKind(StrEnum):
     CLUSTER = "cluster"
 
 
-class Subject(NamedTuple):
+class ActionObject(NamedTuple):
     """An object that an action changes: a query or stream by id, an edge by both, a node by index.
 
     Actions on different subjects can be applied in any order.
@@ -89,7 +89,7 @@ class Subject(NamedTuple):
     query: int = 0
 
 
-CLUSTER: Final = Subject(ObjectKind.CLUSTER)
+CLUSTER: Final = ActionObject(ObjectKind.CLUSTER)
 
 
 class Action(Protocol):
@@ -101,7 +101,7 @@ class Action(Protocol):
     def inverse(self, draft: TableDraft) -> "tuple[Action, ...]":
         """Return the actions that restore this draft once the action was applied to it."""
 
-    def subjects(self) -> tuple[Subject, ...]:
+    def subjects(self) -> tuple[ActionObject, ...]:
         """Return the objects that the action changes."""
 
 
@@ -111,6 +111,6 @@ class SingleAction:
     __slots__ = ()
     kind: ClassVar[ObjectKind]
 
-    def subjects(self) -> tuple[Subject, ...]:
+    def subjects(self) -> tuple[ActionObject, ...]:
         """Return the object that the action changes."""
-        return (Subject(self.kind, getattr(self, self.kind, 0)),)
+        return (ActionObject(self.kind, getattr(self, self.kind, 0)),)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import (
     Action,
+    ActionObject,
     NodeState,
     ObjectKind,
     SingleAction,
-    Subject,
     TableDraft,
 )
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
@@ -210,9 +210,9 @@ class SetDropRule:
         edge = self.stream, self.query
         return (SetDropRule(*edge, draft.drop_rules.get(edge)),)
 
-    def subjects(self) -> tuple[Subject, ...]:
+    def subjects(self) -> tuple[ActionObject, ...]:
         """Return the edge."""
-        return (Subject(ObjectKind.EDGE, self.stream, self.query),)
+        return (ActionObject(ObjectKind.EDGE, self.stream, self.query),)
 
 
 @dataclass(frozen=True, slots=True)
