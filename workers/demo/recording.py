@@ -75,7 +75,7 @@ def derive_speeds(car: Ints, ts_ms: Ints, tile_x: Ints, tile_y: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Tile:
+class RecordedTile:
     """A 1 km map tile whose reports are one stream; `reports` in the recorded day."""
 
     x: int
@@ -142,7 +142,7 @@ class Trips:
 class Recording:
     """The recorded day; tiles are ordered from the busiest."""
 
-    tiles: tuple[Tile, ...]
+    tiles: tuple[RecordedTile, ...]
     positions: CarReports
     trips: Trips
 
@@ -166,11 +166,11 @@ def load_recording(folder: Path = DATA) -> Recording:
     return Recording(tiles, positions, _trips(pq.read_table(folder / TRIPS), numbers))
 
 
-def _ranked_tiles(x: Ints, y: Ints) -> tuple[Tile, ...]:
+def _ranked_tiles(x: Ints, y: Ints) -> tuple[RecordedTile, ...]:
     result, reports = np.unique(np.stack([x, y]), axis=1, return_counts=True)
     order = np.argsort(-reports, kind="stable")
     return tuple(
-        Tile(int(result[0, index]), int(result[1, index]), int(reports[index]))
+        RecordedTile(int(result[0, index]), int(result[1, index]), int(reports[index]))
         for index in order.tolist()
     )
 

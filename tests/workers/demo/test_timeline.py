@@ -13,8 +13,8 @@ from workers.demo.recording import (
     SPAN_MS,
     START_MS,
     CarReports,
+    RecordedTile,
     Recording,
-    Tile,
     Trips,
 )
 from workers.demo.taxis import reports_between, trips_at
@@ -32,7 +32,7 @@ def small() -> Recording:
         end=np.array([10, 20, SPAN_MS + 10]),
         tiles=((0,), (0, 1), (1,)),
     )
-    return Recording((Tile(52, 65, 3), Tile(50, 66, 1)), positions, trips)
+    return Recording((RecordedTile(52, 65, 3), RecordedTile(50, 66, 1)), positions, trips)
 
 
 def cars(blocks: dict[int, pa.RecordBatch]) -> dict[int, list[int | None]]:
