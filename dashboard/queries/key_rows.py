@@ -220,7 +220,7 @@ class KeyStatus:
 
 
 @dataclass(frozen=True)
-class Trend:
+class HourlyChange:
     """The changes within an hour, None where the figure of that time is not known."""
 
     top_share: float | None = None
@@ -344,12 +344,12 @@ def imbalance_grade(imbalance: float, limit: float) -> str:
     return LOAD.grade(imbalance / limit) if limit else UNKNOWN
 
 
-def trend_of(history: Sequence[SkewPoint]) -> Trend:
+def trend_of(history: Sequence[SkewPoint]) -> HourlyChange:
     """Return the changes of the newest point since an hour before."""
     if not history:
-        return Trend()
+        return HourlyChange()
     newest = history[-1]
     before = min(history, key=lambda point: abs(newest.time - _HOUR - point.time))
     if abs(newest.time - _HOUR - before.time) > _NEAR:
-        return Trend()
-    return Trend(newest.top_share - before.top_share, newest.imbalance - before.imbalance)
+        return HourlyChange()
+    return HourlyChange(newest.top_share - before.top_share, newest.imbalance - before.imbalance)
