@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.wire.figures import Unit
+from controlplane.wire.figures import FigureUnit
 
 # Units of figures and limits.
 SHARE: Final = "share"
-RATIO: Final = Unit.RATIO.value
-MS: Final = Unit.MS.value
+RATIO: Final = FigureUnit.RATIO.value
+MS: Final = FigureUnit.MS.value
 SECONDS: Final = "s"
 NODES: Final = "nodes"
 MOVES: Final = "moves"
-RATE: Final = Unit.RATE.value
+RATE: Final = FigureUnit.RATE.value
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.ordering import SLACK, Loads, MoveSet, Order, Unit, UnitMove, order_moves
+from algorithms.ordering import SLACK, Loads, MoveSet, Order, UnitMove, WorkUnit, order_moves
 from algorithms.rows import boundaries
 
 
@@ -16,7 +16,7 @@ class Instance:
 
     rates: list[float]
     capacities: list[float]
-    units: list[Unit]
+    units: list[WorkUnit]
     here: list[int]
     there: list[int]
 
@@ -105,7 +105,7 @@ def drawn(seed: int, nodes: int = 6, sources: int = 20, units: int = 60) -> Inst
     return Instance(
         random.uniform(0.5, 10, sources).round(2).tolist(),
         capacities.tolist(),
-        [Unit(tuple(read), load) for read, load in zip(reads, own.tolist(), strict=True)],
+        [WorkUnit(tuple(read), load) for read, load in zip(reads, own.tolist(), strict=True)],
         here.tolist(),
         there.tolist(),
     )
