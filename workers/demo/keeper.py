@@ -14,7 +14,7 @@ import httpx
 import redis
 
 from controlplane.wire.keys import cluster_prefix
-from workers.demo.program import Wanted
+from workers.demo.program import ProgramQuery
 from workers.demo.scenarios import Disturbance
 
 # Well under the API's limit of 1000, so that one request stays short beside live traffic.
@@ -61,7 +61,7 @@ class WeirApi:
             cursor = body["next"]
         return {name for name in names if name.startswith(prefix)}
 
-    def submit(self, wanted: Sequence[Wanted]) -> None:
+    def submit(self, wanted: Sequence[ProgramQuery]) -> None:
         """Submit queries together, all or none. Raises `RequestRejected`, for one when a name is taken."""
         self._call("POST", "/queries/bulk", {"queries": [query.body() for query in wanted]})
 
@@ -99,11 +99,11 @@ class WeirApi:
 class QueryChanges:
     """The queries to submit, and the names of the queries to end."""
 
-    submit: tuple[Wanted, ...]
+    submit: tuple[ProgramQuery, ...]
     end: tuple[str, ...]
 
 
-def changes(live: set[str], wanted: Iterable[Wanted]) -> QueryChanges:
+def changes(live: set[str], wanted: Iterable[ProgramQuery]) -> QueryChanges:
     """Return the difference between the live queries and the wanted ones."""
     by_name = {query.name: query for query in wanted}
     missing = tuple(query for name, query in by_name.items() if name not in live)
@@ -118,7 +118,7 @@ class QueryKeeper:
         self._prefixes = tuple(prefixes)
         self._live: set[str] | None = None
 
-    def step(self, wanted: Sequence[Wanted]) -> QueryChanges:
+    def step(self, wanted: Sequence[ProgramQuery]) -> QueryChanges:
         """Make the wanted queries live and end all others; return what was done.
 
         Raises `httpx.HTTPError` while Weir is unreachable, and `RequestRejected` as on the first step after
@@ -131,7 +131,7 @@ class QueryKeeper:
             self._live = None
             raise
 
-    def _apply(self, wanted: Sequence[Wanted]) -> QueryChanges:
+    def _apply(self, wanted: Sequence[ProgramQuery]) -> QueryChanges:
         if self._live is None:
             self._live = {
                 name for prefix in self._prefixes for name in self._api.live_names(prefix)

@@ -23,7 +23,7 @@ from controlplane.wire.results.blocks import (
     BlockRows,
     Ref,
     StoredBlocks,
-    Wanted,
+    WindowSelection,
     read_overlapping,
     rows_of,
 )
@@ -176,7 +176,7 @@ def _page_of(
     stored = Stored(members, dict(zip(bounds.sections, rows, strict=True)), known)
     held = StoredBlocks(_blocks(blocks), moved or b"", _int(moved_to))
     is_wanted = partial(_is_wanted, bounds.least, bounds.most, bounds.key)
-    some = Wanted(*bounds.starts, is_wanted, wanted.limit, wanted.newest_first)
+    some = WindowSelection(*bounds.starts, is_wanted, wanted.limit, wanted.newest_first)
     result = rows_of(computation, query, held, some)
     places, after = _trimmed(places_of(computation, stored, result), after, _int(edge), wanted)
     return replace(page, next=after), QueryData(query, stored, result, places)
@@ -257,7 +257,7 @@ def read_places(
     ]
     known = _names_of_forms(client, names[1], rows, schema_names(layout_of(computation)))
     held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
-    whole = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
+    whole = WindowSelection(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
                    len(places), newest_first=True)  # fmt: skip
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
     result = rows_of(computation, query, held, whole)

@@ -5,13 +5,13 @@ import pytest
 
 from controlplane.models import Query
 from workers.demo.keeper import QueryChanges, QueryKeeper, RequestRejected, WeirApi, changes
-from workers.demo.program import Wanted
+from workers.demo.program import ProgramQuery
 from workers.demo.taxis import TEXT
 
 pytestmark = pytest.mark.django_db
 
-A, B, C = (Wanted(f"trip-{name}-0", ("tile-1-1",), TEXT) for name in "abc")
-MOUSE = Wanted("mouse-000001", ("tile-1-1", "tile-1-2"), TEXT)
+A, B, C = (ProgramQuery(f"trip-{name}-0", ("tile-1-1",), TEXT) for name in "abc")
+MOUSE = ProgramQuery("mouse-000001", ("tile-1-1", "tile-1-2"), TEXT)
 
 
 def keeper(api: WeirApi) -> QueryKeeper:
@@ -56,7 +56,7 @@ def test_a_new_process_ends_what_should_have_ended_and_submits_nothing_twice(
 
 def test_queries_of_others_are_left_alone(api: WeirApi) -> None:
     """Somebody's own query may even have our prefix within its name."""
-    api.submit([Wanted("my-trip-to-town", ("tile-1-1",), TEXT)])
+    api.submit([ProgramQuery("my-trip-to-town", ("tile-1-1",), TEXT)])
     keeper(api).step([])
     assert live() == {"my-trip-to-town"}
 
@@ -75,7 +75,7 @@ def test_an_answer_that_got_lost_is_repaired(api: WeirApi, monkeypatch: pytest.M
     """The queries were saved, the connection broke before the answer came."""
     keep, submit = keeper(api), api.submit
 
-    def saved_but_unheard(wanted: list[Wanted]) -> None:
+    def saved_but_unheard(wanted: list[ProgramQuery]) -> None:
         submit(wanted)
         raise httpx.ReadError("connection lost")
 
@@ -88,7 +88,7 @@ def test_an_answer_that_got_lost_is_repaired(api: WeirApi, monkeypatch: pytest.M
 
 
 def test_more_than_one_page_and_one_bulk_are_handled(api: WeirApi) -> None:
-    many = [Wanted(f"trip-{number}-0", ("tile-1-1",), TEXT) for number in range(1_100)]
+    many = [ProgramQuery(f"trip-{number}-0", ("tile-1-1",), TEXT) for number in range(1_100)]
     keeper(api).step(many)
     assert keeper(api).step(many) == QueryChanges((), ())
     assert Query.objects.count() == 1_100

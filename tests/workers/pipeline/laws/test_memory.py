@@ -30,7 +30,7 @@ from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, task_range
 from tests.support import cluster as made
 from tests.support.nightly import NIGHTLY
 from tests.support.pipeline import Pipeline
-from workers.demo.program import RETENTION_S, Wanted
+from workers.demo.program import RETENTION_S, ProgramQuery
 from workers.demo.web.program import long_lived, requests_between
 from workers.demo.web.recording import REQUEST, SPAN_MS, WebRecording, load_recording
 from workers.pipeline import sink
@@ -69,7 +69,7 @@ class Day:
             ),
         )
 
-    def _ask(self, actor: Actor, wanted: Wanted) -> AddQuery:
+    def _ask(self, actor: Actor, wanted: ProgramQuery) -> AddQuery:
         text = QueryText.from_json(wanted.text)
         right = [str(name) for name in text.right]
         spec = QuerySpec(
