@@ -101,8 +101,8 @@ KINDS: Final = {
             lambda given: given.policy.watch_kept, is_lower=True, alert="Input kept below limit",
         ),
         MeasureKind(
-            AlertMeasure.AGE, "Age of data", "s", limit=lambda given: oldest_s(given.cluster.trigger_ms),
-            alert="No data",
+            AlertMeasure.AGE, "Age of data", "s", alert="No data",
+            limit=lambda given: oldest_s(given.cluster.trigger_ms),
         ),
     )
 }  # fmt: skip

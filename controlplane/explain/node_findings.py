@@ -43,7 +43,8 @@ def load_finding(observed: ClusterObservation, node: Node) -> Finding:
     since, earliest = _since(observed, observed.series.loads[:, node.index], limit)
     return Finding(
         measure=AlertMeasure.LOAD, value=load, limit=limit, unit=ValueUnit.RATE,
-        setting=KINDS[AlertMeasure.LOAD].setting, grade=_grade(load, limit, observed.policy.dead_band),
+        setting=KINDS[AlertMeasure.LOAD].setting,
+        grade=_grade(load, limit, observed.policy.dead_band),
         since=since, since_is_earliest=earliest, node=node.index, node_name=node.name,
     )  # fmt: skip
 

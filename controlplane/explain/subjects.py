@@ -58,7 +58,7 @@ def parse_subject(text: str) -> ExplanationSubject:
     if subject.kind in _NUMBERED and not numbered:
         raise Invalid({"subject": [_FORM]})
     if subject.kind is SubjectKind.MEASURE and name not in list(AlertMeasure):
-        raise Invalid({"subject": [f"Must be a measure: {', '.join(Measure)}"]})
+        raise Invalid({"subject": [f"Must be a measure: {', '.join(AlertMeasure)}"]})
     return subject
 
 

@@ -65,7 +65,10 @@ class Target:
 
 
 def resolved(url: str) -> Target:
-    """Return the target of a URL. Raises `AddressRejected`, `AddressUnreachable` if its name does not resolve."""
+    """Return the target of a URL.
+
+    Raises `AddressRejected`, and `AddressUnreachable` if its name does not resolve.
+    """
     url = ascii_url(url)
     try:
         address = addresses(*_parts(url))[0]

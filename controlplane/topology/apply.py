@@ -93,8 +93,8 @@ def apply(
     """Apply actions in their order as one routing version.
 
     `cluster.routing_version` is the version for which the actions were decided. Raises
-    `VersionMoved` if the cluster has another version by now, and `ActionRejected` with the first action
-    that does not fit the topology; both change nothing.
+    `VersionMoved` if the cluster has another version by now, and `ActionRejected` with the first
+    action that does not fit the topology; both change nothing.
     """
     before = read_part(cluster, scope_of(actions, everything=inverses))
     if not inverses:

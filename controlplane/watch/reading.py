@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.wire.figures import FigureUnit
+from controlplane.wire.figures import Unit
 
 # Units of figures and limits.
 SHARE: Final = "share"
-RATIO: Final = FigureUnit.RATIO.value
-MS: Final = FigureUnit.MS.value
+RATIO: Final = Unit.RATIO.value
+MS: Final = Unit.MS.value
 SECONDS: Final = "s"
 NODES: Final = "nodes"
 MOVES: Final = "moves"
-RATE: Final = FigureUnit.RATE.value
+RATE: Final = Unit.RATE.value
 
 
 @dataclass(frozen=True)

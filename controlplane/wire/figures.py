@@ -18,7 +18,7 @@ class RollUp(StrEnum):
     LAST = "last"
 
 
-class FigureUnit(StrEnum):
+class Unit(StrEnum):
     """The units of figures; times since the epoch are in ms."""
 
     RATE = "records/s"
@@ -56,7 +56,7 @@ class Figure:
 
     name: str
     title: str
-    unit: FigureUnit
+    unit: Unit
     source: Source = Source.VALUE
     roll_up: RollUp = RollUp.MEAN
     per: Literal["", "node", "split"] = ""
@@ -73,149 +73,149 @@ class Figure:
     @property
     def metric_factor(self) -> float:
         """Return by what to multiply a value for Prometheus."""
-        return 0.001 if self.unit is FigureUnit.MS else 1.0
+        return 0.001 if self.unit is Unit.MS else 1.0
 
     def text(self, value: float) -> str:
         """Return label, value and unit for people."""
-        number = f"{value:.3f}" if self.unit is FigureUnit.RATIO else f"{value:,.0f} {self.unit}"
+        number = f"{value:.3f}" if self.unit is Unit.RATIO else f"{value:,.0f} {self.unit}"
         return f"{self.label or self.title.lower()} {number}"
 
 
 FIGURES: Final = (
-    Figure("version", "Routing version", FigureUnit.COUNT, roll_up=RollUp.LAST),
+    Figure("version", "Routing version", Unit.COUNT, roll_up=RollUp.LAST),
     Figure(
-        "arrived", "Records appended to the log", FigureUnit.RATE, Source.COMPUTED,
+        "arrived", "Records appended to the log", Unit.RATE, Source.COMPUTED,
         metric="records_arrived_per_second",
     ),
     Figure(
-        "in", "Records into the log", FigureUnit.RATE, Source.PER_SECOND,
+        "in", "Records into the log", Unit.RATE, Source.PER_SECOND,
         metric="records_in_per_second", label="into the log",
     ),
     Figure(
-        "read", "Records read", FigureUnit.RATE, Source.PER_SECOND, metric="records_read_per_second"
+        "read", "Records read", Unit.RATE, Source.PER_SECOND, metric="records_read_per_second"
     ),
     Figure(
-        "delivered", "Records delivered to nodes", FigureUnit.RATE, Source.PER_SECOND,
+        "delivered", "Records delivered to nodes", Unit.RATE, Source.PER_SECOND,
         metric="records_delivered_per_second", label="delivered to nodes",
     ),
     Figure(
-        "rf", "Replication factor", FigureUnit.RATIO, Source.COMPUTED, metric="replication_factor",
+        "rf", "Replication factor", Unit.RATIO, Source.COMPUTED, metric="replication_factor",
         axis="delivered / read",
     ),
     Figure(
-        "imbalance", "Imbalance of load over capacity", FigureUnit.RATIO, Source.COMPUTED,
+        "imbalance", "Imbalance of load over capacity", Unit.RATIO, Source.COMPUTED,
         metric="imbalance", label="imbalance", axis="of capacity",
     ),
     Figure(
-        "p50", "Latency, median", FigureUnit.MS, Source.LATENCY, metric="latency_p50_seconds",
+        "p50", "Latency, median", Unit.MS, Source.LATENCY, metric="latency_p50_seconds",
         label="p50",
     ),
     Figure(
-        "p95", "Latency, 95th percentile", FigureUnit.MS, Source.LATENCY, RollUp.MAX,
+        "p95", "Latency, 95th percentile", Unit.MS, Source.LATENCY, RollUp.MAX,
         metric="latency_p95_seconds", label="p95",
     ),
     Figure(
-        "p99", "Latency, 99th percentile", FigureUnit.MS, Source.LATENCY, RollUp.MAX,
+        "p99", "Latency, 99th percentile", Unit.MS, Source.LATENCY, RollUp.MAX,
         metric="latency_p99_seconds", label="p99",
     ),
     Figure(
-        "batch_ms", "Duration of the micro-batch", FigureUnit.MS, Source.COMPUTED, metric="batch_seconds"
+        "batch_ms", "Duration of the micro-batch", Unit.MS, Source.COMPUTED, metric="batch_seconds"
     ),
     # The costs of records are measured by it.
-    Figure("work_ms", "From the plan of the micro-batch to its results", FigureUnit.MS),
+    Figure("work_ms", "From the plan of the micro-batch to its results", Unit.MS),
     Figure(
-        "loads", "Records received by a node", FigureUnit.RATE, Source.PER_SECOND, per="node",
+        "loads", "Records received by a node", Unit.RATE, Source.PER_SECOND, per="node",
         metric="node_records_per_second", label="load",
     ),
     Figure(
-        "busy", "Share of time that a node computes", FigureUnit.RATIO, Source.PER_SECOND, per="node",
+        "busy", "Share of time that a node computes", Unit.RATIO, Source.PER_SECOND, per="node",
         metric="node_busy_ratio", axis="of time",
     ),
     Figure(
-        "merged", "Partial results merged by an aggregator node", FigureUnit.RATE, Source.PER_SECOND,
+        "merged", "Partial results merged by an aggregator node", Unit.RATE, Source.PER_SECOND,
         per="node", metric="node_merged_per_second",
     ),
     Figure(
-        "merge_busy", "Share of time that an aggregator node merges", FigureUnit.RATIO,
+        "merge_busy", "Share of time that an aggregator node merges", Unit.RATIO,
         Source.PER_SECOND, per="node", metric="node_merge_busy_ratio", axis="of time",
     ),
     Figure(
-        "tasks", "Tasks on a node", FigureUnit.COUNT, roll_up=RollUp.LAST, per="node",
+        "tasks", "Tasks on a node", Unit.COUNT, roll_up=RollUp.LAST, per="node",
         metric="node_tasks",
     ),
     Figure(
-        "node_waiting", "Records in the backlog of a node", FigureUnit.COUNT, roll_up=RollUp.LAST,
+        "node_waiting", "Records in the backlog of a node", Unit.COUNT, roll_up=RollUp.LAST,
         per="node", metric="node_waiting_records", label="backlog", axis="records", key="waiting",
     ),
     # Less than it receives while its backlog grows.
     Figure(
-        "node_processed", "Records processed by a node", FigureUnit.RATE, Source.PER_SECOND, per="node",
+        "node_processed", "Records processed by a node", Unit.RATE, Source.PER_SECOND, per="node",
         metric="node_processed_per_second", label="processed", key="taken",
     ),
     Figure(
-        "node_state", "State of the tasks of a node", FigureUnit.BYTES, roll_up=RollUp.LAST, per="node",
+        "node_state", "State of the tasks of a node", Unit.BYTES, roll_up=RollUp.LAST, per="node",
         metric="node_state_bytes", label="state", key="state_bytes",
     ),
     Figure(
-        "node_bytes", "Bytes received by a node", FigureUnit.BYTE_RATE, Source.PER_SECOND, per="node",
+        "node_bytes", "Bytes received by a node", Unit.BYTE_RATE, Source.PER_SECOND, per="node",
         metric="node_bytes_per_second", key="bytes",
     ),
     # None of a node without records in the micro-batch.
     Figure(
-        "node_p95", "Latency of the records of a node, 95th percentile", FigureUnit.MS, Source.LATENCY,
+        "node_p95", "Latency of the records of a node, 95th percentile", Unit.MS, Source.LATENCY,
         RollUp.MAX, per="node", metric="node_latency_p95_seconds", label="p95", key="p95",
     ),
     Figure(
-        "split_loads", "Records read by a split node", FigureUnit.RATE, Source.PER_SECOND, per="split",
+        "split_loads", "Records read by a split node", Unit.RATE, Source.PER_SECOND, per="split",
         metric="split_node_records_per_second",
     ),
     Figure(
-        "split_bytes", "Bytes read by a split node", FigureUnit.BYTE_RATE, Source.PER_SECOND, per="split",
+        "split_bytes", "Bytes read by a split node", Unit.BYTE_RATE, Source.PER_SECOND, per="split",
         metric="split_node_bytes_per_second", key="bytes",
     ),
     Figure(
-        "split_waiting", "Records in the queue of a split node", FigureUnit.COUNT, roll_up=RollUp.LAST,
+        "split_waiting", "Records in the queue of a split node", Unit.COUNT, roll_up=RollUp.LAST,
         per="split", metric="split_node_waiting_records",
     ),
     Figure(
-        "split_latency", "Waiting time of a record at a split node", FigureUnit.MS, roll_up=RollUp.MAX,
+        "split_latency", "Waiting time of a record at a split node", Unit.MS, roll_up=RollUp.MAX,
         per="split", metric="split_node_latency_seconds",
     ),
     Figure(
-        "split_utilisation", "Used share of a split node's capacity", FigureUnit.RATIO, per="split",
+        "split_utilisation", "Used share of a split node's capacity", Unit.RATIO, per="split",
         metric="split_node_utilisation_ratio", axis="of capacity",
     ),
-    Figure("late", "Late records", FigureUnit.RATE, Source.PER_SECOND, metric="records_late_per_second"),
+    Figure("late", "Late records", Unit.RATE, Source.PER_SECOND, metric="records_late_per_second"),
     # By edge in a row.
-    Figure("dropped", "Records dropped by rules", FigureUnit.RATE, Source.PER_SECOND),
+    Figure("dropped", "Records dropped by rules", Unit.RATE, Source.PER_SECOND),
     Figure(
-        "ladder_dropped", "Records dropped by the ladder", FigureUnit.RATE, Source.PER_SECOND,
+        "ladder_dropped", "Records dropped by the ladder", Unit.RATE, Source.PER_SECOND,
         metric="ladder_dropped_per_second",
     ),
     Figure(
-        "kept", "Part of the records read that drop rules keep", FigureUnit.RATIO, Source.COMPUTED,
+        "kept", "Part of the records read that drop rules keep", Unit.RATIO, Source.COMPUTED,
         metric="input_kept_ratio",
     ),
     # None without an armed ladder of drop rules. 1.5: halfway between its first two rungs.
     Figure(
-        "ladder_position", "Position on the ladder", FigureUnit.RATIO, roll_up=RollUp.MAX,
+        "ladder_position", "Position on the ladder", Unit.RATIO, roll_up=RollUp.MAX,
         metric="ladder_position", axis="rung",
     ),
     Figure(
-        "input_factor", "Input over what the cluster can process", FigureUnit.RATIO, roll_up=RollUp.MAX,
+        "input_factor", "Input over what the cluster can process", Unit.RATIO, roll_up=RollUp.MAX,
         metric="input_factor", label="input factor", axis="of capacity",
     ),
-    Figure("waiting", "Records in the nodes' backlogs", FigureUnit.COUNT, roll_up=RollUp.LAST),
+    Figure("waiting", "Records in the nodes' backlogs", Unit.COUNT, roll_up=RollUp.LAST),
     Figure(
-        "state_bytes", "State of all tasks", FigureUnit.BYTES, roll_up=RollUp.LAST, metric="state_bytes"
+        "state_bytes", "State of all tasks", Unit.BYTES, roll_up=RollUp.LAST, metric="state_bytes"
     ),
-    Figure("end", "Position in the log", FigureUnit.POSITION, roll_up=RollUp.LAST),
+    Figure("end", "Position in the log", Unit.POSITION, roll_up=RollUp.LAST),
     Figure(
-        "read_position", "Position up to which all streams are read", FigureUnit.POSITION,
+        "read_position", "Position up to which all streams are read", Unit.POSITION,
         roll_up=RollUp.LAST,
     ),
-    Figure("event_ms", "Newest event time", FigureUnit.TIME, roll_up=RollUp.LAST),
-    Figure("emitted_ms", "Time of the sample", FigureUnit.TIME, roll_up=RollUp.LAST),
+    Figure("event_ms", "Newest event time", Unit.TIME, roll_up=RollUp.LAST),
+    Figure("emitted_ms", "Time of the sample", Unit.TIME, roll_up=RollUp.LAST),
 )  # fmt: skip
 _BY_NAME: Final = {figure.name: figure for figure in FIGURES}
 

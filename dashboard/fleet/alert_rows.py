@@ -24,7 +24,8 @@ CHIPS: Final = {
     AlertStatus.PENDING: Chip("Pending", ""),
 }
 ORDER: Final = (
-    AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED, AlertStatus.CLEARED, AlertStatus.PENDING,
+    AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED, AlertStatus.CLEARED,
+    AlertStatus.PENDING,
 )  # fmt: skip
 # The range around an explained alert that has been cleared.
 _MARGIN: Final = timedelta(minutes=10)

@@ -18,7 +18,8 @@ from dashboard.clusters.headline import subject_of
 
 # The measures of the table, in the order of its columns.
 SHOWN: Final = (
-    AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE, AlertMeasure.REPLICATION, AlertMeasure.RECORDS,
+    AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE, AlertMeasure.REPLICATION,
+    AlertMeasure.RECORDS,
 )  # fmt: skip
 _WORDS: Final = {
     FleetStatus.NEAR: "near a limit",

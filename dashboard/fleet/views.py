@@ -30,7 +30,7 @@ _HANDLED: Final = (AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SIL
 
 @dataclass(frozen=True)
 class Briefing:
-    """What happened since a moment, as in `Changes`; `title`: the moment in words."""
+    """What happened since a moment, as in `ChangesSinceVisit`; `title`: the moment in words."""
 
     title: str
     changes: Any

@@ -62,11 +62,11 @@ class WeirApi:
         return {name for name in names if name.startswith(prefix)}
 
     def submit(self, wanted: Sequence[ProgramQuery]) -> None:
-        """Submit queries together, all or none. Raises `RequestRejected`, for one when a name is taken."""
+        """Submit queries together, all or none. Raises `RequestRejected` if a name is in use."""
         self._call("POST", "/queries/bulk", {"queries": [query.body() for query in wanted]})
 
     def end(self, names: Sequence[str]) -> None:
-        """End live queries together, all or none. Raises `RequestRejected` when one is not alive."""
+        """End live queries together, all or none. Raises `RequestRejected` if one has ended."""
         self._call("POST", "/queries/end", {"names": list(names)})
 
     def pending(self) -> int:
@@ -121,8 +121,8 @@ class QueryKeeper:
     def step(self, wanted: Sequence[ProgramQuery]) -> QueryChanges:
         """Make the wanted queries live and end all others; return what was done.
 
-        Raises `httpx.HTTPError` while Weir is unreachable, and `RequestRejected` as on the first step after
-        a user ended a query: call again later, the live queries are then read again.
+        Raises `httpx.HTTPError` while Weir is unreachable, and `RequestRejected`, as on the first step
+        after a user ended a query: call again later, the live queries are then read again.
         """
         try:
             return self._apply(wanted)

@@ -17,7 +17,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.places import start_bytes
 from controlplane.wire.schema import StreamSchema
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Subscription, SubscriptionGroup
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.partial_aggregation import BatchChanges
@@ -93,7 +93,7 @@ def evaluate(draft: Draft, computation: Computation, newest: NewestEntries) -> P
 def _advanced(draft: Draft, computation: Computation, records: NewestRecords) -> BatchChanges:
     streams = tuple(sorted(draft.names))
     subscription = Subscription(_QUERY, 0, streams, 1, np.ones(1, np.bool_))
-    tasks = Tasks.of([SubscriptionGroup.of(computation, [subscription])])
+    tasks = Tasks.of([NodeGroup.of(computation, [subscription])])
     # No window closes: all of them are changes.
     return advance_state(_Memory(), tasks, records.parts, {}, _BATCH, closes=False)
 

@@ -105,8 +105,8 @@ class Operation:
 
     def _field(self, name: str, place: str, schema: Schema, *, is_required: bool) -> RequestField:
         is_argument = place == "path" or name == self.argument
-        return RequestField(name, place, resolved(schema, self.schemas), option_of(self.command, name),
-                     is_required, is_argument)  # fmt: skip
+        schema, option = resolved(schema, self.schemas), option_of(self.command, name)
+        return RequestField(name, place, schema, option, is_required, is_argument)
 
 
 def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:

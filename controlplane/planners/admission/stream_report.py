@@ -170,8 +170,10 @@ def _readers(stream: Stream) -> tuple[list[StreamReader], int, int]:
     for row in rows[:READERS]:
         rate, size = costs.get(row.pk, (None, None))
         readers.append(
-            StreamReader(row.pk, row.name, sorted(nodes.get(row.pk, ())), row.task_count, row.window_s,
-                   rate, size, *skews.get(row.pk, (None, None)))
+            StreamReader(
+                row.pk, row.name, sorted(nodes.get(row.pk, ())), row.task_count, row.window_s,
+                rate, size, *skews.get(row.pk, (None, None)),
+            )
         )  # fmt: skip
     return readers, len(rows), len(set().union(*nodes.values()))
 

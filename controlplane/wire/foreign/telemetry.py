@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, TypeAdapter
 from typing_extensions import TypedDict
 
 from controlplane.wire import keys
-from controlplane.wire.figures import FIGURES, Figure, FigureUnit, Source
+from controlplane.wire.figures import FIGURES, Figure, Source, Unit
 from controlplane.wire.foreign.entries import MAX_WHOLE, is_other_type, json_of, readable
 
 # More nodes than any cluster has: samples have a value for each index.
@@ -42,7 +42,7 @@ Text = Annotated[str, BeforeValidator(_storable)]
 def _type_of(figure: Figure) -> Any:
     if figure.source is Source.PER_SECOND:
         return Number
-    return (Position if figure.unit is FigureUnit.POSITION else Number) | None
+    return (Position if figure.unit is Unit.POSITION else Number) | None
 
 
 def _figures(per: str) -> dict[str, Any]:

@@ -257,8 +257,10 @@ def read_places(
     ]
     known = _names_of_forms(client, names[1], rows, schema_names(layout_of(computation)))
     held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
-    whole = WindowSelection(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
-                   len(places), newest_first=True)  # fmt: skip
+    whole = WindowSelection(
+        start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
+        len(places), newest_first=True,
+    )  # fmt: skip
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
     result = rows_of(computation, query, held, whole)
     every = sorted(places_of(computation, stored, result))

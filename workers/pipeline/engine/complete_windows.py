@@ -18,7 +18,7 @@ from controlplane.wire.query import Computation
 from controlplane.wire.results.blocks import WindowBlock
 from workers.pipeline.engine.aggregation.panes import BatchPanes
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.assignment.subscriptions import Subscription, SubscriptionGroup
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 
 _NEVER = np.iinfo(np.int64).min
@@ -36,9 +36,7 @@ class CompleteWindows:
     after: Mapping[int, int]
     merged_elsewhere: Collection[int] = ()
 
-    def takers(
-        self, group: SubscriptionGroup
-    ) -> tuple[SubscriptionGroup | None, SubscriptionGroup | None]:
+    def takers(self, group: NodeGroup) -> tuple[NodeGroup | None, NodeGroup | None]:
         """Return the group of the queries that emit complete windows, and that of all others."""
         window = group.computation.window
         if group.computation.join is not None or window.panes != 1 or group.intake.windows:
@@ -105,7 +103,7 @@ def _some(part: BatchPanes, tables: Sequence[Any], masks: Sequence[Any]) -> Batc
     return replace(part, rows=rows, cells=cells, blobs=blobs)
 
 
-def group_alike(group: SubscriptionGroup) -> Iterator[tuple[SubscriptionGroup, list[Subscription]]]:
+def group_alike(group: NodeGroup) -> Iterator[tuple[NodeGroup, list[Subscription]]]:
     """Yield queries of a group with the same streams and tasks: the group of one, and all."""
     result: dict[tuple[Any, ...], list[Subscription]] = {}
     for subscription in group.subscriptions:
@@ -113,7 +111,7 @@ def group_alike(group: SubscriptionGroup) -> Iterator[tuple[SubscriptionGroup, l
             (subscription.streams, subscription.tasks, subscription.owned.tobytes()), []
         ).append(subscription)
     for some in result.values():
-        yield SubscriptionGroup.of(group.computation, some[:1], group.intake), some
+        yield NodeGroup.of(group.computation, some[:1], group.intake), some
 
 
 def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> WindowBlock:

@@ -26,8 +26,8 @@ from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE
 from workers.pipeline.engine.assignment.subscriptions import (
     NOT_OWNED,
     DropRules,
+    NodeGroup,
     Subscription,
-    SubscriptionGroup,
 )
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.complete_windows import (
@@ -127,7 +127,7 @@ def partial_aggregates(
 
 
 def _group_aggregates(
-    group: SubscriptionGroup,
+    group: NodeGroup,
     records: Sequence[Records],
     changes: BatchChanges,
     complete: CompleteWindows | None,
@@ -141,11 +141,11 @@ def _group_aggregates(
 
 
 def _without_complete(
-    group: SubscriptionGroup,
+    group: NodeGroup,
     taken: Sequence["_Taken"],
     changes: BatchChanges,
     complete: CompleteWindows | None,
-) -> Iterator[tuple[SubscriptionGroup, "_Taken"]]:
+) -> Iterator[tuple[NodeGroup, "_Taken"]]:
     """Yield the groups and rows that pass through the state; complete windows become blocks."""
     takers, others = (None, group) if complete is None or not taken else complete.takers(group)
     if others is not None:
@@ -160,7 +160,7 @@ def _without_complete(
             yield takers, part._replace(panes=rest)
 
 
-def _add_blocks(group: SubscriptionGroup, complete: "_Taken", changes: BatchChanges) -> None:
+def _add_blocks(group: NodeGroup, complete: "_Taken", changes: BatchChanges) -> None:
     """Add complete windows, once for all queries with the same streams and tasks."""
     for item, recipients in group_alike(group):
         counts = BatchChanges()
@@ -192,9 +192,7 @@ class _Taken(NamedTuple):
     keys: Sequence[str]
 
 
-def _evaluated(
-    group: SubscriptionGroup, records: Records, faults: dict[int, FaultReason]
-) -> list[_Taken]:
+def _evaluated(group: NodeGroup, records: Records, faults: dict[int, FaultReason]) -> list[_Taken]:
     """Return the panes of a group, in slices if memory is short; nothing for a fault."""
     queries = [subscription.query for subscription in group.subscriptions]
     if queries[0] in faults or not records.streams & group.streams:
@@ -214,7 +212,7 @@ def _evaluated(
     return first + _evaluated(group, records.part(half, len(records)), faults)
 
 
-def _culprit(group: SubscriptionGroup, records: Records, error: Exception) -> Records:
+def _culprit(group: NodeGroup, records: Records, error: Exception) -> Records:
     """Return the fewest records on which the group raises, as halving finds them in a second."""
     if isinstance(error, MemoryError) or isinstance(error.__cause__, TimeLimit):
         return records
@@ -229,7 +227,7 @@ def _culprit(group: SubscriptionGroup, records: Records, error: Exception) -> Re
     return records
 
 
-def _raises(group: SubscriptionGroup, records: Records) -> bool:
+def _raises(group: NodeGroup, records: Records) -> bool:
     try:
         with time_limit(_SEARCH_SECONDS):
             _taken(group, records)
@@ -240,9 +238,7 @@ def _raises(group: SubscriptionGroup, records: Records) -> bool:
     return False
 
 
-def _assigned(
-    group: SubscriptionGroup, taken: _Taken, changes: BatchChanges
-) -> Iterator[tuple[str, Any]]:
+def _assigned(group: NodeGroup, taken: _Taken, changes: BatchChanges) -> Iterator[tuple[str, Any]]:
     """Yield the rows of the group's tasks by state schema."""
     tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
     for index, (name, rows) in enumerate(tables):
@@ -255,7 +251,7 @@ def _assigned(
 
 
 def _owned(
-    group: SubscriptionGroup,
+    group: NodeGroup,
     name: str,
     rows: Any,
     keys: Sequence[str],
@@ -274,7 +270,7 @@ def _owned(
     return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
 
 
-def _count(group: SubscriptionGroup, taken: _Taken, changes: BatchChanges) -> None:
+def _count(group: NodeGroup, taken: _Taken, changes: BatchChanges) -> None:
     """Count late and dropped records."""
     if taken.panes.late is None and taken.panes.dropped is None:
         return
@@ -299,7 +295,7 @@ class _Counts(NamedTuple):
     by_time: DropCounter
 
 
-def _counted(group: SubscriptionGroup, taken: _Taken) -> _Counts:
+def _counted(group: NodeGroup, taken: _Taken) -> _Counts:
     """Return the counts of a group."""
     records, panes, intake = taken.records, taken.panes, group.intake
     late = {} if panes.late is None else late_records(group, records, panes.late)
@@ -314,7 +310,7 @@ def _counted(group: SubscriptionGroup, taken: _Taken) -> _Counts:
 
 
 def dropped_records(
-    group: SubscriptionGroup,
+    group: NodeGroup,
     records: Records,
     dropped: Mask,
     drop_rules: DropRules,
@@ -339,7 +335,7 @@ def dropped_records(
     return result
 
 
-def late_records(group: SubscriptionGroup, records: Records, late: Mask) -> dict[int, int]:
+def late_records(group: NodeGroup, records: Records, late: Mask) -> dict[int, int]:
     """Return how many of the late records have their task of a query here, by query.
 
     `late`: bool[n]. Queries that share a computation have the same late records of a stream.
@@ -357,9 +353,7 @@ def late_records(group: SubscriptionGroup, records: Records, late: Mask) -> dict
     return result
 
 
-def _is_here(
-    group: SubscriptionGroup, subscription: Subscription, records: Records, stream: int
-) -> Mask:
+def _is_here(group: NodeGroup, subscription: Subscription, records: Records, stream: int) -> Mask:
     """Return which records of a stream have their task of a query on this node."""
     if subscription.routed_tasks == 1:
         return np.ones(len(records), np.bool_)
@@ -375,7 +369,7 @@ def _is_here(
     return np.asarray(subscription.task_of[task] != NOT_OWNED)
 
 
-def _taken(group: SubscriptionGroup, records: Records) -> _Taken:
+def _taken(group: NodeGroup, records: Records) -> _Taken:
     """Return the panes of a group. Raises the errors of its computation."""
     computation = group.computation
     if computation.join is None:

@@ -17,8 +17,8 @@ from controlplane.wire.routing.table import RoutingTable
 from workers.pipeline.engine.assignment.subscriptions import (
     DIRECT,
     Intake,
+    NodeGroup,
     Subscription,
-    SubscriptionGroup,
 )
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
 from workers.pipeline.engine.evaluation.records import task_column
@@ -330,7 +330,7 @@ def aggregator_member(query: int, route: Route, computation: Computation) -> Mem
     """Return a query as the member of its aggregator node."""
     tasks = len(route.owners())
     every = Subscription(query, route.incarnation, route.streams, tasks, np.ones(tasks, np.bool_))
-    return Tasks.of([SubscriptionGroup.of(computation, [every])]).members[query]
+    return Tasks.of([NodeGroup.of(computation, [every])]).members[query]
 
 
 def _key_grouping(route: Route, computation: Computation) -> KeyMapping:
@@ -368,6 +368,4 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
         subscription = Subscription(query, route.incarnation, route.streams, len(owners), owned)
         kind = computation, _intake(query, route, computation, table)
         groups.setdefault(kind, []).append(subscription)
-    return Tasks.of(
-        SubscriptionGroup.of(kind[0], result, kind[1]) for kind, result in groups.items()
-    )
+    return Tasks.of(NodeGroup.of(kind[0], result, kind[1]) for kind, result in groups.items())

@@ -16,7 +16,7 @@ class KeyRouter:
 
     table: CompiledTable
     stored: StoredStates = field(default_factory=dict)
-    _states: "dict[int, State]" = field(default_factory=dict)
+    _states: "dict[int, GroupingState]" = field(default_factory=dict)
 
     def tasks_of(self, keyed: Keyed, hashes: Hashes, ts_ms: Int64s) -> Int64s:
         """Return the task of each record, from the hash of its key and its event time (ms)."""

@@ -26,7 +26,7 @@ from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS as E
 from tests.workers.pipeline.engine.storage.test_window_state import records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Subscription, SubscriptionGroup
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 
 METERS = computed()
@@ -75,7 +75,7 @@ def test_an_hour_through_a_thousand_batches_of_the_engine(redis_client: "redis.R
     text = QueryText({"n": "count(*)", "high": "max(speed)"}, 3600.0, key=("car",), lateness_s=0)
     computation = computation_of(text, ENGINE_COLUMNS)
     one = Subscription(9, 0, (1, 2), 1, np.array([True]))
-    tasks, store = Tasks.of([SubscriptionGroup.of(computation, [one])]), Memory()
+    tasks, store = Tasks.of([NodeGroup.of(computation, [one])]), Memory()
     count: Counter[tuple[int, int]] = Counter()
     for batch in range(1_000):
         now_ms = batch * 3 * HOUR_MS // 1_000

@@ -79,7 +79,8 @@ def test_changes_of_parts_are_added() -> None:
         BatchChanges(
             windows=[window], blocks=[window], ended={number}, late=number, state_bytes=number,
             dropped={(1, 2): number, (3, number): 1}, ladder_dropped={(1, 2): number},
-            tasks=[np.full((1, 4), number)], state_us=number, faults={number: FaultReason(str(number))},
+            tasks=[np.full((1, 4), number)], state_us=number,
+            faults={number: FaultReason(str(number))},
         )
         for number in (4, 6)
     )  # fmt: skip

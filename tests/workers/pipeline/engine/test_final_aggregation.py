@@ -17,7 +17,7 @@ from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Intake, Subscription, SubscriptionGroup
+from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.final_aggregation import (
     MERGED,
@@ -42,7 +42,7 @@ Parts = list[dict[str, list[Any]]]
 
 def tasks_of(mine: list[bool]) -> Tasks:
     one = Subscription(QUERY, 0, (1, 2), len(mine), np.array(mine))
-    return Tasks.of([SubscriptionGroup.of(COMPUTATION, [one], Intake(column="to"))])
+    return Tasks.of([NodeGroup.of(COMPUTATION, [one], Intake(column="to"))])
 
 
 def parts_of(rows: list[Row], tasks: int, cuts: int, rng: np.random.Generator) -> Parts:
@@ -95,7 +95,7 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
         merged.append([(name, table) for name, _, table in given_out])
         forms, store = export_state(store, QUERY), Memory()
         import_state(store, QUERY, forms)
-    one = Tasks.of([SubscriptionGroup.of(COMPUTATION, [ALONE])])
+    one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
@@ -124,7 +124,7 @@ def test_aggregators_share_the_keys_in_any_number(seed: int, counts: list[int]) 
             assert not faults
             given_out += [(name, table) for name, _, table in emitted]
         merged.append(given_out)
-    one = Tasks.of([SubscriptionGroup.of(COMPUTATION, [ALONE])])
+    one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
@@ -142,7 +142,7 @@ def test_a_merged_window_has_one_row_per_key() -> None:
 
 def parts_in_turn(batches: list[list[Row]]) -> Parts:
     """Return what one node with the only task gives out, batch by batch."""
-    store, tasks = Memory(), Tasks.of([SubscriptionGroup.of(COMPUTATION, [ALONE])])
+    store, tasks = Memory(), Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     found: Parts = []
     for batch, rows in enumerate(batches):
         changed = advance_state(store, tasks, records_of(rows, None), {}, batch)
@@ -183,7 +183,7 @@ def test_windows_survive_that_tasks_are_removed_and_added_again(
         if rng.random() < 0.3:
             forms, store = export_state(store, QUERY), Memory()
             import_state(store, QUERY, forms)
-    one = Tasks.of([SubscriptionGroup.of(COMPUTATION, [ALONE])])
+    one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 

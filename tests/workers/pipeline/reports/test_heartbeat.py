@@ -7,7 +7,7 @@ import redis
 
 from controlplane.wire import keys
 from tests.controlplane.processes.runtime.waiting import wait_for
-from workers.agent.heartbeats import DriverHeartbeat as Seen
+from workers.agent.heartbeats import Heartbeat as Seen
 from workers.agent.heartbeats import heartbeat_of
 from workers.pipeline.reports.heartbeat import DriverHeartbeat
 

@@ -16,7 +16,7 @@ from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Subscription, SubscriptionGroup
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.failures.fault import FaultReason, read_faults, write_faults
 from workers.pipeline.engine.partial_aggregation import BatchChanges
@@ -64,7 +64,7 @@ def computation(total: str, where: str = "") -> Computation:
 def tasks_of(computations: Mapping[int, Computation]) -> Tasks:
     one = np.ones(1, np.bool_)
     return Tasks.of(
-        SubscriptionGroup.of(computation, [Subscription(query, 1, (1,), 1, one)])
+        NodeGroup.of(computation, [Subscription(query, 1, (1,), 1, one)])
         for query, computation in computations.items()
     )
 

@@ -12,7 +12,7 @@ from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.running import batch_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Subscription, SubscriptionGroup
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.storage.widening import Widening, detect_widening
@@ -35,7 +35,7 @@ def computations(kind: Kind) -> dict[int, Computation]:
 def tasks_of(kind: Kind) -> Tasks:
     mine = np.ones(1, np.bool_)
     return Tasks.of(
-        SubscriptionGroup.of(computation, [Subscription(query, 1, (1,), 1, mine)])
+        NodeGroup.of(computation, [Subscription(query, 1, (1,), 1, mine)])
         for query, computation in computations(kind).items()
     )
 
