@@ -121,8 +121,8 @@ class QueryKeeper:
     def step(self, wanted: Sequence[ProgramQuery]) -> QueryChanges:
         """Make the wanted queries live and end all others; return what was done.
 
-        Raises `httpx.HTTPError` while Weir is unreachable, and `RequestRejected`, as on the first step
-        after a user ended a query: call again later, the live queries are then read again.
+        Raises `httpx.HTTPError` while Weir is unreachable, and `RequestRejected`, as on the first
+        step after a user ended a query: call again later, the live queries are then read again.
         """
         try:
             return self._apply(wanted)

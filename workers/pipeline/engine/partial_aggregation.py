@@ -251,11 +251,7 @@ def _assigned(group: NodeGroup, taken: _Taken, changes: BatchChanges) -> Iterato
 
 
 def _owned(
-    group: NodeGroup,
-    name: str,
-    rows: Any,
-    keys: Sequence[str],
-    faults: dict[int, FaultReason],
+    group: NodeGroup, name: str, rows: Any, keys: Sequence[str], faults: dict[int, FaultReason]
 ) -> list[Any]:
     """Return the rows of panes as rows of the tasks that take them."""
 
@@ -310,11 +306,7 @@ def _counted(group: NodeGroup, taken: _Taken) -> _Counts:
 
 
 def dropped_records(
-    group: NodeGroup,
-    records: Records,
-    dropped: Mask,
-    drop_rules: DropRules,
-    by_time: DropCounter,
+    group: NodeGroup, records: Records, dropped: Mask, drop_rules: DropRules, by_time: DropCounter
 ) -> dict[Edge, int]:
     """Return the records that each edge of a group dropped on this node by some drop rules.
 

@@ -1,13 +1,16 @@
 """Assignment of records to tasks by the key groupings that split nodes evaluate."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.hashing import Hashes
 from workers.pipeline.routing.compiled_table import NO_LEADER, CompiledTable, Keyed
 from workers.pipeline.routing.key_grouping import tasks_by_key
 from workers.pipeline.split_nodes.grouping_states import StoredStates, packed_state, state_of
+
+if TYPE_CHECKING:
+    from algorithms.partitioning.grouping import GroupingState
 
 
 @dataclass
