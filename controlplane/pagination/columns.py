@@ -28,7 +28,7 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ListColumn:
-    """A column of a list, which is where the values below say that it is."""
+    """A column of a list, shown where the values below name it."""
 
     # What it is in the API, for people, and its unit.
     name: str
@@ -130,5 +130,5 @@ def values_of(columns: Columns, row: Any) -> dict[str, Any]:
 
 def terminal_names(columns: Columns) -> str:
     """Return the names of the columns that the command line shows."""
-    shown = sorted((column for column in columns if column.place), key=lambda one: one.place)
+    shown = sorted((column for column in columns if column.place), key=lambda column: column.place)
     return " ".join(column.name for column in shown)

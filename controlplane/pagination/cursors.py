@@ -1,4 +1,4 @@
-"""The cursor: one opaque text that says where a list goes on, whatever the list is of.
+"""The cursor: one opaque text that names where a list of any kind continues.
 
 It has the place after which the rows begin, as JSON in base64 for addresses. A page at a cursor has
 constant cost, and no duplicates when rows are added or deleted meanwhile.

@@ -13,17 +13,17 @@ from dashboard.figures.parts import (
     value_axis,
 )
 
-Shape = dict[str, Any]
+PlotlyShape = dict[str, Any]
 _ACROSS: Final = {"xref": "paper", "x0": 0, "x1": 1}
 
 
-def level(value: float, color: str = "--limit", dash: str = "dash") -> Shape:
+def level(value: float, color: str = "--limit", dash: str = "dash") -> PlotlyShape:
     """Return a horizontal line over the whole width."""
     line = {"color": color, "width": 1.5, "dash": dash}
     return {"type": "line", "y0": value, "y1": value, "line": line, **_ACROSS}
 
 
-def limit_shapes(limit: float | None, top: float) -> list[Shape]:
+def limit_shapes(limit: float | None, top: float) -> list[PlotlyShape]:
     """Return the line of a limit, and the shade of the side that it forbids, up to `top`."""
     if limit is None:
         return []
@@ -34,14 +34,14 @@ def limit_shapes(limit: float | None, top: float) -> list[Shape]:
     return [level(limit), shade]
 
 
-def limit_notes(limit: float | None, form: str) -> list[Shape]:
+def limit_notes(limit: float | None, form: str) -> list[PlotlyShape]:
     """Return the label of a limit at its line."""
     if limit is None:
         return []
     return [limit_note(f"limit {limit:{form}}".replace("%", " %"), limit)]
 
 
-def vertical(x: float, color: str) -> Shape:
+def vertical(x: float, color: str) -> PlotlyShape:
     """Return a vertical line over the whole height, such as that of a moment."""
     return {
         "type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1,
@@ -49,7 +49,7 @@ def vertical(x: float, color: str) -> Shape:
     }  # fmt: skip
 
 
-def vertical_label(x: float, text: str, color: str) -> Shape:
+def vertical_label(x: float, text: str, color: str) -> PlotlyShape:
     """Return the name of a vertical line, above it."""
     return {
         "x": x, "yref": "paper", "y": 1, "yanchor": "bottom", "text": text, "showarrow": False,
@@ -57,7 +57,7 @@ def vertical_label(x: float, text: str, color: str) -> Shape:
     }  # fmt: skip
 
 
-def end_label(value: float, text: str, color: str = "--ink") -> Shape:
+def end_label(value: float, text: str, color: str = "--ink") -> PlotlyShape:
     """Return a name at the right end of a line."""
     return {
         "xref": "paper", "x": 1, "xanchor": "left", "xshift": 5, "y": value, "text": text,
