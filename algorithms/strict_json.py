@@ -36,7 +36,7 @@ _MAX_LOCATED: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class JsonLimits:
     """The largest text (bytes), nesting depth, and number of values in it."""
 
     size: int = 16 * 2**20
@@ -44,7 +44,7 @@ class Bounds:
     values: int = 2_000_000
 
 
-BOUNDS: Final = Bounds()
+BOUNDS: Final = JsonLimits()
 Steps = tuple[int | str, ...]
 
 
@@ -70,7 +70,7 @@ class BadJson(ValueError):
         return error
 
 
-def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
+def read_bounded(raw: bytes, bounds: JsonLimits = BOUNDS) -> Any:
     """Return the value of UTF-8 text. Raises `BadJson`."""
     check_bounds(raw, bounds)
     # A hook per number is slow, so only suspicious text has it.
@@ -147,7 +147,7 @@ def place_of(path: Steps) -> str:
     return place
 
 
-def check_bounds(raw: bytes, bounds: Bounds = BOUNDS) -> None:
+def check_bounds(raw: bytes, bounds: JsonLimits = BOUNDS) -> None:
     """Raise `BadJson` if text is larger, nested deeper, or has more values than allowed."""
     if len(raw) > bounds.size:
         raise BadJson("size", f"has more than {bounds.size:,} bytes")

@@ -20,7 +20,7 @@ from algorithms.admission.strategies import Profile
 from algorithms.errors import PlanningError
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.single_step import SingleStep
-from algorithms.ordering import MoveSet, Units, order_moves
+from algorithms.ordering import MoveSet, WorkUnits, order_moves
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
@@ -61,7 +61,7 @@ def _place() -> None:
 def _order() -> None:
     """Order one transfer."""
     zero = np.zeros(1, np.int64)
-    units = Units(np.array([0, 1]), zero, np.ones(1), zero)
+    units = WorkUnits(np.array([0, 1]), zero, np.ones(1), zero)
     order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, zero, zero + 1))
 
 

@@ -212,7 +212,7 @@ def _small_cluster(actor: Any) -> Any:
 def _scatter(cluster: Any) -> None:
     """Move the queries to drawn nodes, so that a plan has moves."""
     from controlplane.models import Task  # noqa: PLC0415
-    from controlplane.topology.apply import Change, apply  # noqa: PLC0415
+    from controlplane.topology.apply import TopologyChange, apply  # noqa: PLC0415
     from controlplane.wire.routing.query_actions import MoveTasks  # noqa: PLC0415
 
     draw = np.random.default_rng()
@@ -221,7 +221,7 @@ def _scatter(cluster: Any) -> None:
     apply(
         cluster,
         [MoveTasks(query, ((int(draw.integers(4)), 0, 1),)) for query in queries],
-        Change("scattered"),
+        TopologyChange("scattered"),
     )
 
 

@@ -91,12 +91,12 @@ def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
 def written(query: Any, hours: int, changes: int = 50) -> dict[str, Any]:
     """Write the windows of so many hours, then change the newest of each key so many times."""
     from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.wire.results.write import Changes, write  # noqa: PLC0415
+    from controlplane.wire.results.write import WindowChanges, write  # noqa: PLC0415
 
     client = redis_client()
 
     def put(batch: int, table: Any) -> float:
-        return timed(lambda: write(client, "bench", batch, Changes([table])))
+        return timed(lambda: write(client, "bench", batch, WindowChanges([table])))
 
     fresh = [put(hour, table_of(query, hour)) for hour in range(hours)]
     again = [put(hours + change, table_of(query, hours - 1)) for change in range(changes)]

@@ -69,7 +69,7 @@ class ApiTokenAdmin(ReadOnly):
     exclude = ("digest",)
 
 
-class Recorded(ModelAdmin):
+class AuditedAdmin(ModelAdmin):
     """Records each change in the audit log, besides Django's own history."""
 
     def log_addition(self, request: HttpRequest, object: Any, message: Any) -> Any:  # noqa: A002
@@ -120,7 +120,7 @@ admin.site.unregister((User, Group))
 
 
 @admin.register(User)
-class RecordedUserAdmin(Recorded, UserAdmin):  # type: ignore[type-arg]
+class RecordedUserAdmin(AuditedAdmin, UserAdmin):  # type: ignore[type-arg]
     """Users: accounts, groups and passwords; grants have a page of their own."""
 
     form = UserForm
@@ -145,7 +145,7 @@ class RecordedUserAdmin(Recorded, UserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Group)
-class RecordedGroupAdmin(Recorded, GroupAdmin):
+class RecordedGroupAdmin(AuditedAdmin, GroupAdmin):
     """Groups; those that are roles keep their names."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:

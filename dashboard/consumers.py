@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import OperationalError
 from django.urls import path
 
-from algorithms.strict_json import BadJson, Bounds, read_bounded
+from algorithms.strict_json import BadJson, JsonLimits, read_bounded
 from controlplane.access import audit
 from controlplane.access.logins.changes import access_group
 from controlplane.access.logins.connection_access import ConnectionAccess, access_of_session
@@ -23,7 +23,7 @@ from controlplane.errors import NotFound
 from controlplane.events.publish import FLEET, group
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import since
-from controlplane.wire.foreign.entries import SITE, Place, skip
+from controlplane.wire.foreign.entries import SITE, EntryLocation, skip
 
 Message = dict[str, Any]
 # The session or the role has ended: the page loads itself again, which asks for a login.
@@ -32,7 +32,7 @@ ACCESS_ENDED: Final = 4401
 UNSUPPORTED: Final = 1003
 INVALID: Final = 1007
 TOO_MANY: Final = 1008
-_MESSAGE_BOUNDS: Final = Bounds(size=16 * 1024, depth=4, values=100)
+_MESSAGE_BOUNDS: Final = JsonLimits(size=16 * 1024, depth=4, values=100)
 _MESSAGE_PERIOD_S: Final = 10.0
 # The last moment that a database has (ms since 1970).
 _MAX_MS: Final = 253_402_300_799_000
@@ -95,7 +95,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         except (KeyError, TypeError, ValueError) as error:
             if message["type"].startswith("websocket."):
                 raise
-            skip(redis_client(), SITE, Place.BROWSERS, error, object())
+            skip(redis_client(), SITE, EntryLocation.BROWSERS, error, object())
 
     async def disconnect(self, code: int) -> None:
         """Leave the groups."""

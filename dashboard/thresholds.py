@@ -13,7 +13,7 @@ GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"
 
 
 @dataclass(frozen=True)
-class Limits:
+class MeasureThresholds:
     """The thresholds warn and bad of a measure with upper limits."""
 
     warn: float
@@ -29,9 +29,9 @@ class Limits:
 
 
 # Load over capacity: from 80 % on, short bursts cause a backlog.
-LOAD = Limits(0.80, 1.0)
+LOAD = MeasureThresholds(0.80, 1.0)
 # Seconds without a sample: some missing micro-batches, then most likely a failed driver.
-AGE_S = Limits(10.0, 60.0)
+AGE_S = MeasureThresholds(10.0, 60.0)
 
 
 # The states of each level.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.partitioning.catalog import GROUPINGS, GroupingInfo
-from controlplane.catalog.language import Entry, aggregates, functions, operators
+from controlplane.catalog.language import LanguageEntry, aggregates, functions, operators
 from controlplane.queries.key_groupings import value_text
 from controlplane.queries.spec import DECLARED, QueryField
 
@@ -70,7 +70,7 @@ def _bounds(item: QueryField) -> str:
     )
 
 
-def _table(title: str, entries: Sequence[Entry]) -> str:
+def _table(title: str, entries: Sequence[LanguageEntry]) -> str:
     rows = [f"| `{entry.written}` | {entry.gives} | {entry.about} |" for entry in entries]
     return "\n".join(
         [f"### {title}", "", "| written | gives | meaning |", "|---|---|---|", *rows, ""]

@@ -7,7 +7,7 @@ never extend them.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,23 @@ MAX_MODULES: Final = 20
 # Paths of folders and files. Shrink these lists.
 SIZE_NOT_YET_CLEAN: Final[tuple[str, ...]] = ()
 WORDS_NOT_YET_CLEAN: Final[tuple[str, ...]] = ()
+# Public classes of the product that share their name. Shrink this list.
+SHARED_CLASS_NAMES: Final[frozenset[str]] = frozenset(
+    {
+        "Balance",
+        "Board",
+        "Delivery",
+        "Function",
+        "Heartbeat",
+        "Lane",
+        "NodeLoad",
+        "Outcome",
+        "Place",
+        "Problem",
+        "Progress",
+        "Unit",
+    }
+)
 
 
 def modules() -> Iterator[Path]:
@@ -84,6 +101,36 @@ def test_folders_have_few_modules() -> None:
             counts[path.parent] = counts.get(path.parent, 0) + 1
     large = {str(folder): count for folder, count in counts.items() if count > MAX_MODULES}
     assert not large, f"more than {MAX_MODULES} modules"
+
+
+def names_of_several(classes: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names that several classes have; `classes`: name and where it is defined."""
+    places: dict[str, list[str]] = {}
+    for name, where in classes:
+        places.setdefault(name, []).append(where)
+    return {name: where for name, where in places.items() if len(where) > 1}
+
+
+def public_classes() -> Iterator[tuple[str, str]]:
+    """Yield the public classes of modules, without those of the Lab and Django's commands."""
+    for path in modules():
+        parts = path.relative_to(ROOT).parts
+        if parts[0] not in {"benchmarks", "docs"} and not {"lab", "commands"} & set(parts):
+            for node in parsed(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    yield node.name, place(path, node.lineno)
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    shared = names_of_several(public_classes())
+    new = {name: where for name, where in shared.items() if name not in SHARED_CLASS_NAMES}
+    assert not new, "several classes of one name: name each by its subject"
+    assert not SHARED_CLASS_NAMES - shared.keys(), "no longer shared: remove it from the list"
+
+
+def test_several_classes_of_one_name_are_found() -> None:
+    classes = [("Change", "a.py:1"), ("Step", "a.py:9"), ("Change", "b.py:5")]
+    assert names_of_several(classes) == {"Change": ["a.py:1", "b.py:5"]}
 
 
 def test_words_are_plain() -> None:

@@ -11,7 +11,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class QueryCost:
+class ParallelCosts:
     """Measured costs of a query.
 
     `operator_s`: seconds that a query node needs per record (c_op); `merge_s`: seconds that a merge
@@ -33,14 +33,14 @@ class QueryCost:
             raise BadProblem("headroom", f"must be from 0 to below 1, not {self.headroom!r}")
 
 
-def query_nodes(rate: float, cost: QueryCost) -> int:
+def query_nodes(rate: float, cost: ParallelCosts) -> int:
     """Return the least number of query nodes for a rate: (rate / n) c_op <= 1 - H."""
     if not (is_finite(rate) and rate >= 0):
         raise BadProblem("rate", f"must be a finite number of at least 0, not {rate!r}")
     return _whole(rate * cost.operator_s / (1 - cost.headroom))
 
 
-def aggregator_nodes(count: int, cost: QueryCost) -> int:
+def aggregator_nodes(count: int, cost: ParallelCosts) -> int:
     """Return the least number of aggregator nodes: (n C_op / m) c_merge <= 1 - H.
 
     `count`: the number n of query nodes, all close to saturation, as section 3.2 assumes.

@@ -13,7 +13,7 @@ import numpy as np
 
 from algorithms.admission.metadata import MAX_RATE
 from algorithms.admission.packing import best_fit
-from algorithms.admission.parallelism import QueryCost, aggregator_nodes, query_nodes
+from algorithms.admission.parallelism import ParallelCosts, aggregator_nodes, query_nodes
 from algorithms.errors import BadProblem, PlanningError
 from algorithms.vocabulary import Floats, Parameters, Progress, is_finite, parameter, silent
 
@@ -146,7 +146,7 @@ class Parallelism(Parameters):
 
 def _scale_of(query: QueryLoad, utilisation: float) -> QueryScale:
     measured = query.merge_s is not None and query.node_rate is not None
-    cost = QueryCost(
+    cost = ParallelCosts(
         query.operator_s, query.merge_s or 0.0, query.node_rate or 0.0, 1 - utilisation
     )
     count = query_nodes(query.rate, cost)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from algorithms.errors import BadProblem
-from algorithms.strict_json import BadJson, Bounds, read_bounded
+from algorithms.strict_json import BadJson, JsonLimits, read_bounded
 
 # Problems of planners and documents of clusters in files: 100,000 queries with their streams.
-FILE_BOUNDS: Final = Bounds(size=256 * 2**20, values=40_000_000)
+FILE_BOUNDS: Final = JsonLimits(size=256 * 2**20, values=40_000_000)
 
 
 def read_json(path: str) -> Any:

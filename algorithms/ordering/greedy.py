@@ -24,7 +24,7 @@ from algorithms.vocabulary import Flags, Floats, Ints
 NONE: Final = -1
 
 
-class Board(NamedTuple):
+class GreedyState(NamedTuple):
     """Nodes, buckets and moves; k nodes, b buckets, n moves.
 
     `moves`: with the loads and readers of now; `limit` float64[1]: a safe move leaves its target
@@ -74,7 +74,7 @@ def order_moves(moves: MoveSet) -> Order:
     return Order(tuple(order.tolist()), imbalance, worst, start, safe)
 
 
-def _lay_out(moves: MoveSet, limit: float) -> Board:
+def _lay_out(moves: MoveSet, limit: float) -> GreedyState:
     nodes, count = len(moves.loads), len(moves.own)
     keys, bucket_of = np.unique(moves.targets * nodes + moves.sources, return_inverse=True)
     place = np.empty(count, np.int64)
@@ -83,7 +83,7 @@ def _lay_out(moves: MoveSet, limit: float) -> Board:
     origin = keys % nodes
     spot_indptr, entries = group_positions(moves.coming, len(moves.readers))
     out_indptr, out_buckets = group_positions(origin, nodes)
-    return Board(
+    return GreedyState(
         moves=moves._replace(loads=moves.loads.copy(), readers=moves.readers.copy()),
         limit=np.array([limit]),
         spot_indptr=spot_indptr,
@@ -105,7 +105,7 @@ def _lay_out(moves: MoveSet, limit: float) -> Board:
 
 
 @compiled
-def _fill(board: Board) -> None:
+def _fill(board: GreedyState) -> None:
     """Compute the load that every move adds, and build the heaps."""
     for move in range(len(board.moves.own)):
         board.added[move] = _addition(board, move)
@@ -121,7 +121,7 @@ _imbalance = compiled(imbalance)
 
 
 @compiled
-def _play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
+def _play(board: GreedyState, order: Ints, imbalance: Floats, worst: Floats) -> None:
     """Make all moves; write their order, and the balance after each."""
     loads, capacities = board.moves.loads, board.moves.capacities
     for step in range(len(order)):
@@ -137,7 +137,7 @@ def _play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
 
 
 @compiled
-def _safe_bucket(board: Board) -> int:
+def _safe_bucket(board: GreedyState) -> int:
     """Return a ready bucket out of the worst loaded node that has one, -1 if none is ready.
 
     Of its ready buckets the one after whose move the target has the least load/capacity.
@@ -161,7 +161,7 @@ def _safe_bucket(board: Board) -> int:
 
 
 @compiled
-def _least_harm(board: Board) -> int:
+def _least_harm(board: GreedyState) -> int:
     """Return the bucket after whose move the target has the least load/capacity."""
     best, least = NONE, np.inf
     for node in range(len(board.moves.loads)):
@@ -174,7 +174,7 @@ def _least_harm(board: Board) -> int:
 
 
 @compiled
-def _share_after(board: Board, bucket: int) -> float:
+def _share_after(board: GreedyState, bucket: int) -> float:
     """Return the load/capacity of the target after the bucket's next move."""
     move = board.heap[board.first[bucket]]
     target = board.moves.targets[move]
@@ -182,7 +182,7 @@ def _share_after(board: Board, bucket: int) -> float:
 
 
 @compiled
-def _make(board: Board, bucket: int, move: int) -> None:
+def _make(board: GreedyState, bucket: int, move: int) -> None:
     """Make the first move of a bucket."""
     _remove_first(board, bucket)
     source, target = board.moves.sources[move], board.moves.targets[move]
@@ -204,7 +204,7 @@ def _make(board: Board, bucket: int, move: int) -> None:
 
 
 @compiled
-def _add_again(board: Board, spot: int) -> None:
+def _add_again(board: GreedyState, spot: int) -> None:
     """Compute again the load that the remaining moves of a source to this spot add."""
     for entry in range(board.spot_indptr[spot], board.spot_indptr[spot + 1]):
         move = board.spot_moves[entry]
@@ -217,7 +217,7 @@ def _add_again(board: Board, spot: int) -> None:
 
 
 @compiled
-def _addition(board: Board, move: int) -> float:
+def _addition(board: GreedyState, move: int) -> float:
     added = float(board.moves.own[move])
     for entry in range(board.moves.indptr[move], board.moves.indptr[move + 1]):
         if board.moves.readers[board.moves.coming[entry]] == 0:
@@ -226,7 +226,7 @@ def _addition(board: Board, move: int) -> float:
 
 
 @compiled
-def _examine(board: Board, node: int) -> None:
+def _examine(board: GreedyState, node: int) -> None:
     """Find which buckets into a node are ready, and which adds least."""
     board.least[node] = NONE
     best = np.inf
@@ -245,13 +245,13 @@ def _examine(board: Board, node: int) -> None:
 
 
 @compiled
-def _place(board: Board, position: int, move: int) -> None:
+def _place(board: GreedyState, position: int, move: int) -> None:
     board.heap[position] = move
     board.place[move] = position
 
 
 @compiled
-def _precedes(board: Board, a: int, b: int) -> bool:
+def _precedes(board: GreedyState, a: int, b: int) -> bool:
     """Return whether a move adds less than another; of equals, the first given one."""
     if board.added[a] != board.added[b]:
         return bool(board.added[a] < board.added[b])
@@ -259,7 +259,7 @@ def _precedes(board: Board, a: int, b: int) -> bool:
 
 
 @compiled
-def _remove_first(board: Board, bucket: int) -> None:
+def _remove_first(board: GreedyState, bucket: int) -> None:
     first = board.first[bucket]
     last = first + board.size[bucket] - 1
     board.place[board.heap[first]] = NONE
@@ -270,7 +270,7 @@ def _remove_first(board: Board, bucket: int) -> None:
 
 
 @compiled
-def _rise(board: Board, bucket: int, position: int) -> None:
+def _rise(board: GreedyState, bucket: int, position: int) -> None:
     first = board.first[bucket]
     move = board.heap[first + position]
     while position > 0:
@@ -283,7 +283,7 @@ def _rise(board: Board, bucket: int, position: int) -> None:
 
 
 @compiled
-def _sink(board: Board, bucket: int, position: int) -> None:
+def _sink(board: GreedyState, bucket: int, position: int) -> None:
     first, size = board.first[bucket], board.size[bucket]
     move = board.heap[first + position]
     while 2 * position + 1 < size:

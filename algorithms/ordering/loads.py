@@ -13,7 +13,7 @@ from algorithms.vocabulary import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class WorkUnit:
     """A unit of work that moves as a whole: the sources it reads, and its unshared load.
 
     A node receives a source once for all its units that read it (paper 000, section 2).
@@ -24,10 +24,10 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class UnitMove:
     """A unit that moves from one node to another."""
 
-    unit: Unit
+    unit: WorkUnit
     source: int
     target: int
 
@@ -43,7 +43,7 @@ class Loads:
         self,
         rates: Sequence[float],
         capacities: Sequence[float],
-        resident: Iterable[tuple[Unit, int]],
+        resident: Iterable[tuple[WorkUnit, int]],
     ) -> None:
         self.rates: Floats = np.array(rates, np.float64)
         self.capacities = checked_capacities(capacities)
@@ -52,13 +52,13 @@ class Loads:
         for unit, node in resident:
             self.put(unit, node)
 
-    def added(self, unit: Unit, node: int) -> float:
+    def added(self, unit: WorkUnit, node: int) -> float:
         """Return by how much a unit would raise a node's load, records/s."""
         readers = self._readers[node]
         new = (float(self.rates[source]) for source in unit.sources if not readers.get(source))
         return sum(new, unit.load)
 
-    def put(self, unit: Unit, node: int) -> None:
+    def put(self, unit: WorkUnit, node: int) -> None:
         """Put a unit on a node."""
         self.loads[node] += self.added(unit, node)
         readers = self._readers[node]

@@ -29,7 +29,7 @@ class Order:
     safe: bool
 
 
-class Units(NamedTuple):
+class WorkUnits(NamedTuple):
     """Units of work and the node of each; u units, e entries (a source that a unit reads).
 
     `indptr` int64[u + 1], `sources` int64[e]: the sources of a unit, each once; `own` float64[u]:
@@ -65,7 +65,7 @@ class MoveSet(NamedTuple):
 
     @classmethod
     def from_units(
-        cls, rates: Any, capacities: Any, units: Units, moving: Ints, targets: Ints
+        cls, rates: Any, capacities: Any, units: WorkUnits, moving: Ints, targets: Ints
     ) -> Self:
         """Return the moves of the units `moving` int64[n] to the nodes `targets` int64[n].
 

@@ -31,7 +31,7 @@ class Footprints(NamedTuple):
     single: Flags
 
 
-class Bounds(NamedTuple):
+class StepBounds(NamedTuple):
     """Bounds of one step: actions; moves that a node takes part in; bytes. One action always fits.
 
     Each step may have one action more than the step before, from `first` to `actions`.
@@ -43,7 +43,7 @@ class Bounds(NamedTuple):
     sent: float
 
 
-def step_stops(footprints: Footprints, bounds: Bounds) -> Ints:
+def step_stops(footprints: Footprints, bounds: StepBounds) -> Ints:
     """Return where each step stops, int64[steps], ascending; the last is the number of actions."""
     # In the types for which the code is compiled.
     bounds = bounds._replace(sent=float(bounds.sent))
@@ -56,7 +56,7 @@ def step_stops(footprints: Footprints, bounds: Bounds) -> Ints:
 
 
 @compiled
-def _play(footprints: Footprints, bounds: Bounds, seen: Ints, busy: Ints, stops: Ints) -> int:
+def _play(footprints: Footprints, bounds: StepBounds, seen: Ints, busy: Ints, stops: Ints) -> int:
     """Write the stops and return their number.
 
     `seen` int64[2, objects]: the last step that changed or shared an object; `busy` int64[2,

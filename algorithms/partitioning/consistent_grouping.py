@@ -17,7 +17,14 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import BadParameters
-from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, State, Workers
+from algorithms.partitioning.grouping import (
+    Feedback,
+    Grouping,
+    GroupingState,
+    Hashes,
+    Messages,
+    Workers,
+)
 from algorithms.partitioning.groupings.hash_choice import mixed_word
 from algorithms.partitioning.packed_views import packed_state, unpacked_state
 from algorithms.partitioning.virtual_workers import (
@@ -44,7 +51,7 @@ _LOW: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class VirtualState(State):
+class VirtualState(GroupingState):
     """The view of a source, see `Views`, whose arrays have one row.
 
     `evidence`: float64[2, n], see `signal_workers`; `slot_start_ms`: when the present time slot

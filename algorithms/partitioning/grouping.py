@@ -101,13 +101,13 @@ class Feedback:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class GroupingState:
     """What a grouping remembers between messages; a value, so nobody changes its arrays."""
 
     workers: Workers
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=GroupingState)
 
 
 @dataclass(frozen=True)

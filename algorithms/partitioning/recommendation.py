@@ -60,7 +60,7 @@ class RecommendationProblem:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class GroupingCandidate:
     """A grouping with what it gives; `cost`: see the module; `balanced`, `affordable` likewise."""
 
     replay: Replay
@@ -88,12 +88,12 @@ class Recommendation:
     both, and it is the nearest one.
     """
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[GroupingCandidate]
     chosen: int
     reason: str
 
     @property
-    def recommended(self) -> Candidate:
+    def recommended(self) -> GroupingCandidate:
         """Return the recommended candidate."""
         return self.candidates[self.chosen]
 
@@ -137,16 +137,18 @@ class Recommend(Parameters):
         place = None if problem.present is None else texts.index(problem.present)
         return self.choose(candidates, place)
 
-    def _candidate(self, result: Replay) -> Candidate:
+    def _candidate(self, result: Replay) -> GroupingCandidate:
         load = result.merge_load
-        return Candidate(
+        return GroupingCandidate(
             result,
             _cost(result),
             result.imbalance <= self.limit,
             load is None or load <= MERGE_LIMIT,
         )
 
-    def choose(self, candidates: Sequence[Candidate], present: int | None) -> Recommendation:
+    def choose(
+        self, candidates: Sequence[GroupingCandidate], present: int | None
+    ) -> Recommendation:
         """Return the recommendation among candidates; `present`: the place of the present one."""
         best = self._best(candidates)
         fits = candidates[best].fits
@@ -158,7 +160,7 @@ class Recommend(Parameters):
         reason = ("cost" if now.fits else "balance") if fits else "least"
         return Recommendation(candidates, best, reason)
 
-    def _best(self, candidates: Sequence[Candidate]) -> int:
+    def _best(self, candidates: Sequence[GroupingCandidate]) -> int:
         """Return the place of the best candidate, regardless of the present one."""
         fitting = [place for place, candidate in enumerate(candidates) if candidate.fits]
         if not fitting:
@@ -167,12 +169,12 @@ class Recommend(Parameters):
         cheap = [place for place in fitting if candidates[place].cost <= NEARLY * least]
         return min(cheap, key=lambda place: candidates[place].replay.imbalance)
 
-    def _excess(self, candidate: Candidate) -> float:
+    def _excess(self, candidate: GroupingCandidate) -> float:
         """Return by how many times a candidate exceeds imbalance or time of merging."""
         load = candidate.replay.merge_load or 0.0
         return max(candidate.replay.imbalance / max(self.limit, 1e-9), load / MERGE_LIMIT)
 
-    def _is_worth(self, best: Candidate, present: Candidate) -> bool:
+    def _is_worth(self, best: GroupingCandidate, present: GroupingCandidate) -> bool:
         least = 1 - self.saving
         if present.fits:
             return best.fits and best.cost <= least * present.cost

@@ -40,7 +40,7 @@ class SheddingProblem:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SheddingOutcome:
     """What a plan gives: weighted results, and the use of each resource, of nodes first.
 
     `results`: records of each output; `kept`: the part of them that is kept, 1 if there are none
@@ -58,7 +58,7 @@ class SheddingPlan:
     """The fraction that each drop location keeps, and what that gives."""
 
     keep: Mapping[str, float]
-    outcome: Outcome
+    outcome: SheddingOutcome
 
     @classmethod
     def of(cls, problem: SheddingProblem, keep: Mapping[str, float]) -> "SheddingPlan":
@@ -75,7 +75,7 @@ class SheddingPlan:
         return cls.of(problem, trimmed(network, parts))
 
 
-def outcome_of(problem: SheddingProblem, keep: Mapping[str, float]) -> Outcome:
+def outcome_of(problem: SheddingProblem, keep: Mapping[str, float]) -> SheddingOutcome:
     """Return what fractions of drop locations give, record by record through the operators."""
     reduced, full = _rates(problem, keep), _rates(problem, {})
     outputs = problem.network.outputs
@@ -85,7 +85,7 @@ def outcome_of(problem: SheddingProblem, keep: Mapping[str, float]) -> Outcome:
         for name, rate in results.items()
     }
     value = sum(weight * results[name] for name, weight in outputs.items())
-    return Outcome(value, reduced.loads, results, kept)
+    return SheddingOutcome(value, reduced.loads, results, kept)
 
 
 def trimmed(network: Network, keep: Mapping[str, float]) -> dict[str, float]:

@@ -32,7 +32,7 @@ from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.kept_parts import KeptRows, maximize
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import check_number
-from algorithms.shedding.problem import Outcome, SheddingProblem, trimmed
+from algorithms.shedding.problem import SheddingOutcome, SheddingProblem, trimmed
 from algorithms.vocabulary import Floats
 
 MAX_RUNGS: Final = 64
@@ -59,7 +59,7 @@ class RungPlan:
 
     factor: float
     kept: Mapping[str, float]
-    outcome: Outcome
+    outcome: SheddingOutcome
 
 
 @dataclass(frozen=True)
@@ -231,11 +231,11 @@ def _capped(program: FlowProgram, point: Point, rates: Floats, most: Floats) -> 
     return best.flows if best.value >= point.value * (1 - 10 * ROUNDING) else point.flows
 
 
-def _outcome(model: FlowModel, flows: Floats, unshed: Floats) -> Outcome:
+def _outcome(model: FlowModel, flows: Floats, unshed: Floats) -> SheddingOutcome:
     """Return what flows give, by the linear equations."""
     network, results, full = model.network, model.results @ flows, model.results @ unshed
     kept = np.divide(results, full, out=np.ones(len(full)), where=full > 0)
-    return Outcome(
+    return SheddingOutcome(
         float(model.weights @ results),
         dict(zip(network.resources, (model.loads @ flows).tolist(), strict=True)),
         dict(zip(network.outputs, results.tolist(), strict=True)),

@@ -1,6 +1,6 @@
 """The best moves of a plan within a budget; beyond the papers."""
 
 from algorithms.subset.problem import SubsetProblem, Value
-from algorithms.subset.selection import Choice, choose
+from algorithms.subset.selection import ChosenMoves, choose
 
-__all__ = ["Choice", "SubsetProblem", "Value", "choose"]
+__all__ = ["ChosenMoves", "SubsetProblem", "Value", "choose"]

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
-from algorithms.ordering import Loads, Move, Unit
+from algorithms.ordering import Loads, UnitMove, WorkUnit
 from algorithms.vocabulary import Floats
 
 # Sums of costs in another order differ in the last digits.
@@ -52,8 +52,8 @@ class SubsetProblem:
         self,
         rates: Sequence[float],
         capacities: Sequence[float],
-        resident: Iterable[tuple[Unit, int]],
-        moves: Sequence[Move],
+        resident: Iterable[tuple[WorkUnit, int]],
+        moves: Sequence[UnitMove],
         costs: Floats,
         limits: Sequence[float],
     ) -> None:

@@ -22,7 +22,7 @@ ALIKE: Final = 1e-3
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenMoves:
     """The chosen moves by position, ascending, and their value.
 
     `imbalance_bound`, `traffic_bound`: no subset within the budget is below, the second among
@@ -43,7 +43,7 @@ def choose(
     seconds: float = SECONDS,
     *,
     exact: bool = True,
-) -> Choice:
+) -> ChosenMoves:
     """Return the best moves: as balanced as the whole plan if possible, then of least traffic.
 
     All of them where all can be afforded. Two subsets count as equally balanced within `EVEN` of
@@ -111,7 +111,7 @@ def _prune(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: floa
 
 def _improve(
     problem: SubsetProblem, best: np.ndarray, progress: Progress, seconds: float
-) -> Choice:
+) -> ChosenMoves:
     value = problem.value(best)
     imbalance_bound, settled = problem.full, value.excess == 0
     if not settled:
@@ -137,5 +137,5 @@ def _improve(
     )
 
 
-def _choice(problem: SubsetProblem, chosen: np.ndarray) -> Choice:
-    return Choice(tuple(np.flatnonzero(chosen).tolist()), problem.value(chosen))
+def _choice(problem: SubsetProblem, chosen: np.ndarray) -> ChosenMoves:
+    return ChosenMoves(tuple(np.flatnonzero(chosen).tolist()), problem.value(chosen))

@@ -27,7 +27,7 @@ import pyarrow as pa
 from algorithms.lab.datasets import data_folder, read_columns
 from algorithms.lab.partitioning.real_workloads import WORDS_FILE
 from algorithms.partitioning.catalog import GROUPINGS, grouping_text
-from controlplane.wire.log.values import Entry
+from controlplane.wire.log.values import LogEntry
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing.actions import Action
@@ -82,7 +82,7 @@ class Course:
         course._plan({}, 0)
         return course
 
-    def seconds(self, entries: Mapping[int, Sequence[Entry]], now_ms: int) -> float:
+    def seconds(self, entries: Mapping[int, Sequence[LogEntry]], now_ms: int) -> float:
         """Return how long the split node takes for a batch."""
         started = time.process_time()
         result = dispatch(entries, self.table, NODES, {}, KeyRouter(self.table, self.stored))
@@ -136,7 +136,7 @@ def _words(count: int) -> Any:
     return pa.DictionaryArray.from_arrays(places, known).dictionary_decode()
 
 
-def _entries(words: Any, number: int, records: int) -> list[Entry]:
+def _entries(words: Any, number: int, records: int) -> list[LogEntry]:
     """Return the blocks of a batch: the next records of the books, over two seconds."""
     result = []
     size = records // BLOCKS
@@ -150,7 +150,7 @@ def _entries(words: Any, number: int, records: int) -> list[Entry]:
         ]
         data = encode_block(pa.RecordBatch.from_arrays(columns, schema=SCHEMA.arrow), "read_at")
         position = f"{(number + 1) * BATCH_MS}-{block}"
-        result.append(Entry(position, size, data, newest_ms=int(times[-1]), mark_ms=None))
+        result.append(LogEntry(position, size, data, newest_ms=int(times[-1]), mark_ms=None))
     return result
 
 

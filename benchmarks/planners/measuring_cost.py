@@ -22,7 +22,7 @@ from controlplane.wire.query_text import QueryText
 from tests.support.texts import SUMMARY
 from workers.demo.recording import REPORT
 from workers.pipeline.engine import advance, partial_aggregation
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
 from workers.pipeline.nodes import node_batch
@@ -80,11 +80,11 @@ def all_tasks() -> Tasks:
     ]  # fmt: skip
     every = tuple(range(STREAMS))
     own_tasks = np.arange(32) % 8 == 0
-    groups = [Group.of(computation_of(SUMMARY, REPORT.kinds), small)]
+    groups = [NodeGroup.of(computation_of(SUMMARY, REPORT.kinds), small)]
     for query in range(4):
         text = QueryText({"n": "count(*)", "m": "mean(speed)"}, where=f"x > {query}", key=["car"])
         subscription = Subscription(1_000 + query, 0, every, 32, own_tasks)
-        groups.append(Group.of(computation_of(text, REPORT.kinds), [subscription]))
+        groups.append(NodeGroup.of(computation_of(text, REPORT.kinds), [subscription]))
     return Tasks.of(groups)
 
 

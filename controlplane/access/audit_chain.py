@@ -32,7 +32,7 @@ _FORMAT: Final = "weir-audit-1"
 
 
 @dataclass(frozen=True)
-class Fault:
+class ChainFault:
     """The first fault of the chain.
 
     `code`: changed (the content of an entry), missing (an entry inside the chain), end (entries
@@ -60,7 +60,7 @@ class Verification:
     entries: int
     sequence: int
     hash: str
-    fault: Fault | None
+    fault: ChainFault | None
     is_pending: bool = False
 
     @property
@@ -153,7 +153,9 @@ def request_verification(actor: Actor, noted: tuple[int, str] | None = None) -> 
 def last_verification() -> Verification:
     """Return the stored result of the last verification."""
     chain = _chain()
-    fault = Fault(chain.fault, chain.fault_sequence, chain.fault_entry) if chain.fault else None
+    fault = (
+        ChainFault(chain.fault, chain.fault_sequence, chain.fault_entry) if chain.fault else None
+    )
     entries = chain.verified_sequence - chain.start_sequence if chain.verified_at else 0
     return Verification(chain.verified_at, max(0, entries), chain.sequence, chain.hash, fault)
 
@@ -195,52 +197,52 @@ def _chain() -> AuditChain:
     return AuditChain.objects.filter(pk=1).first() or AuditChain()
 
 
-def _walk(chain: AuditChain) -> tuple[int, Fault | None]:
+def _walk(chain: AuditChain) -> tuple[int, ChainFault | None]:
     """Return the number of entries with a correct hash, and the first fault among the others."""
     sequence, previous = chain.start_sequence, chain.start_hash
     while sequence < chain.sequence:
         rows = AuditEntry.objects.filter(sequence__gt=sequence, sequence__lte=chain.sequence)
         batch = list(rows.order_by("sequence")[:BATCH])
         if not batch:
-            return sequence - chain.start_sequence, Fault("end", sequence + 1)
+            return sequence - chain.start_sequence, ChainFault("end", sequence + 1)
         for entry in batch:
             if entry.sequence != sequence + 1:
-                return sequence - chain.start_sequence, Fault("missing", sequence + 1)
+                return sequence - chain.start_sequence, ChainFault("missing", sequence + 1)
             if entry.hash != entry_hash(previous, entry.sequence, entry):
-                fault = Fault("changed", entry.sequence, entry.pk)
+                fault = ChainFault("changed", entry.sequence, entry.pk)
                 return sequence - chain.start_sequence, fault
             sequence, previous = entry.sequence, entry.hash
     is_whole = previous == chain.hash
-    return sequence - chain.start_sequence, None if is_whole else Fault("end", chain.sequence)
+    return sequence - chain.start_sequence, None if is_whole else ChainFault("end", chain.sequence)
 
 
-def _fault_of_ends(chain: AuditChain) -> Fault | None:
+def _fault_of_ends(chain: AuditChain) -> ChainFault | None:
     beyond = AuditEntry.objects.filter(sequence__gt=chain.sequence).order_by("sequence").first()
     if beyond is not None and _chain().sequence == chain.sequence:
-        return Fault("end", beyond.sequence, beyond.pk)
+        return ChainFault("end", beyond.sequence, beyond.pk)
     declared = AuditEntry.objects.filter(
         action=PRUNED, after__last=chain.start_sequence, after__hash=chain.start_hash
     )
     if chain.start_sequence and not declared.exists():
-        return Fault("checkpoint", chain.start_sequence)
+        return ChainFault("checkpoint", chain.start_sequence)
     return None
 
 
-def _fault_of_noted(chain: AuditChain, noted: tuple[int, str] | None) -> Fault | None:
+def _fault_of_noted(chain: AuditChain, noted: tuple[int, str] | None) -> ChainFault | None:
     if noted is None:
         return None
     sequence, noted_hash = noted
     if sequence == chain.start_sequence:
-        return None if noted_hash == chain.start_hash else Fault("head", sequence)
+        return None if noted_hash == chain.start_hash else ChainFault("head", sequence)
     entry = AuditEntry.objects.filter(sequence=sequence).first()
     if entry is not None and entry.hash == noted_hash:
         return None
-    return Fault("head", sequence, entry.pk if entry else None)
+    return ChainFault("head", sequence, entry.pk if entry else None)
 
 
-def _fault_of_triggers() -> Fault | None:
+def _fault_of_triggers() -> ChainFault | None:
     missing = audit_triggers.missing_triggers(connections[router.db_for_write(AuditEntry)])
-    return Fault("triggers") if missing else None
+    return ChainFault("triggers") if missing else None
 
 
 def _log(done: Verification) -> None:

@@ -45,7 +45,7 @@ _TOKEN: Final = FailedAttempts.Kind.TOKEN
 
 
 @dataclass(frozen=True)
-class Attempt:
+class LoginAttempt:
     """An attempt that is counted: `subject` is the account, `network` the client's address.
 
     `kind`: of a password, or of a code of a second factor. A right password takes back attempts of
@@ -66,14 +66,14 @@ class Attempt:
         return counted if self.is_known else [*counted, (self.subject, "", MAX_OF_STRANGERS)]
 
 
-def begin(subject: str, address: str | None, kind: str = _PASSWORD) -> Attempt:
+def begin(subject: str, address: str | None, kind: str = _PASSWORD) -> LoginAttempt:
     """Count an attempt and return it. Raises `Busy` with the code locked_out, without a write."""
     now = timezone.now()
     known = LoginSession.objects.filter(
         user__username=subject, address=address, started_at__gt=now - KNOWN_FOR
     )
     is_known = address is not None and known.exists()
-    attempt = Attempt(subject, network_of(address), is_known, kind)
+    attempt = LoginAttempt(subject, network_of(address), is_known, kind)
     _refuse_locked(attempt, now)
     with transaction.atomic():
         for of, network, limit in attempt.limits():
@@ -82,7 +82,7 @@ def begin(subject: str, address: str | None, kind: str = _PASSWORD) -> Attempt:
 
 
 @transaction.atomic
-def succeed(attempt: Attempt) -> None:
+def succeed(attempt: LoginAttempt) -> None:
     """Take the attempt back, and forget the failures of this account from this address."""
     of_all = FailedAttempts.objects.filter(kind=attempt.kind)
     of_all.filter(subject=attempt.subject, address=attempt.network).delete()
@@ -93,7 +93,7 @@ def succeed(attempt: Attempt) -> None:
 
 
 @transaction.atomic
-def fail(attempt: Attempt, actor: Actor, label: str) -> None:
+def fail(attempt: LoginAttempt, actor: Actor, label: str) -> None:
     """Record a failed attempt: first ones and lock-outs in entries of their own, others counted."""
     of_all = FailedAttempts.objects.filter(kind=attempt.kind)
     row = of_all.filter(subject=attempt.subject, address=attempt.network).first()
@@ -151,7 +151,7 @@ def _record_counted(kind: str, over: "QuerySet[FailedAttempts]", actor: Actor) -
         audit.record(actor, action, "several", after=after)
 
 
-def _refuse_locked(attempt: Attempt, now: datetime) -> None:
+def _refuse_locked(attempt: LoginAttempt, now: datetime) -> None:
     locked = FailedAttempts.objects.filter(kind=attempt.kind, locked_until__gt=now)
     of_these = (Q(subject=subject, address=network) for subject, network, _ in attempt.limits())
     until = locked.filter(reduce(or_, of_these)).aggregate(until=Max("locked_until"))["until"]
@@ -197,7 +197,7 @@ def _has_room(kind: str, network: str) -> bool:
     return of_address <= MAX_ENTRIES and rows.count() <= MAX_ENTRIES_OF_ALL
 
 
-def _record_other_locks(attempt: Attempt, actor: Actor) -> None:
+def _record_other_locks(attempt: LoginAttempt, actor: Actor) -> None:
     for of, network, limit in attempt.limits()[1:]:
         rows = FailedAttempts.objects.filter(kind=attempt.kind)
         row = rows.filter(subject=of, address=network).first()

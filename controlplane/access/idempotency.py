@@ -42,7 +42,7 @@ _AGAIN_S: Final = 1
 
 
 @dataclass(frozen=True)
-class Claim:
+class KeyClaim:
     """A claim of a key: the holder performs the request."""
 
     pk: int
@@ -55,7 +55,7 @@ class Claim:
         return KeptAnswer.objects.filter(pk=self.pk, claim=self.name, status=None)
 
 
-_running: ContextVar[Claim | None] = ContextVar("weir_idempotency_claim", default=None)
+_running: ContextVar[KeyClaim | None] = ContextVar("weir_idempotency_claim", default=None)
 
 
 def fingerprint(*parts: bytes) -> str:
@@ -67,7 +67,7 @@ def fingerprint(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-def claim(user: User, key: str, fingerprint: str) -> Claim | KeptAnswer:
+def claim(user: User, key: str, fingerprint: str) -> KeyClaim | KeptAnswer:
     """Claim a key, or return the answer stored under it.
 
     Raises `Invalid` (key_reused) if it was used for another request, `InProgress` while that runs,
@@ -81,7 +81,7 @@ def claim(user: User, key: str, fingerprint: str) -> Claim | KeptAnswer:
                 row = KeptAnswer.objects.create(
                     user=user, key=key, fingerprint=fingerprint, claim=name, **_times(now)
                 )
-            return Claim(row.pk, name, fingerprint)
+            return KeyClaim(row.pk, name, fingerprint)
         except IntegrityError:
             answer = _stored_answer(user, key, fingerprint, name, now)
         if answer is not None:
@@ -90,7 +90,7 @@ def claim(user: User, key: str, fingerprint: str) -> Claim | KeptAnswer:
 
 
 @contextmanager
-def running(claimed: Claim) -> Iterator[None]:
+def running(claimed: KeyClaim) -> Iterator[None]:
     """Let the changes of a block sign the claim."""
     token = _running.set(claimed)
     try:
@@ -115,7 +115,7 @@ def sign_claim(request: str) -> None:
         raise _in_progress(LEASE)
 
 
-def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) -> bool:
+def store_answer(claimed: KeyClaim, status: int, content_type: str, body: bytes) -> bool:
     """Store the answer, and delete the user's oldest beyond the limits; False if the claim is lost.
 
     A request that has changed something does not lose its claim.
@@ -129,7 +129,7 @@ def store_answer(claimed: Claim, status: int, content_type: str, body: bytes) ->
     return stored == 1
 
 
-def release(claimed: Claim, *, is_refused: bool) -> None:
+def release(claimed: KeyClaim, *, is_refused: bool) -> None:
     """Release a claim without an answer: the next attempt performs the request.
 
     A request that failed, and was not refused, is not repeated after it has changed something: its
@@ -164,7 +164,7 @@ def _prune_user_of(pk: int) -> None:
 
 def _stored_answer(
     user: User, key: str, fingerprint: str, name: str, now: datetime
-) -> Claim | KeptAnswer | None:
+) -> KeyClaim | KeptAnswer | None:
     """Return the stored answer, or an expired claim taken over; None to retry."""
     row = KeptAnswer.objects.filter(user=user, key=key).first()
     if row is None:
@@ -176,7 +176,7 @@ def _stored_answer(
         )
         columns = {"fingerprint": fingerprint, "claim": name, "status": None, "body": b""}
         taken = unchanged.update(**columns, size=0, applied_by="", **_times(now))
-        return Claim(row.pk, name, fingerprint) if taken == 1 else None
+        return KeyClaim(row.pk, name, fingerprint) if taken == 1 else None
     if row.fingerprint != fingerprint:
         text = "This key was used for another request: choose a new one for each request"
         reused = Invalid({"Idempotency-Key": [text]})

@@ -16,7 +16,7 @@ from controlplane.alerts.readings import ClusterReadings, readings_of
 from controlplane.alerts.states import (
     APPLICATION,
     FAILED_STATES,
-    Change,
+    AlertChange,
     Observed,
     change_of,
     is_silenced,
@@ -106,19 +106,19 @@ def _evaluate(cluster: Cluster, observed: list[Observed], now: datetime) -> None
 def _apply(cluster: Cluster, alert: Alert | None, seen: Observed, now: datetime) -> None:
     change = change_of(alert, seen, now)
     if alert is None:
-        if change is Change.NONE:
+        if change is AlertChange.NONE:
             return
         alert = _begin(cluster, seen, now)
-        if change is Change.FIRE:
+        if change is AlertChange.FIRE:
             _fire(cluster, alert, now)
         return
-    if change is Change.DISCARD:
+    if change is AlertChange.DISCARD:
         alert.delete()
         return
     _update(alert, seen, now)
-    if change is Change.FIRE:
+    if change is AlertChange.FIRE:
         _fire(cluster, alert, now)
-    elif change is Change.CLEAR:
+    elif change is AlertChange.CLEAR:
         _clear(cluster, alert, now)
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.alerts.states import SUBJECTS, Status
+from controlplane.alerts.states import SUBJECTS, AlertStatus
 from controlplane.models import Alert, Cluster
 from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
@@ -19,7 +19,7 @@ from controlplane.pagination.lookup import row_by
 KEPT: Final = timedelta(days=90)
 # Alerts that have fired; pending ones are internal.
 _FIRED: Final = Q(fired_at__isnull=False)
-_SHOWN: Final = tuple(str(status) for status in Status if status is not Status.PENDING)
+_SHOWN: Final = tuple(str(status) for status in AlertStatus if status is not AlertStatus.PENDING)
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ def alerts_listing(actor: Actor, filters: AlertFilters) -> Listing[Alert, Alert]
     if filters.subject:
         rows = rows.filter(subject=filters.subject)
     if filters.state:
-        rows = rows.filter(_condition(Status(filters.state), timezone.now()))
+        rows = rows.filter(_condition(AlertStatus(filters.state), timezone.now()))
     return Listing(rows, ("-since", "-pk"), list, filters)
 
 
-def _condition(status: Status, now: datetime) -> Q:
+def _condition(status: AlertStatus, now: datetime) -> Q:
     """Return the condition of rows with a state, as `states.status_of`."""
-    if status is Status.CLEARED:
+    if status is AlertStatus.CLEARED:
         return Q(cleared_at__isnull=False)
     silenced = Q(silenced_until__isnull=False, silenced_until__gt=now)
     is_open = Q(cleared_at=None)
-    if status is Status.SILENCED:
+    if status is AlertStatus.SILENCED:
         return is_open & silenced
     heard = is_open & (Q(silenced_until=None) | Q(silenced_until__lte=now))
-    return heard & Q(acknowledged_at__isnull=status is Status.FIRING)
+    return heard & Q(acknowledged_at__isnull=status is AlertStatus.FIRING)
 
 
 def open_alerts(clusters: Collection[int] | None) -> list[Alert]:

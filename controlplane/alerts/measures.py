@@ -14,7 +14,7 @@ from controlplane.telemetry.arrivals.catching_up import oldest_s
 LEAST_REPLICATION: Final = 1.0
 
 
-class Measure(StrEnum):
+class AlertMeasure(StrEnum):
     """The measures of a cluster, by the names of columns of `MeasurePoint` where it has them."""
 
     LATENCY = "latency_p95"
@@ -43,7 +43,7 @@ class MeasureKind:
     exceed it. `alert`: what its alert states.
     """
 
-    measure: Measure
+    measure: AlertMeasure
     title: str
     unit: str
     setting: str = ""
@@ -80,29 +80,29 @@ KINDS: Final = {
     kind.measure: kind
     for kind in (
         MeasureKind(
-            Measure.LATENCY, "Latency p95", "ms", "latency_ms",
+            AlertMeasure.LATENCY, "Latency p95", "ms", "latency_ms",
             lambda given: float(given.policy.latency_ms), alert="Latency p95 above limit",
         ),
         MeasureKind(
-            Measure.LOAD, "Fullest node", "share", "watch_load",
+            AlertMeasure.LOAD, "Fullest node", "share", "watch_load",
             lambda given: given.policy.watch_load, alert="Node above capacity limit",
         ),
         MeasureKind(
-            Measure.IMBALANCE, "Imbalance", "share", "watch_imbalance",
+            AlertMeasure.IMBALANCE, "Imbalance", "share", "watch_imbalance",
             lambda given: given.policy.watch_imbalance, alert="Imbalance above limit",
         ),
         MeasureKind(
-            Measure.REPLICATION, "Replication factor", "ratio", "watch_replication",
+            AlertMeasure.REPLICATION, "Replication factor", "ratio", "watch_replication",
             _replication_limit, alert="Replication factor above limit",
         ),
-        MeasureKind(Measure.RECORDS, "Records in", "records/s"),
+        MeasureKind(AlertMeasure.RECORDS, "Records in", "records/s"),
         MeasureKind(
-            Measure.KEPT, "Input kept", "share", "watch_kept",
+            AlertMeasure.KEPT, "Input kept", "share", "watch_kept",
             lambda given: given.policy.watch_kept, is_lower=True, alert="Input kept below limit",
         ),
         MeasureKind(
-            Measure.AGE, "Age of data", "s", limit=lambda given: oldest_s(given.cluster.trigger_ms),
-            alert="No data",
+            AlertMeasure.AGE, "Age of data", "s", alert="No data",
+            limit=lambda given: oldest_s(given.cluster.trigger_ms),
         ),
     )
 }  # fmt: skip

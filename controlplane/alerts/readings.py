@@ -14,8 +14,8 @@ from django.utils import timezone
 from controlplane.alerts.measures import (
     KINDS,
     LEAST_REPLICATION,
+    AlertMeasure,
     LimitInput,
-    Measure,
     MeasureKind,
 )
 from controlplane.health.summary import is_idle
@@ -42,7 +42,7 @@ _WORST_FIRST: Final = (Grade.BAD, Grade.WARN, Grade.GOOD, Grade.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AlertReading:
     """The mean of a measure over a period, None without records, and of the period before.
 
     `limit`: of the policy, None for a measure without one; `near`: from where the limit is near;
@@ -61,7 +61,7 @@ class Reading:
     alert: Alert | None = None
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> AlertMeasure:
         """Return the measure."""
         return self.kind.measure
 
@@ -92,24 +92,24 @@ class ClusterReadings:
     period: timedelta
     end: datetime
     is_live: bool
-    by_measure: Mapping[Measure, Reading]
+    by_measure: Mapping[AlertMeasure, AlertReading]
 
-    def __getitem__(self, measure: Measure | str) -> Reading:
+    def __getitem__(self, measure: AlertMeasure | str) -> AlertReading:
         """Return the reading of a measure."""
-        return self.by_measure[Measure(measure)]
+        return self.by_measure[AlertMeasure(measure)]
 
     @property
-    def readings(self) -> list[Reading]:
-        """Return the readings in the order of `Measure`."""
+    def readings(self) -> list[AlertReading]:
+        """Return the readings in the order of `AlertMeasure`."""
         return list(self.by_measure.values())
 
     @property
-    def exceeded(self) -> list[Reading]:
+    def exceeded(self) -> list[AlertReading]:
         """Return the readings beyond their limits, the farthest beyond first."""
         return sorted((r for r in self.readings if r.is_exceeded), key=_excess, reverse=True)
 
     @property
-    def near(self) -> list[Reading]:
+    def near(self) -> list[AlertReading]:
         """Return the readings near their limits."""
         return [reading for reading in self.readings if reading.grade == Grade.WARN]
 
@@ -125,7 +125,7 @@ class ClusterReadings:
         return next((grade for grade in _WORST_FIRST if grade in grades), Grade.UNKNOWN)
 
 
-def _excess(reading: Reading) -> float:
+def _excess(reading: AlertReading) -> float:
     if reading.value is None or not reading.limit:
         return 0.0
     ratio = reading.value / reading.limit
@@ -175,23 +175,23 @@ def _readings(
     means: tuple[MeasureMeans, MeasureMeans],
     alerts: Mapping[str, Alert],
     now: datetime | None,
-) -> dict[Measure, Reading]:
+) -> dict[AlertMeasure, AlertReading]:
     result = {}
     for measure, kind in KINDS.items():
         limit = kind.limit(given)
-        if measure is Measure.AGE:
+        if measure is AlertMeasure.AGE:
             value, before = _age_s(given.cluster, now), None
         else:
             value, before = (getattr(own, measure) for own in means)
-        result[measure] = Reading(
+        result[measure] = AlertReading(
             kind=kind,
             value=value,
             before=before,
             limit=limit,
             near=None if limit is None else kind.near(limit, given.policy.dead_band),
             grade=kind.grade(value, limit, given.policy.dead_band),
-            bound=given.bound if measure is Measure.REPLICATION else None,
-            node=means[0].node if measure is Measure.LOAD else None,
+            bound=given.bound if measure is AlertMeasure.REPLICATION else None,
+            node=means[0].node if measure is AlertMeasure.LOAD else None,
             alert=alerts.get(measure),
         )
     return result
@@ -236,11 +236,11 @@ def _alerts(
 
 def lines_of(
     clusters: Sequence[Cluster], period: timedelta = LINE_PERIOD, end: datetime | None = None
-) -> dict[int, dict[Measure, list[float | None]]]:
+) -> dict[int, dict[AlertMeasure, list[float | None]]]:
     """Return by cluster and measure one mean per minute of the period, None at gaps."""
     end = end or timezone.now()
     lines = lines_between([cluster.pk for cluster in clusters], end - period, end, MINUTE_S)
     return {
-        pk: {measure: own[measure] for measure in Measure if measure in own}
+        pk: {measure: own[measure] for measure in AlertMeasure if measure in own}
         for pk, own in lines.items()
     }

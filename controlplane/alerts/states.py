@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.models import Alert, Cluster
 
 # The subject of alerts about the Spark application.
@@ -19,7 +19,7 @@ FAILED_STATES: Final = (
 _NOW: Final = timedelta(0)
 
 
-class Status(StrEnum):
+class AlertStatus(StrEnum):
     """The state of an alert for people; a silenced one may also be acknowledged."""
 
     PENDING = "pending"
@@ -29,7 +29,7 @@ class Status(StrEnum):
     CLEARED = "cleared"
 
 
-class Change(StrEnum):
+class AlertChange(StrEnum):
     """The transition of an alert by an evaluation."""
 
     NONE = "none"
@@ -57,15 +57,15 @@ class Observed:
     detail: str = ""
 
 
-def status_of(alert: Alert, now: datetime) -> Status:
+def status_of(alert: Alert, now: datetime) -> AlertStatus:
     """Return the state of an alert at a moment."""
     if alert.state == Alert.State.CLEARED:
-        return Status.CLEARED
+        return AlertStatus.CLEARED
     if alert.state == Alert.State.PENDING:
-        return Status.PENDING
+        return AlertStatus.PENDING
     if is_silenced(alert, now):
-        return Status.SILENCED
-    return Status.ACKNOWLEDGED if alert.acknowledged_at is not None else Status.FIRING
+        return AlertStatus.SILENCED
+    return AlertStatus.ACKNOWLEDGED if alert.acknowledged_at is not None else AlertStatus.FIRING
 
 
 def is_silenced(alert: Alert, now: datetime) -> bool:
@@ -75,12 +75,12 @@ def is_silenced(alert: Alert, now: datetime) -> bool:
 
 def title_of(subject: str) -> str:
     """Return what an alert about a subject states."""
-    return "Application failed" if subject == APPLICATION else KINDS[Measure(subject)].alert
+    return "Application failed" if subject == APPLICATION else KINDS[AlertMeasure(subject)].alert
 
 
 def unit_of(subject: str) -> str:
     """Return the unit of value and limit, "" for none."""
-    return "" if subject == APPLICATION else KINDS[Measure(subject)].unit
+    return "" if subject == APPLICATION else KINDS[AlertMeasure(subject)].unit
 
 
 def path_of(slug: str, alert: Alert) -> str:
@@ -88,18 +88,22 @@ def path_of(slug: str, alert: Alert) -> str:
     return f"/clusters/{slug}/alerts/{alert.pk}/"
 
 
-def change_of(alert: Alert | None, seen: Observed, now: datetime) -> Change:
+def change_of(alert: Alert | None, seen: Observed, now: datetime) -> AlertChange:
     """Return the transition that an observation causes; `alert`: the open one, None without one.
 
     It does not change the alert.
     """
     if alert is None:
-        return (Change.BEGIN if seen.hold > _NOW else Change.FIRE) if seen.exceeds else Change.NONE
+        return (
+            (AlertChange.BEGIN if seen.hold > _NOW else AlertChange.FIRE)
+            if seen.exceeds
+            else AlertChange.NONE
+        )
     if alert.state == Alert.State.PENDING:
         if not seen.exceeds:
-            return Change.DISCARD
-        return Change.FIRE if now - alert.since >= seen.hold else Change.NONE
+            return AlertChange.DISCARD
+        return AlertChange.FIRE if now - alert.since >= seen.hold else AlertChange.NONE
     if seen.exceeds or seen.is_near:
-        return Change.NONE
+        return AlertChange.NONE
     since = alert.within_since or now
-    return Change.CLEAR if now - since >= seen.hold else Change.NONE
+    return AlertChange.CLEAR if now - since >= seen.hold else AlertChange.NONE

@@ -8,13 +8,13 @@ from typing import Final
 
 from controlplane.alerts.listing import open_alerts
 from controlplane.alerts.readings import ClusterReadings, readings_of
-from controlplane.alerts.states import APPLICATION, FAILED_STATES, Status, status_of
+from controlplane.alerts.states import APPLICATION, FAILED_STATES, AlertStatus, status_of
 from controlplane.health.summary import is_idle
 from controlplane.models import Alert, Cluster
 from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress, running
 
-_OF_PEOPLE: Final = (Status.ACKNOWLEDGED, Status.SILENCED)
+_OF_PEOPLE: Final = (AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
 
 
 class FleetStatus(StrEnum):
@@ -109,7 +109,7 @@ class ClusterStatus:
 
     def firing(self, now: datetime) -> list[Alert]:
         """Return the alerts that are neither acknowledged nor silenced, the oldest first."""
-        return [alert for alert in self.alerts if status_of(alert, now) is Status.FIRING]
+        return [alert for alert in self.alerts if status_of(alert, now) is AlertStatus.FIRING]
 
 
 def cluster_statuses(visible: Collection[int] | None, now: datetime) -> list[ClusterStatus]:
@@ -170,8 +170,8 @@ def _status(
         FleetStatus.FAILED: APPLICATION in (*limits.exceeded, *limits.recovered),
         FleetStatus.EXCEEDED: bool(limits),
         FleetStatus.NEAR: bool(readings.near),
-        FleetStatus.ACKNOWLEDGED: Status.ACKNOWLEDGED in states,
-        FleetStatus.SILENCED: Status.SILENCED in states,
+        FleetStatus.ACKNOWLEDGED: AlertStatus.ACKNOWLEDGED in states,
+        FleetStatus.SILENCED: AlertStatus.SILENCED in states,
         FleetStatus.EXECUTING: execution is not None,
         FleetStatus.STARTING: cluster.state == Cluster.State.STARTING,
         FleetStatus.KEPT: readings.grade == Grade.GOOD,

@@ -23,7 +23,7 @@ LONGEST: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class Changes:
+class ChangesSinceVisit:
     """What happened on clusters since `start`; `is_visit`: since the user's last visit.
 
     `completed`: plans, of which `automatic` were approved by the policy; `error`: the median
@@ -55,7 +55,9 @@ def last_visit(actor: Actor, now: datetime) -> datetime | None:
     return row.last_end
 
 
-def changes_since(clusters: Collection[int], visit: datetime | None, now: datetime) -> Changes:
+def changes_since(
+    clusters: Collection[int], visit: datetime | None, now: datetime
+) -> ChangesSinceVisit:
     """Return what happened on clusters since a visit, of the last day without one."""
     start = now - FIRST if visit is None else max(visit, now - LONGEST)
     alerts = Alert.objects.filter(cluster__in=clusters, fired_at__isnull=False).aggregate(
@@ -72,7 +74,7 @@ def changes_since(clusters: Collection[int], visit: datetime | None, now: dateti
     entries = LedgerEntry.objects.filter(
         cluster__in=clusters, at__gte=start, outcome=LedgerEntry.Outcome.DONE
     )
-    return Changes(
+    return ChangesSinceVisit(
         start=start,
         is_visit=visit is not None,
         raised=alerts["raised"],

@@ -9,13 +9,13 @@ from ninja import Router
 from controlplane.api.common.schemas import Time, fields_of
 from controlplane.api.common.security import cluster_of
 from controlplane.explain import Cause, Explanation, explain, parse_subject
-from controlplane.explain.change import Change
+from controlplane.explain.change import NearbyChange
 from controlplane.explain.values import (
     Contribution,
     Contributions,
-    Effect,
     Fact,
     Finding,
+    PredictedEffect,
     RankedChange,
     Remedy,
     Series,
@@ -53,7 +53,7 @@ class ContributionsOut(fields_of(Contributions, without="rows")):  # type: ignor
     rows: list[ContributionOut]
 
 
-class ExplainedChangeOut(fields_of(Change, without="placed")):  # type: ignore[misc]
+class ExplainedChangeOut(fields_of(NearbyChange, without="placed")):  # type: ignore[misc]
     """A change before the explained moment; arrived, left: queries moved to and from the node."""
 
     text: str
@@ -76,7 +76,7 @@ class RankedChangeOut(fields_of(RankedChange, without="cause")):  # type: ignore
     text: str
 
 
-class PredictedEffectOut(fields_of(Effect)):  # type: ignore[misc]
+class PredictedEffectOut(fields_of(PredictedEffect)):  # type: ignore[misc]
     """The predicted effect of a plan on a measure."""
 
 

@@ -20,7 +20,7 @@ from controlplane.planners.shedding import history as shedding_history
 from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
 from controlplane.telemetry import arrivals
-from controlplane.telemetry.arrivals import Interval
+from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping
@@ -35,7 +35,7 @@ SILENT = 1e-3
 
 
 @dataclass(frozen=True)
-class Positions:
+class RelayPositions:
     """The relay's positions in the two Redis streams; "" for no change."""
 
     telemetry: str = ""
@@ -45,7 +45,7 @@ class Positions:
 def record(
     cluster: Cluster,
     rows: Sequence[Row],
-    positions: Positions = Positions(),
+    positions: RelayPositions = RelayPositions(),
     batch_ms: float | None = None,
 ) -> list[Sample]:
     """Publish and store the samples of telemetry rows; return them, oldest first."""
@@ -56,14 +56,16 @@ def record(
 
 
 @dataclass(frozen=True)
-class Measured:
+class TelemetrySamples:
     """The samples of telemetry rows, and the intervals in which their records arrived."""
 
     samples: list[Sample]
-    intervals: list[Interval | None]
+    intervals: list[ArrivalInterval | None]
 
 
-def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None) -> Measured:
+def measure(
+    cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
+) -> TelemetrySamples:
     """Return the samples of telemetry rows that are newer than the stored samples."""
     capacities = list(
         Node.objects.filter(cluster=cluster).order_by("index").values_list("capacity", flat=True)
@@ -76,7 +78,7 @@ def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
         before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms, rate)
         samples.append(sample_of(row, before, capacities))
         emitted_ms = row["emitted_ms"]
-    return Measured(samples, intervals)
+    return TelemetrySamples(samples, intervals)
 
 
 def _newest_ms(cluster: Cluster) -> int | None:
@@ -91,7 +93,9 @@ def _newest_ms(cluster: Cluster) -> int | None:
 
 
 @transaction.atomic
-def store(cluster: Cluster, rows: Sequence[Row], measured: Measured, positions: Positions) -> None:
+def store(
+    cluster: Cluster, rows: Sequence[Row], measured: TelemetrySamples, positions: RelayPositions
+) -> None:
     """Save samples, positions and acknowledged steps in one transaction."""
     samples = measured.samples
     MetricSample.objects.bulk_create(

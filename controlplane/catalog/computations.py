@@ -44,7 +44,7 @@ def _common(schemas: frozenset[StreamSchema | None]) -> dict[str, Kind]:
     return common_kinds(known)[0] if len(known) == len(schemas) else {}
 
 
-class Columns:
+class StreamColumns:
     """The columns that queries of a cluster can read, by the names of their streams."""
 
     def __init__(self, cluster: Cluster, schemas: Mapping[str, Mapping[str, Any]]) -> None:

@@ -37,7 +37,7 @@ _WRITTEN: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class LanguageEntry:
     """An entry of the reference: its syntax, the kind of its result, and a description."""
 
     written: str
@@ -45,47 +45,49 @@ class Entry:
     about: str
 
 
-def operators() -> list[Entry]:
+def operators() -> list[LanguageEntry]:
     """Return the operators."""
     return [
-        Entry(_WRITTEN.get(name, f"x {name} y"), _gives(operator), operator.about)
+        LanguageEntry(_WRITTEN.get(name, f"x {name} y"), _gives(operator), operator.about)
         for name, operator in OPERATORS.items()
     ]
 
 
-def functions() -> list[Entry]:
+def functions() -> list[LanguageEntry]:
     """Return the built-in functions."""
     return _entries(FUNCTIONS)
 
 
-def registered_functions() -> list[Entry]:
+def registered_functions() -> list[LanguageEntry]:
     """Return the functions of the modules of `WEIR_FUNCTIONS`."""
     return _entries(
         {name: functions.signature for name in names() if (functions := registered(name))}
     )
 
 
-def aggregates() -> list[Entry]:
+def aggregates() -> list[LanguageEntry]:
     """Return the built-in aggregates."""
     return [
-        Entry(_aggregate(name, aggregate), _aggregate_gives(name, aggregate), aggregate.about)
+        LanguageEntry(
+            _aggregate(name, aggregate), _aggregate_gives(name, aggregate), aggregate.about
+        )
         for name, aggregate in AGGREGATES.items()
     ]
 
 
-def registered_aggregates() -> list[Entry]:
+def registered_aggregates() -> list[LanguageEntry]:
     """Return the aggregates of the modules of `WEIR_FUNCTIONS`."""
     registered_classes = ((name, registered_aggregate(name)) for name in aggregate_names())
     return [
-        Entry(f"{name}({aggregate.takes})", str(aggregate.gives), aggregate.about)
+        LanguageEntry(f"{name}({aggregate.takes})", str(aggregate.gives), aggregate.about)
         for name, aggregate in registered_classes
         if aggregate
     ]
 
 
-def _entries(table: Mapping[str, Function]) -> list[Entry]:
+def _entries(table: Mapping[str, Function]) -> list[LanguageEntry]:
     return [
-        Entry(f"{name}({_parameters(function)})", _gives(function), function.about)
+        LanguageEntry(f"{name}({_parameters(function)})", _gives(function), function.about)
         for name, function in table.items()
     ]
 

@@ -32,7 +32,7 @@ Read = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class QueryRow:
+class QueryListRow:
     """One query, the node its first task is on (None while it has none), its streams' names.
 
     task_ranges: which node (by index) has which tasks, of a query that is split. right: which
@@ -52,7 +52,7 @@ class QueryRow:
         return tuple(name for name in self.streams if name not in self.right)
 
 
-def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
+def rows_of(queries: Sequence[Query]) -> list[QueryListRow]:
     """Return the rows of queries, in three SQL statements.
 
     What they refer to is read beside them. Prefetched, each query would have a query set of its
@@ -74,14 +74,14 @@ def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
     ]
 
 
-def row_of(query: Query) -> QueryRow:
+def row_of(query: Query) -> QueryListRow:
     """Return the row of one query."""
     return rows_of([query])[0]
 
 
 def _row(
     query: Query, tasks: Sequence[Task], streams: Sequence[Read], drops: Sequence[Drop]
-) -> QueryRow:
+) -> QueryListRow:
     right = right_of(query)
     # Sorted here: databases do not agree on the order of letters.
     names = tuple(sorted(name for _, name in streams))
@@ -90,7 +90,7 @@ def _row(
     nodes = [(task.index, task.node.index) for task in tasks]
     is_split = tasks and query.task_count > 1
     task_ranges = task_ranges_from(nodes, query.task_count) if is_split else ()
-    return QueryRow(query, node, names, task_ranges, others, tuple(drops))
+    return QueryListRow(query, node, names, task_ranges, others, tuple(drops))
 
 
 ORDERS: Final = orders_of(COLUMNS)
@@ -145,7 +145,7 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
     return Query.objects.filter(cluster=cluster).select_related("aggregator")
 
 
-def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, QueryRow]:
+def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, QueryListRow]:
     """Return the queries of a cluster in the order of the filters. Raises `BadFilter`."""
     rows = selected(_whole(cluster), filters, COLUMNS, _named, cluster)
     ordered = rows

@@ -45,7 +45,7 @@ class StreamFilters(Filters):
 
 
 @dataclass(frozen=True)
-class StreamRow:
+class StreamListRow:
     """A stream with its drop rules and its dead letters.
 
     `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
@@ -78,7 +78,7 @@ class StreamRow:
         return sum((self.dead or {}).values())
 
 
-def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream, StreamRow]:
+def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream, StreamListRow]:
     """Return the streams of a cluster in the order of the filters. Raises `BadFilter`."""
     streams = Stream.objects.filter(cluster=cluster)
     streams = streams.annotate(
@@ -105,13 +105,13 @@ def _named(word: str) -> Q:
     return Q(name__icontains=word) | Q(title__icontains=word)
 
 
-def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
+def rows_of_streams(streams: Sequence[Stream]) -> list[StreamListRow]:
     """Return the rows of streams."""
     drops = drop_rules_by_stream([stream.pk for stream in streams])
     dead = _dead_counts(streams)
     latencies = _split_latencies(streams)
     return [
-        StreamRow(
+        StreamListRow(
             stream,
             tuple(drops.get(stream.pk, ())),
             None if dead is None else dead.get(stream.pk, {}),
@@ -149,7 +149,7 @@ def splits_of(cluster: Cluster) -> dict[int, int]:
     return dict(cluster.streams.values_list("id", "split"))
 
 
-def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
+def stream_by_id(cluster: Cluster, pk: int) -> StreamListRow:
     """Return a stream of the cluster; raises `NotFound`."""
     return rows_of_streams([row_by(cluster.streams, "stream", pk=pk)])[0]
 

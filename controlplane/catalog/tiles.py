@@ -18,7 +18,7 @@ _CUT: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Tile:
+class MapTile:
     """A tile: its place from the west and from the south, its records or value."""
 
     column: int
@@ -41,7 +41,7 @@ class TileMap:
     north: float
     across: int
     up: int
-    tiles: Sequence[Tile]
+    tiles: Sequence[MapTile]
     most: float
     points: int
     outside: int
@@ -63,7 +63,7 @@ def tiles_of(coordinates: Coordinates, x: Floats, y: Floats, values: Floats) -> 
     sums = np.zeros((up, ACROSS))
     np.add.at(sums, (rows, columns), values[inside])
     tiles = [
-        Tile(int(column), int(row), float(sums[row, column]))
+        MapTile(int(column), int(row), float(sums[row, column]))
         for row, column in np.argwhere(sums != 0).tolist()
     ]
     return TileMap(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class Code(IntEnum):
+class ExitCode(IntEnum):
     """Exit codes; scripts rely on the numbers."""
 
     DONE = 0
@@ -21,24 +21,24 @@ class Code(IntEnum):
 
 
 ABOUT = {
-    Code.DONE: "done",
-    Code.REFUSED: "the present state does not allow it, or it failed",
-    Code.WRONG: "the command line, a value or a document is wrong",
-    Code.NOT_FOUND: "no such cluster, query, proposal or file",
-    Code.FORBIDDEN: "the user is unknown or lacks the role",
-    Code.AWAY: "database or Redis cannot be reached, or too much waits: try again",
-    Code.WAITED: "not finished within the time limit; it continues",
-    Code.BROKEN: "a fault of Weir itself",
-    Code.INTERRUPTED: "Ctrl-C",
-    Code.UNHEARD: "the reader closed the output",
+    ExitCode.DONE: "done",
+    ExitCode.REFUSED: "the present state does not allow it, or it failed",
+    ExitCode.WRONG: "the command line, a value or a document is wrong",
+    ExitCode.NOT_FOUND: "no such cluster, query, proposal or file",
+    ExitCode.FORBIDDEN: "the user is unknown or lacks the role",
+    ExitCode.AWAY: "database or Redis cannot be reached, or too much waits: try again",
+    ExitCode.WAITED: "not finished within the time limit; it continues",
+    ExitCode.BROKEN: "a fault of Weir itself",
+    ExitCode.INTERRUPTED: "Ctrl-C",
+    ExitCode.UNHEARD: "the reader closed the output",
 }
 
 
 @dataclass
-class Refused(Exception):
+class CliError(Exception):
     """An error for the terminal: what is wrong, lines of where, and what to do."""
 
-    code: Code
+    code: ExitCode
     what: str
     where: Sequence[str] = ()
     advice: str = ""

@@ -3,16 +3,16 @@
 import sys
 from pathlib import Path
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 
 
 def text_of(path: Path) -> str:
-    """Return a file's text, or that of standard input for -. Raises `Refused` and `OSError`."""
+    """Return a file's text, or that of standard input for -. Raises `CliError` and `OSError`."""
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except UnicodeDecodeError as wrong:
         text = f"{path}: is no UTF-8 at byte {wrong.start}"
-        raise Refused(Code.WRONG, text, advice="save it as UTF-8") from None
+        raise CliError(ExitCode.WRONG, text, advice="save it as UTF-8") from None
 
 
 def bytes_of(path: Path) -> bytes:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from controlplane.cli.client.document import document_for
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.command_parser import COMMON
 from controlplane.cli.parser import parsed, parser
 from controlplane.installation import env
@@ -25,16 +25,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
-    except Refused as refused:
+    except CliError as refused:
         sys.stderr.write("\n".join([*refused.lines(), ""]))
         return refused.code
     except KeyboardInterrupt:
         sys.stderr.write("weir: interrupted\n")
-        return Code.INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # Or the interpreter would complain when it flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Code.UNHEARD
+        return ExitCode.UNHEARD
     return code
 
 
@@ -46,8 +46,8 @@ def _run(words: Sequence[str]) -> int:
             _set_up()
         module, _, name = given.run.partition(".")
         command = getattr(import_module(f"controlplane.cli.commands.{module}"), name)
-        return int(command(given) or Code.DONE)
-    except (Refused, KeyboardInterrupt, BrokenPipeError):
+        return int(command(given) or ExitCode.DONE)
+    except (CliError, KeyboardInterrupt, BrokenPipeError):
         raise
     except Exception as error:  # noqa: BLE001 - every error has an exit code
         # After the settings: it imports models.
@@ -56,7 +56,7 @@ def _run(words: Sequence[str]) -> int:
         if (refused := refused_by(error)) is not None:
             raise refused from None
         traceback.print_exc()
-        raise Refused(Code.BROKEN, "this is a fault of Weir", advice="report it") from None
+        raise CliError(ExitCode.BROKEN, "this is a fault of Weir", advice="report it") from None
 
 
 def _complete() -> None:
@@ -65,7 +65,7 @@ def _complete() -> None:
 
     document = None
     # Without a document, words of the commands that need none are completed.
-    with suppress(Refused):
+    with suppress(CliError):
         document = document_for(Namespace(**COMMON | {"url": env.text("WEIR_URL")}), _set_up)
     argcomplete.autocomplete(parser(document))
 
@@ -83,7 +83,7 @@ def _set_up() -> None:
         if not apps.ready:
             django.setup()
     except EnvironmentValueError as wrong:
-        raise Refused(Code.WRONG, str(wrong), advice="set the variable, or unset it") from None
+        raise CliError(ExitCode.WRONG, str(wrong), advice="set the variable, or unset it") from None
 
 
 if __name__ == "__main__":

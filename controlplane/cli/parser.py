@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.cli.codes import ABOUT, Code, Refused
+from controlplane.cli.codes import ABOUT, CliError, ExitCode
 from controlplane.cli.command_parser import (
     COMMON,
     LOCAL,
@@ -59,7 +59,7 @@ def parser(document: Mapping[str, Any] | None, words: Sequence[str] = ()) -> Arg
 
 
 def parsed(arguments: Sequence[str], source: Source) -> Namespace:
-    """Return a call. Raises `Refused`."""
+    """Return a call. Raises `CliError`."""
     common = CommandParser(add_help=False, allow_abbrev=False)
     common.set_defaults(**COMMON)
     add_common(common)
@@ -72,7 +72,9 @@ def parsed(arguments: Sequence[str], source: Source) -> Namespace:
     is_local = given.run in LOCAL
     if is_local and any(getattr(given, name) for name in COMMON if name != "json"):
         message = f"this command calls no Weir: {LOCAL[given.run]}"
-        raise Refused(Code.WRONG, message, advice="omit --as, --url, --token-file and --ca-file")
+        raise CliError(
+            ExitCode.WRONG, message, advice="omit --as, --url, --token-file and --ca-file"
+        )
     given.url = "" if is_local else url
     return given
 

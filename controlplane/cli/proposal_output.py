@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.paths import path_of
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 
 _LIMIT: Final = 1000
@@ -22,13 +22,13 @@ _PLANNED: Final = ("before", "after", "bounds", "predicted", "rollback_cost")
 
 
 def path_of_proposal(api: Api, number: int) -> tuple[str, str]:
-    """Return the cluster of a proposal, and its address. Raises `Refused` if there is none."""
+    """Return the cluster of a proposal, and its address. Raises `CliError` if there is none."""
     for cluster in api.get("/clusters", limit=_LIMIT)["clusters"]:
         path = f"{path_of('/clusters/{slug}', cluster)}/proposals/{number}"
         if api.send("GET", path).status == HTTPStatus.OK:
             return cluster["slug"], path
     advice = "weir proposals list CLUSTER"
-    raise Refused(Code.NOT_FOUND, f"There is no proposal {number}", advice=advice)
+    raise CliError(ExitCode.NOT_FOUND, f"There is no proposal {number}", advice=advice)
 
 
 def proposal_values(api: Api, cluster: str, body: Mapping[str, Any]) -> dict[str, Any]:

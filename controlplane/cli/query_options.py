@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.errors import Invalid
 from controlplane.formats.moments import read_moment
 from controlplane.queries.key_groupings import PARAMETERS, read_parameters
@@ -53,7 +53,7 @@ def _help(item: QueryField) -> str:
 
 
 def query_of(given: Namespace) -> QuerySpec:
-    """Return the query of a call. Raises `Refused`, and `Invalid` for a wrong parameter."""
+    """Return the query of a call. Raises `CliError`, and `Invalid` for a wrong parameter."""
     values: dict[str, Any] = {
         item.name: _entries(item, value) if item.kind in _ENTRIES else value
         for item in (*DECLARED.fields, *DECLARED.text)
@@ -79,7 +79,7 @@ def _entries(item: QueryField, given: Sequence[str]) -> dict[str, str]:
 def named_texts(option: str, given: Sequence[str], entry: str, advice: str) -> dict[str, str]:
     """Return the texts by name of an option that repeats.
 
-    `entry`: what the user has to write. Raises `Refused` for a text without a name, and for a name
+    `entry`: what the user has to write. Raises `CliError` for a text without a name, and for a name
     that is given twice.
     """
     texts: dict[str, str] = {}
@@ -87,7 +87,7 @@ def named_texts(option: str, given: Sequence[str], entry: str, advice: str) -> d
         name, _, text = (part.strip() for part in written.partition("="))
         if not name or not text or name in texts:
             message = f"{option} {written}: write {entry}, each name once"
-            raise Refused(Code.WRONG, message, advice=advice)
+            raise CliError(ExitCode.WRONG, message, advice=advice)
         texts[name] = text
     return texts
 

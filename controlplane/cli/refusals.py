@@ -1,4 +1,4 @@
-"""Translation of exceptions of this process into `Refused` with an exit code and advice.
+"""Translation of exceptions of this process into `CliError` with an exit code and advice.
 
 Errors of the API are responses, which `client/problems.py` translates.
 """
@@ -11,7 +11,7 @@ from django.db import OperationalError, ProgrammingError
 from redis.exceptions import RedisError
 
 from algorithms.errors import BadParameters, PlanningError
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cluster_spec.document import BadDescription
 from controlplane.errors import Invalid, WeirError
 from controlplane.installation.env import EnvironmentValueError
@@ -20,7 +20,7 @@ from controlplane.wire.language.errors import place_of
 _MEND: Final = "mend the values that are named"
 
 
-def refused_by(error: Exception) -> Refused | None:
+def refused_by(error: Exception) -> CliError | None:
     """Return the refusal of an exception, None for a defect of the program."""
     for kind, refusal in _BY_KIND:
         if isinstance(error, kind):
@@ -38,49 +38,49 @@ def fault_lines(faults: Mapping[str, Sequence[str]]) -> Iterator[str]:
             yield from () if place is None else (f"    {place.line}", f"    {place.marks}")
 
 
-def _described(error: Any) -> Refused:
-    return Refused(
-        Code.WRONG, str(error), list(fault_lines(error.faults)),
+def _described(error: Any) -> CliError:
+    return CliError(
+        ExitCode.WRONG, str(error), list(fault_lines(error.faults)),
         "mend what is named; `weir schema` prints what a description may hold",
     )  # fmt: skip
 
 
-def _plain(code: Code, advice: str, error: Any) -> Refused:
-    return Refused(code, str(error), advice=advice)
+def _plain(code: ExitCode, advice: str, error: Any) -> CliError:
+    return CliError(code, str(error), advice=advice)
 
 
-def _database(error: Any) -> Refused:
+def _database(error: Any) -> CliError:
     lines = str(error).strip().splitlines()
     advice = "check WEIR_DATA or DATABASE_URL; make run, or manage.py migrate_all, sets it up"
-    return Refused(Code.AWAY, "the database does not answer as it should", lines[:3], advice)
+    return CliError(ExitCode.AWAY, "the database does not answer as it should", lines[:3], advice)
 
 
-def _redis(error: Any) -> Refused:
+def _redis(error: Any) -> CliError:
     advice = "start Weir (make run), or give its REDIS_URL"
-    return Refused(Code.AWAY, "Redis does not answer", [str(error)[:200]], advice)
+    return CliError(ExitCode.AWAY, "Redis does not answer", [str(error)[:200]], advice)
 
 
-def _file(error: Any) -> Refused:
+def _file(error: Any) -> CliError:
     place = str(error.filename or "")
-    return Refused(Code.NOT_FOUND, f"{place}: {error.strerror}", advice="check the path")
+    return CliError(ExitCode.NOT_FOUND, f"{place}: {error.strerror}", advice="check the path")
 
 
-_BY_KIND: Final[tuple[tuple[Any, Callable[[Any], Refused]], ...]] = (
+_BY_KIND: Final[tuple[tuple[Any, Callable[[Any], CliError]], ...]] = (
     (BadDescription, _described),
     (
         Invalid,
-        lambda error: Refused(Code.WRONG, str(error), list(fault_lines(error.fields)), _MEND),
+        lambda error: CliError(ExitCode.WRONG, str(error), list(fault_lines(error.fields)), _MEND),
     ),
-    (WeirError, partial(_plain, Code.REFUSED, "")),
+    (WeirError, partial(_plain, ExitCode.REFUSED, "")),
     (
         BadParameters,
-        lambda error: Refused(
-            Code.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)), _MEND
+        lambda error: CliError(
+            ExitCode.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)), _MEND
         ),
     ),
-    (PlanningError, partial(_plain, Code.REFUSED, "other parameters, or more nodes")),
+    (PlanningError, partial(_plain, ExitCode.REFUSED, "other parameters, or more nodes")),
     ((OperationalError, ProgrammingError), _database),
     (RedisError, _redis),
     (OSError, _file),
-    (EnvironmentValueError, partial(_plain, Code.WRONG, "set the variable, or unset it")),
+    (EnvironmentValueError, partial(_plain, ExitCode.WRONG, "set the variable, or unset it")),
 )

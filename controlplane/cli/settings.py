@@ -4,17 +4,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return NAME=VALUE as values by name. Raises `Refused`."""
+    """Return NAME=VALUE as values by name. Raises `CliError`."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or name in values:
             message = f"{pair}: write NAME=VALUE, each name once"
-            raise Refused(Code.WRONG, message, advice="as node_moves=2")
+            raise CliError(ExitCode.WRONG, message, advice="as node_moves=2")
         values[name] = value_of(text)
     return values
 

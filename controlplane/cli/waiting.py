@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.paths import path_of
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 
 # Seconds between two looks at work that is under way.
 _LOOK_S: Final = 0.2
@@ -29,7 +29,7 @@ class Wait:
 
 
 def follow(api: Api, wait: Wait, values: Mapping[str, Any], timeout: float) -> Any:
-    """Return the row of long work once it is done. Raises `Refused` after `timeout` seconds."""
+    """Return the row of long work once it is done. Raises `CliError` after `timeout` seconds."""
     # Rich is imported by commands only: the parser reads the declarations.
     from controlplane.cli.output import progress_bar  # noqa: PLC0415
 
@@ -45,7 +45,7 @@ def follow(api: Api, wait: Wait, values: Mapping[str, Any], timeout: float) -> A
                 later = f" Later: {wait.later.format_map(values)}" if wait.later else ""
                 advice = f"is a worker running? `weir health`.{later}"
                 text = f"{path} is not computed after {timeout:g} s"
-                raise Refused(Code.WAITED, text, advice=advice)
+                raise CliError(ExitCode.WAITED, text, advice=advice)
             time.sleep(_LOOK_S)
 
 

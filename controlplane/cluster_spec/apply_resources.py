@@ -23,7 +23,7 @@ from controlplane.pagination.chunks import chunks
 from controlplane.policies.blackouts import add_blackout
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.topology import drop_rules, nodes, streams
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.routing.actions import Action, NodeState
@@ -108,7 +108,7 @@ def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) 
     if last >= cluster.splits:
         actions.insert(0, SetSplitCount(last + 1))
     summary = f"{len(actions)} streams assigned to split nodes"
-    apply(cluster, actions, Change(summary, author=actor.name))
+    apply(cluster, actions, TopologyChange(summary, author=actor.name))
 
 
 def apply_drop_rules(

@@ -48,7 +48,7 @@ _DAY_S: Final = 86_400
 Moment = Annotated[AwareDatetime, IN_CALENDAR, Field(strict=False)]
 
 
-class Part(BaseModel):
+class DocumentPart(BaseModel):
     """A part of a description: no unknown names, no value of another type than it should have."""
 
     model_config = ConfigDict(
@@ -56,7 +56,7 @@ class Part(BaseModel):
     )
 
 
-class ClusterPart(Part):
+class ClusterPart(DocumentPart):
     """The cluster itself."""
 
     slug: str = Field(max_length=40, pattern=r"^[-a-zA-Z0-9_]+$", description="its name in URLs")
@@ -85,7 +85,7 @@ class ClusterPart(Part):
     max_batch_mb: int = Field(64, ge=1, le=1024, description="MiB of a micro-batch, at most")
 
 
-class NodePart(Part):
+class NodePart(DocumentPart):
     """A node."""
 
     index: int = Field(ge=0, le=_SMALL, description="its number, below the cluster's slots")
@@ -95,7 +95,7 @@ class NodePart(Part):
     active: bool = Field(True, description="whether it may host queries")  # noqa: FBT003
 
 
-class ColumnPart(Part):
+class ColumnPart(DocumentPart):
     """A column of a stream."""
 
     name: str = Field(min_length=1, max_length=MAX_NAME, description="letters, digits and _")
@@ -106,7 +106,7 @@ class ColumnPart(Part):
     nullable: bool = True
 
 
-class SchemaPart(Part):
+class SchemaPart(DocumentPart):
     """The schema of a stream: its columns, when its records happened, how late they may come."""
 
     columns: list[ColumnPart] = Field(min_length=1, max_length=MAX_COLUMNS)
@@ -122,14 +122,16 @@ class SchemaPart(Part):
     )
 
 
-_CHARACTERISTICS: Any = create_model("_Characteristics", __base__=Part, **characteristic_fields())
+_CHARACTERISTICS: Any = create_model(
+    "_Characteristics", __base__=DocumentPart, **characteristic_fields()
+)
 
 
 class CharacteristicsPart(_CHARACTERISTICS):  # type: ignore[misc]  # the fields are the declared ones
     """What is known of a stream's rate from outside; what is left out is not known."""
 
 
-class StreamPart(Part):
+class StreamPart(DocumentPart):
     """A stream."""
 
     name: str = Field(min_length=1, max_length=100)
@@ -155,14 +157,14 @@ class StreamPart(Part):
         return self.rate or self.declared_rate or 1.0
 
 
-_TEXT: Any = create_model("_Text", __base__=Part, **text_fields(checked=True))
+_TEXT: Any = create_model("_Text", __base__=DocumentPart, **text_fields(checked=True))
 
 
 class TextPart(_TEXT):  # type: ignore[misc]  # the fields are the declared ones
     """What a query computes, as text (docs/queries.md)."""
 
 
-class MeasuredPart(Part):
+class MeasuredPart(DocumentPart):
     """What each task of a query was measured at; planners use it, an import leaves it."""
 
     records_per_s: list[float] = Field(default_factory=list)
@@ -171,7 +173,7 @@ class MeasuredPart(Part):
 
 _QUERY: Any = create_model(
     "_Query",
-    __base__=Part,
+    __base__=DocumentPart,
     **query_fields(TextPart, checked=True, moment=AwareDatetime),
 )
 
@@ -202,7 +204,7 @@ class QueryPart(_QUERY):  # type: ignore[misc]  # as above
         return [*self.streams, *self.text.right]
 
 
-class QueryList(Part):
+class QueryList(DocumentPart):
     """Queries alone, or those of a whole description; its other parts are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -210,7 +212,7 @@ class QueryList(Part):
     queries: list[QueryPart] = Field(min_length=1)
 
 
-class TaskRangePart(Part):
+class TaskRangePart(DocumentPart):
     """Tasks [first, stop) of a query, on one node."""
 
     node: int = Field(ge=0, description="a node's index")
@@ -231,7 +233,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
 
 
-_POLICY: Any = create_model("_Policy", __base__=Part, **optional_fields())
+_POLICY: Any = create_model("_Policy", __base__=DocumentPart, **optional_fields())
 
 
 class PolicyPart(_POLICY):  # type: ignore[misc]  # the fields are those of the settings
@@ -243,7 +245,7 @@ class PolicyPart(_POLICY):  # type: ignore[misc]  # the fields are those of the 
         return given
 
 
-class BlackoutPart(Part):
+class BlackoutPart(DocumentPart):
     """A time range in which nothing starts automatically: a cron line and minutes, or a range."""
 
     cron: str = Field("", max_length=100, description="five fields, in UTC; empty: a range")
@@ -258,7 +260,7 @@ class BlackoutPart(Part):
         return " ".join(self.cron.split()), self.minutes, self.starts_at, self.ends_at
 
 
-class ExclusionPart(Part):
+class ExclusionPart(DocumentPart):
     """What no plan may move: a query, what is on a node, or what reads a stream."""
 
     kind: Literal["query", "node", "stream"]
@@ -272,7 +274,7 @@ class ExclusionPart(Part):
         return self.kind, self.subject
 
 
-class EdgePart(Part):
+class EdgePart(DocumentPart):
     """An edge; it has one drop rule."""
 
     stream: str
@@ -320,14 +322,14 @@ class EdgeWindowPart(EdgePart):
     batch: int = Field(1, ge=1, description="how many neighbours are dropped together")
 
 
-class RungPart(Part):
+class RungPart(DocumentPart):
     """A rung of a ladder."""
 
     factor: float = Field(gt=0, description="input over what the cluster can process; ascending")
     kept: list[KeptEdgePart] = Field(description="other edges keep all that reaches them")
 
 
-class LadderPart(Part):
+class LadderPart(DocumentPart):
     """The armed ladder of load shedding: what the cluster drops in an overload."""
 
     rungs: list[RungPart] = Field(min_length=1, max_length=MAX_RUNGS)
@@ -345,7 +347,7 @@ class LadderPart(Part):
     reason: str = ""
 
 
-class ClusterDescription(Part):
+class ClusterDescription(DocumentPart):
     """A cluster: nodes, streams, queries and where these are, policy, exceptions and drops."""
 
     weir: Literal[1] = Field(description="the number of this format")

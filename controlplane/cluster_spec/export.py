@@ -14,11 +14,11 @@ from controlplane.cluster_spec.document import (
     CharacteristicsPart,
     ClusterDescription,
     ClusterPart,
+    DocumentPart,
     DropPart,
     ExclusionPart,
     MeasuredPart,
     NodePart,
-    Part,
     Place,
     PolicyPart,
     QueryPart,
@@ -45,7 +45,7 @@ from controlplane.queries.spec import submitted_values
 from controlplane.wire.redaction import without_password
 from controlplane.wire.routing.route import TaskRange
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=DocumentPart)
 # Queries on their way out are no part of it.
 DESCRIBED = ("pending", "running")
 

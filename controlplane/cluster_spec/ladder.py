@@ -16,7 +16,7 @@ from controlplane.cluster_spec.document import (
 from controlplane.cluster_spec.report import ImportReport
 from controlplane.models import ArmedLadder, Cluster, Query
 from controlplane.planners.shedding.arming import ladder_summary
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.drop_rules import INPUT, Edge
@@ -109,7 +109,7 @@ def apply_ladder(
         ladder.check()
     except InconsistentDelta as error:
         raise BadDescription({"ladder": [f"Is not possible: {error}"]}) from None
-    change = Change(
+    change = TopologyChange(
         f"{actor.name} armed a described ladder of {len(ladder.rungs)} rungs",
         "ladder.arm",
         cluster.slug,

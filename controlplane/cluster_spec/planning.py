@@ -38,7 +38,7 @@ _NOWHERE: Final = 2**20
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedCluster:
     """A plan for a described cluster.
 
     `placed`: by the name of a query that had no node, its node; `texts`: the actions for people.
@@ -71,7 +71,7 @@ def plan_for(
     algorithm: str,
     parameters: Mapping[str, Any],
     progress: Progress,
-) -> Planned:
+) -> PlannedCluster:
     """Return a plan for a description. Raises `Invalid`, `Conflict`, and the planners' errors."""
     cluster = Cluster(slug=description.cluster.slug, nu=description.cluster.nu)
     adapter = adapter_of(planner)
@@ -94,7 +94,7 @@ def plan_for(
         budget=given.get("budget"),
     )
     names = _names(description)
-    return Planned(
+    return PlannedCluster(
         planner=planner,
         algorithm=chosen.name,
         parameters=given,

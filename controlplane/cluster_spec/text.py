@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from algorithms.strict_json import BadJson, Bounds, place_of, read_bounded
+from algorithms.strict_json import BadJson, JsonLimits, place_of, read_bounded
 from controlplane.cluster_spec.document import (
     BadDescription,
     ClusterDescription,
@@ -20,7 +20,7 @@ from controlplane.formats.storable import unstorable
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 MAX_BYTES: Final = 64 * 2**20
-_BOUNDS: Final = Bounds(size=MAX_BYTES, values=1_000_000)
+_BOUNDS: Final = JsonLimits(size=MAX_BYTES, values=1_000_000)
 MOST_REPORTED: Final = 20
 _TOO_DEEP: Final = f"Is nested too deeply: at most {_BOUNDS.depth} levels"
 _TAGS: Final = ("node", "task_ranges")

@@ -70,7 +70,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Flow:
+class ClusterFlow:
     """The flow in a time range. `aggregators`: merged partial results/s, in both units.
 
     `split_links`: from streams to split nodes; `node_links`: from split nodes to nodes;
@@ -115,7 +115,7 @@ class _Means:
         return cls(loads, merged, node_bytes, read, read_bytes)
 
 
-def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) -> Flow:
+def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) -> ClusterFlow:
     """Return the mean flow of a time range."""
     nodes = list(cluster.nodes.order_by("index"))
     # Without model instances, which take most of the time for ten thousand streams.
@@ -138,7 +138,7 @@ def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) ->
     shown, split_links = _stream_flows(streams, rates * split_factor[splits], splits)
     sent = sent * node_factor
     aggregators, aggregator_links = _aggregators(nodes, means, routes)
-    return Flow(
+    return ClusterFlow(
         unit=unit,
         streams=shown,
         splits=[

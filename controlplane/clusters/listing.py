@@ -17,7 +17,7 @@ STATES = tuple(str(state) for state in Cluster.State.values)
 
 
 @dataclass(frozen=True)
-class NodeRow:
+class NodeListRow:
     """A node with its queries and streams; load (records/s) and busy share of the newest sample."""
 
     node: Node
@@ -92,7 +92,7 @@ def clusters_listing(
     return Listing(clusters, ("slug", "pk"), list, filters)
 
 
-def node_table(cluster: Cluster) -> list[NodeRow]:
+def node_table(cluster: Cluster) -> list[NodeListRow]:
     """Return the nodes by index with their queries, streams and newest measured load."""
     nodes = list(cluster.nodes.order_by("index"))
     tasks = Task.objects.filter(node__cluster=cluster).order_by().values_list("node")
@@ -100,7 +100,7 @@ def node_table(cluster: Cluster) -> list[NodeRow]:
     read = dict(tasks.annotate(Count("query__subscriptions__stream", distinct=True)))
     sample = latest_values(cluster) or {}
     return [
-        NodeRow(
+        NodeListRow(
             node=node,
             queries=hosted.get(node.pk, 0),
             streams=read.get(node.pk, 0),

@@ -2,7 +2,7 @@
 
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.service import Breach, explain, likely_cause
-from controlplane.explain.subjects import Subject, SubjectKind, parse_subject
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind, parse_subject
 from controlplane.explain.values import Explanation
 
 __all__ = [
@@ -10,7 +10,7 @@ __all__ = [
     "Cause",
     "CauseCode",
     "Explanation",
-    "Subject",
+    "ExplanationSubject",
     "SubjectKind",
     "explain",
     "likely_cause",

@@ -28,7 +28,7 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class NearbyChange:
     """A change near the subject.
 
     `arrived`, `left`: numbers of queries whose tasks it moved to and from the node; `placed`: when
@@ -68,7 +68,7 @@ class Change:
         return "bad" if self.kind in (ChangeKind.EXCEEDED, ChangeKind.RESTART) else ""
 
 
-def _plan(change: Change) -> str:
+def _plan(change: NearbyChange) -> str:
     step = f", step {change.step}" if change.step else ""
     version = f" (routing v{change.version})" if change.version is not None else ""
     moved = [
@@ -84,27 +84,27 @@ def _queries(count: int) -> str:
     return "1 query" if count == 1 else f"{count:,} queries"
 
 
-def _placement(change: Change) -> str:
+def _placement(change: NearbyChange) -> str:
     until = "" if change.until is None else f" until {change.until:%H:%M}"
     return f"{_queries(change.arrived)} placed here{until} (online placement)."
 
 
-def _capacity(change: Change) -> str:
+def _capacity(change: NearbyChange) -> str:
     who = f" by {change.actor}" if change.actor else ""
     return f"Capacity set {pair(change.before, change.after, change.unit)}{who}."
 
 
-def _redirection(change: Change) -> str:
+def _redirection(change: NearbyChange) -> str:
     what = change.name if change.count == 1 else f"{change.count:,} streams"
     return f"{what} redirected from split node {change.before:.0f} to {change.after:.0f}."
 
 
-def _restart(change: Change) -> str:
+def _restart(change: NearbyChange) -> str:
     cause = f": {change.reason}" if change.reason else ""
     return f"The Spark driver ended unexpectedly{cause}."
 
 
-_TEXTS: Final[Mapping[ChangeKind, Callable[[Change], str]]] = {
+_TEXTS: Final[Mapping[ChangeKind, Callable[[NearbyChange], str]]] = {
     ChangeKind.PLAN: _plan,
     ChangeKind.PLACEMENT: _placement,
     ChangeKind.CAPACITY: _capacity,

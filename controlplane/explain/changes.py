@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.units import ValueUnit
 from controlplane.models import (
@@ -59,14 +59,14 @@ def newest_versions(cluster: Cluster, start: datetime, stop: datetime) -> list[R
 def changes_of_node(
     cluster: Cluster, node: int, start: datetime, stop: datetime, streams: Iterable[int] = (),
     versions: Sequence[RoutingVersion] | None = None,
-) -> list[Change]:  # fmt: skip
+) -> list[NearbyChange]:  # fmt: skip
     """Return the changes of a node in a time range, oldest first: routing, restarts, redirections.
 
     `streams`: those that the node reads; redirections and drop rules of others are left out.
     `versions`: the newest ones until `stop`, if they were read before, from `start` or earlier.
     """
     read = frozenset(streams)
-    changes: list[Change] = []
+    changes: list[NearbyChange] = []
     newest = newest_versions(cluster, start, stop) if versions is None else versions
     within = [row for row in newest if row.created_at > start]
     numbers = _step_numbers([row.pk for row in within if row.proposal_id is not None])
@@ -74,7 +74,7 @@ def changes_of_node(
         changes += _of_version(row, node, read, numbers.get(row.pk))
     changes += _redirections(cluster, read, start, stop)
     changes += [
-        Change(ChangeKind.RESTART, row.at, reason=row.cause, after=row.uptime_s)
+        NearbyChange(ChangeKind.RESTART, row.at, reason=row.cause, after=row.uptime_s)
         for row in DriverRestart.objects.filter(cluster=cluster, at__gt=start, at__lte=stop)
     ]
     changes.sort(key=lambda change: change.time)
@@ -89,7 +89,7 @@ def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
 
 def _of_version(
     row: RoutingVersion, node: int, streams: frozenset[int], step: int | None
-) -> list[Change]:
+) -> list[NearbyChange]:
     """Return the changes of a routing version that concern a node or its streams."""
     arrived, others = set(), []
     for op in row.ops:
@@ -109,9 +109,11 @@ def _of_version(
     changes = [_other(kind, op, common) for kind, op in others if row.proposal_id is None]
     placed = dict.fromkeys(arrived, row.created_at)
     if row.proposal_id is not None and (arrived or others):
-        changes.append(Change(ChangeKind.PLAN, arrived=len(arrived), placed=placed, **common))
+        changes.append(NearbyChange(ChangeKind.PLAN, arrived=len(arrived), placed=placed, **common))
     elif arrived:
-        changes.append(Change(ChangeKind.PLACEMENT, arrived=len(arrived), placed=placed, **common))
+        changes.append(
+            NearbyChange(ChangeKind.PLACEMENT, arrived=len(arrived), placed=placed, **common)
+        )
     return changes
 
 
@@ -128,17 +130,19 @@ def _targets(op: Mapping[str, Any]) -> set[int]:
     return set()
 
 
-def _other(kind: ChangeKind, op: Mapping[str, Any], common: Mapping[str, Any]) -> Change:
+def _other(kind: ChangeKind, op: Mapping[str, Any], common: Mapping[str, Any]) -> NearbyChange:
     if kind is ChangeKind.CAPACITY:
-        return Change(kind, after=op.get("capacity"), **common)
+        return NearbyChange(kind, after=op.get("capacity"), **common)
     if kind is ChangeKind.ACTIVITY:
-        return Change(kind, after=float(bool(op.get("active"))), unit=ValueUnit.COUNT, **common)
+        return NearbyChange(
+            kind, after=float(bool(op.get("active"))), unit=ValueUnit.COUNT, **common
+        )
     if kind is ChangeKind.NODES:
-        return Change(kind, after=op.get("nodes"), unit=ValueUnit.COUNT, **common)
+        return NearbyChange(kind, after=op.get("nodes"), unit=ValueUnit.COUNT, **common)
     if kind is ChangeKind.DROP_RULE and not op.get("query"):
         share = _dropped_share(op.get("rule"))
-        return Change(kind, id=op.get("stream"), after=share, unit=ValueUnit.SHARE, **common)
-    return Change(kind, id=op.get("stream") or op.get("query"), **common)
+        return NearbyChange(kind, id=op.get("stream"), after=share, unit=ValueUnit.SHARE, **common)
+    return NearbyChange(kind, id=op.get("stream") or op.get("query"), **common)
 
 
 def _dropped_share(rule: Mapping[str, Any] | None) -> float:
@@ -148,11 +152,11 @@ def _dropped_share(rule: Mapping[str, Any] | None) -> float:
 
 def _redirections(
     cluster: Cluster, streams: frozenset[int], start: datetime, stop: datetime
-) -> list[Change]:
+) -> list[NearbyChange]:
     # By their time: a node may read ten thousand streams.
     rows = Redirection.objects.filter(stream__cluster=cluster, at__gt=start, at__lte=stop)
     return [
-        Change(
+        NearbyChange(
             ChangeKind.REDIRECTION, row.at, row.stream.name, row.stream_id, version=row.version,
             before=row.source, after=row.target, unit=ValueUnit.COUNT, actor=row.actor,
             reason=row.reason,
@@ -161,9 +165,9 @@ def _redirections(
     ]  # fmt: skip
 
 
-def _together(changes: Sequence[Change]) -> list[Change]:
+def _together(changes: Sequence[NearbyChange]) -> list[NearbyChange]:
     """Return the changes with placements that follow closely, and equal redirections, as one."""
-    result: list[Change] = []
+    result: list[NearbyChange] = []
     for change in changes:
         last = result[-1] if result else None
         alike = last is not None and last.kind is change.kind is ChangeKind.PLACEMENT
@@ -179,13 +183,15 @@ def _together(changes: Sequence[Change]) -> list[Change]:
     return result
 
 
-def _is_same_redirection(last: Change, change: Change) -> bool:
+def _is_same_redirection(last: NearbyChange, change: NearbyChange) -> bool:
     ends = (change.before, change.after, change.version)
     is_redirection = last.kind is change.kind is ChangeKind.REDIRECTION
     return is_redirection and (last.before, last.after, last.version) == ends
 
 
-def _with_former_values(cluster: Cluster, node: int, changes: Sequence[Change]) -> list[Change]:
+def _with_former_values(
+    cluster: Cluster, node: int, changes: Sequence[NearbyChange]
+) -> list[NearbyChange]:
     """Return the changes with the capacity or dropped share that each replaced, by the audit log.
 
     A capacity without an entry replaced that of the change before.
@@ -198,7 +204,7 @@ def _with_former_values(cluster: Cluster, node: int, changes: Sequence[Change]) 
         cluster=cluster, action__in=[action for names in _AUDITED.values() for action in names],
         at__gte=audited[0].time - _WRITTEN, at__lte=audited[-1].time + _WRITTEN,
     )  # fmt: skip
-    rows, result = list(entries), list[Change]()
+    rows, result = list(entries), list[NearbyChange]()
     last: float | None = None
     for change in changes:
         actions = _AUDITED.get(change.kind, ())
@@ -224,12 +230,12 @@ def _former_capacity(row: AuditEntry, subject: str, index: str) -> float | None:
     return None if known is None else float(known)
 
 
-def rate_changes(rises: StreamRises) -> list[Change]:
+def rate_changes(rises: StreamRises) -> list[NearbyChange]:
     """Return the largest changes of rates of streams by their records on the node."""
     sizes = np.abs(rises.rise)
     sure = rises.are_changed & (sizes > LEAST_RISE * np.maximum(rises.before, rises.after))
     return [
-        Change(
+        NearbyChange(
             ChangeKind.RATE, rise.time, rise.name, rise.id,
             before=rise.source_before, after=rise.source_after,
         )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from algorithms.vocabulary import Floats
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.series_shifts import exceeded_since, largest_shifts
 from controlplane.explain.stream_rises import StreamRise
@@ -29,7 +29,7 @@ class LoadShift:
 
 def _grade(value: float | None, limit: float, dead_band: float) -> Grade:
     """Return the level of a value with an upper limit."""
-    return KINDS[Measure.LOAD].grade(value, limit, dead_band)
+    return KINDS[AlertMeasure.LOAD].grade(value, limit, dead_band)
 
 
 def load_limit(observed: ClusterObservation, node: Node) -> float:
@@ -42,14 +42,15 @@ def load_finding(observed: ClusterObservation, node: Node) -> Finding:
     load, limit = observed.load(node.index), load_limit(observed, node)
     since, earliest = _since(observed, observed.series.loads[:, node.index], limit)
     return Finding(
-        measure=Measure.LOAD, value=load, limit=limit, unit=ValueUnit.RATE,
-        setting=KINDS[Measure.LOAD].setting, grade=_grade(load, limit, observed.policy.dead_band),
+        measure=AlertMeasure.LOAD, value=load, limit=limit, unit=ValueUnit.RATE,
+        setting=KINDS[AlertMeasure.LOAD].setting,
+        grade=_grade(load, limit, observed.policy.dead_band),
         since=since, since_is_earliest=earliest, node=node.index, node_name=node.name,
     )  # fmt: skip
 
 
 def measure_finding(
-    observed: ClusterObservation, measure: Measure, values: Floats, limit: float | None
+    observed: ClusterObservation, measure: AlertMeasure, values: Floats, limit: float | None
 ) -> Finding:
     """Return a measure of the whole cluster against its limit."""
     kind, node = KINDS[measure], observed.fullest

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from controlplane.explain.node_work import HostedQuery, NodeWork, queries_over
+from controlplane.explain.node_work import HostedQuery, NodeQueries, queries_over
 from controlplane.explain.observation import RECENT, ClusterObservation
 from controlplane.explain.stream_rises import StreamRises
 from controlplane.models import KeySkew
@@ -55,7 +55,7 @@ class NodeKeys:
 
 
 def read_node_keys(
-    observed: ClusterObservation, work: NodeWork, rises: StreamRises | None = None,
+    observed: ClusterObservation, work: NodeQueries, rises: StreamRises | None = None,
     before: datetime | None = None,
 ) -> NodeKeys | None:  # fmt: skip
     """Return the sampled keys of the records of a node; None without samples of that time.
@@ -87,7 +87,7 @@ def read_node_keys(
     return NodeKeys(rows, total, max(0, others), sum(keys.sampled for keys in sampled.values()))
 
 
-def _split_queries(observed: ClusterObservation, work: NodeWork) -> dict[int, HostedQuery]:
+def _split_queries(observed: ClusterObservation, work: NodeQueries) -> dict[int, HostedQuery]:
     """Return the split queries whose keys are read, by id."""
     split = [query for query in work.queries.values() if query.is_split]
     split.sort(key=lambda query: -(query.records_per_s or 0.0))

@@ -8,16 +8,16 @@ from typing import Final
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.clusters.listing import node_by_index
-from controlplane.explain.change import Change
+from controlplane.explain.change import NearbyChange
 from controlplane.explain.changes import changes_of_node, newest_versions
 from controlplane.explain.node_findings import load_limit
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.service import explain_node, read_evidence
-from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Explanation
 from controlplane.models import Cluster, Node
@@ -57,7 +57,7 @@ class NodeReport:
     tiles: Sequence[NodeTile]
     tasks: Sequence[HostedQuery]
     keys: NodeKeys | None
-    history: Sequence[Change]
+    history: Sequence[NearbyChange]
 
     @property
     def records_per_s(self) -> float:
@@ -73,7 +73,7 @@ def node_report(
     node = node_by_index(cluster, index)
     observed = ClusterObservation(cluster, min(time or present, present), present)
     work = read_node_work(cluster, index)
-    subject = Subject(SubjectKind.NODE, str(index), time)
+    subject = ExplanationSubject(SubjectKind.NODE, str(index), time)
     tasks = sorted(work.queries.values(), key=lambda task: -(task.records_per_s or 0.0))
     start = observed.time - HISTORY
     versions = newest_versions(cluster, start, observed.time)
@@ -117,5 +117,5 @@ def _tile(
     before = mean(observed.series.between(values, start - TILE_TIME, start))
     grade = Grade.UNKNOWN
     if limit is not None:
-        grade = KINDS[Measure.LOAD].grade(value, limit, observed.policy.dead_band)
+        grade = KINDS[AlertMeasure.LOAD].grade(value, limit, observed.policy.dead_band)
     return NodeTile(name, value, before, unit, limit, setting, grade)

@@ -40,7 +40,7 @@ class HostedQuery(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NodeWork:
+class NodeQueries:
     """The queries on a node by id, and the names of their streams by id.
 
     `shares`: of the records of a split query, the part that its tasks on the node process;
@@ -83,7 +83,7 @@ def _whole_streams(queries: Iterable[HostedQuery]) -> frozenset[int]:
 class _Placed(NamedTuple):
     """What a node hosts by the rows of the database: queries by id, without measures.
 
-    `names`: of the streams, by id; `whole`: as `NodeWork.whole_streams`.
+    `names`: of the streams, by id; `whole`: as `NodeQueries.whole_streams`.
     """
 
     queries: Mapping[int, HostedQuery]
@@ -91,7 +91,7 @@ class _Placed(NamedTuple):
     whole: frozenset[int]
 
 
-def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> NodeWork:
+def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> NodeQueries:
     """Return the present work of a node; `measured`: with the measures of its tasks from Redis."""
     placed = _placed(cluster.pk, cluster.created_at, cluster.routing_version, node)
     measures = task_measures(cluster) if measured else []
@@ -104,7 +104,7 @@ def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> Nod
         query.id: _share(query, everywhere.get(query.id)) for query in queries.values()
         if query.is_split
     }  # fmt: skip
-    return NodeWork(queries, placed.names, shares, placed.whole)
+    return NodeQueries(queries, placed.names, shares, placed.whole)
 
 
 # The page of a node is refreshed every few seconds, mostly without a new routing version.

@@ -8,7 +8,7 @@ from typing import Final
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.processor_time import processor_percents
 from controlplane.explain.node_work import task_measures
 from controlplane.explain.observation import ClusterObservation, mean
@@ -25,7 +25,7 @@ from controlplane.models import (
 )
 from controlplane.plans.plan import Plan
 from controlplane.policies.grades import Grade
-from controlplane.wire.routing.actions import Kind
+from controlplane.wire.routing.actions import ObjectKind
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 # Rows of queries with the same computation.
@@ -125,7 +125,7 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     names = {node.index: node.name for node in observed.nodes}
     return QueryReport(
         query=query, placements=placements,
-        grade=KINDS[Measure.LATENCY].grade(latency, limit, observed.policy.dead_band),
+        grade=KINDS[AlertMeasure.LATENCY].grade(latency, limit, observed.policy.dead_band),
         latency_ms=latency, limit_ms=limit, slowest=names.get(slowest, ""),
         slowest_is_full=is_full, records_per_s=costs.records_per_s,
         source_per_s=sum(streams.values()), stream_count=len(streams),
@@ -268,6 +268,6 @@ def _waiting(query: Query) -> list[WaitingPlan]:
 def _touching(plan: Plan, query: int) -> int:
     """Return the number of actions of a plan that change a query."""
     return sum(
-        any(s.kind == Kind.QUERY and s.id == query for s in planned.action.subjects())
+        any(s.kind == ObjectKind.QUERY and s.id == query for s in planned.action.subjects())
         for planned in plan
     )

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.node_work import split_queries
 from controlplane.explain.observation import FULL, ClusterObservation
 from controlplane.explain.units import ValueUnit
-from controlplane.explain.values import Effect, Remedy, RemedyReason
+from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
 from controlplane.models import Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter
@@ -84,7 +84,7 @@ def _touching(actions: Iterable[Any], node: int) -> int:
     return count
 
 
-def _effects(proposal: Proposal) -> list[Effect]:
+def _effects(proposal: Proposal) -> list[PredictedEffect]:
     """Return what a proposal improves, and the load of the fullest node."""
     adapter = adapters().get(proposal.planner)
     names = {*(adapter.improves if adapter is not None else ()), measures.FULLEST.name}
@@ -100,8 +100,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _effect(measure: measures.Measure, before: float, after: float) -> Effect:
-    return Effect(measure.name, measure.title, _UNITS[measure.unit], before, after)
+def _effect(measure: measures.Measure, before: float, after: float) -> PredictedEffect:
+    return PredictedEffect(measure.name, measure.title, _UNITS[measure.unit], before, after)
 
 
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:
@@ -124,13 +124,13 @@ def _reasons(
     reasons = []
     if cause is not None and cause.code is CauseCode.HOT_KEY and split and _has_tasks(cause):
         reasons.append(RemedyReason.HOT_KEY)
-    if measure == Measure.REPLICATION:
+    if measure == AlertMeasure.REPLICATION:
         reasons.append(RemedyReason.REPLICATION)
     full = observed.full_share
     if full is not None and full <= FULL:
         reasons.append(RemedyReason.ROOM_ELSEWHERE)
     # Also beside moves: load shedding takes effect at once.
-    if measure in (Measure.LOAD, Measure.LATENCY) and full is not None:
+    if measure in (AlertMeasure.LOAD, AlertMeasure.LATENCY) and full is not None:
         reasons.append(RemedyReason.ALL_FULL)
     return reasons
 

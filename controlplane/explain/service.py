@@ -8,7 +8,7 @@ from typing import Final
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats
-from controlplane.alerts.measures import KINDS, LimitInput, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure, LimitInput
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import NotFound
 from controlplane.explain.cause import Cause
@@ -19,7 +19,7 @@ from controlplane.explain.causes.diagnosis import (
 )
 from controlplane.explain.causes.evidence import NodeEvidence
 from controlplane.explain.causes.ranking import ranked_changes, shares_of_node, with_share
-from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
     key_contributions,
@@ -36,12 +36,12 @@ from controlplane.explain.node_findings import (
     series_of,
 )
 from controlplane.explain.node_keys import read_node_keys
-from controlplane.explain.node_work import NodeWork, read_node_work
+from controlplane.explain.node_work import NodeQueries, read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
 from controlplane.explain.stream_rises import StreamRises, common_rise, stream_rises
 from controlplane.explain.stream_subject import explain_stream
-from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Explanation, Fact, Finding, RankedChange, Series
 from controlplane.models import (
@@ -55,7 +55,7 @@ from controlplane.models import (
 from controlplane.pagination.lookup import row_by
 
 # Measures whose cause is that of the fullest node.
-_OF_NODES: Final = (Measure.LATENCY, Measure.LOAD, Measure.IMBALANCE)
+_OF_NODES: Final = (AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) 
 
     Data that are missing, or stores that are unavailable, give no error.
     """
-    if breach.measure == Measure.REPLICATION:
+    if breach.measure == AlertMeasure.REPLICATION:
         # It follows from the placement: no slow node, and no slow micro-batch, raises it.
         return None
     observed = _observation(cluster, breach.time, now)
@@ -84,7 +84,9 @@ def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) 
     return _causes(evidence, breach.measure, breach.since)[0]
 
 
-def explain(cluster: Cluster, subject: Subject, now: datetime | None = None) -> Explanation:
+def explain(
+    cluster: Cluster, subject: ExplanationSubject, now: datetime | None = None
+) -> Explanation:
     """Return the explanation of a subject of the cluster. Raises `NotFound`."""
     observed = _observation(cluster, subject.time, now)
     return _EXPLAINERS[subject.kind](observed, subject)
@@ -100,7 +102,7 @@ def _observation(
 
 
 def read_evidence(
-    observed: ClusterObservation, node: Node, work: NodeWork | None = None,
+    observed: ClusterObservation, node: Node, work: NodeQueries | None = None,
     versions: Sequence[RoutingVersion] | None = None,
 ) -> NodeEvidence:  # fmt: skip
     """Return what is known of a node, for its explanation.
@@ -126,13 +128,13 @@ def _causes(
 
     `since`: when its limit was exceeded, None if not known.
     """
-    is_latency, shares = measure == Measure.LATENCY, shares_of_node(evidence)
+    is_latency, shares = measure == AlertMeasure.LATENCY, shares_of_node(evidence)
     ranked = ranked_changes(evidence, shares, since, is_latency=is_latency)
     cause = (cause_of_latency if is_latency else cause_of_node)(evidence, shares)
     return with_share(cause, ranked), ranked
 
 
-def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation:
+def _explain_node(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     node = observed.node(int(subject.name))
     if node is None:
         raise NotFound("node", subject.name)
@@ -140,7 +142,7 @@ def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation
 
 
 def explain_node(
-    observed: ClusterObservation, subject: Subject, evidence: NodeEvidence
+    observed: ClusterObservation, subject: ExplanationSubject, evidence: NodeEvidence
 ) -> Explanation:
     """Return the explanation of a node by what is known of it."""
     node = evidence.node
@@ -150,7 +152,7 @@ def explain_node(
 
 
 def _of_node(
-    observed: ClusterObservation, subject: Subject, evidence: NodeEvidence, title: str,
+    observed: ClusterObservation, subject: ExplanationSubject, evidence: NodeEvidence, title: str,
     finding: Finding, series: Series,
 ) -> Explanation:  # fmt: skip
     """Return an explanation by the contributions, changes and remedies of one node."""
@@ -178,10 +180,10 @@ def _of_node(
     )
 
 
-def _since_capacity(finding: Finding, changes: Sequence[Change]) -> Finding:
+def _since_capacity(finding: Finding, changes: Sequence[NearbyChange]) -> Finding:
     """Return the finding of a load, exceeded at the earliest since the last change of capacity."""
     times = [change.time for change in changes if change.kind is ChangeKind.CAPACITY]
-    if finding.measure != Measure.LOAD or finding.since is None or not times:
+    if finding.measure != AlertMeasure.LOAD or finding.since is None or not times:
         return finding
     if max(times) <= finding.since:
         return finding
@@ -200,12 +202,14 @@ def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
     return not any(change.arrived for change in after)
 
 
-def _timeline(changes: Sequence[Change], rises: StreamRises, finding: Finding) -> list[Change]:
+def _timeline(
+    changes: Sequence[NearbyChange], rises: StreamRises, finding: Finding
+) -> list[NearbyChange]:
     """Return the changes with those of rates and the exceeded limit, oldest first."""
     rows = [*changes, *rate_changes(rises)]
     if finding.since is not None:
         rows.append(
-            Change(
+            NearbyChange(
                 ChangeKind.EXCEEDED, finding.since, after=finding.limit, unit=finding.unit,
                 name=finding.measure,
             )
@@ -213,8 +217,8 @@ def _timeline(changes: Sequence[Change], rises: StreamRises, finding: Finding) -
     return sorted(rows, key=lambda change: change.time)[-LISTED:]
 
 
-def _explain_measure(observed: ClusterObservation, subject: Subject) -> Explanation:
-    measure = Measure(subject.name)
+def _explain_measure(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
+    measure = AlertMeasure(subject.name)
     kind, node = KINDS[measure], observed.fullest
     values, limit = _values_of(observed, measure), kind.limit(_limit_input(observed))
     finding = measure_finding(observed, measure, values, limit)
@@ -233,21 +237,21 @@ def _limit_input(observed: ClusterObservation) -> LimitInput:
     return LimitInput(observed.cluster, observed.policy, None if bound is None else bound.bound)
 
 
-def _values_of(observed: ClusterObservation, measure: Measure) -> Floats:
+def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:
     """Return a measure of the cluster over time, NaN where it is not measured."""
     series = observed.series
     loads = series.loads[:, : len(observed.nodes)] / observed.capacities
-    values: dict[Measure, Floats] = {
-        Measure.LATENCY: series.p95,
-        Measure.IMBALANCE: series.imbalance,
-        Measure.REPLICATION: series.replication,
-        Measure.RECORDS: series.arrived,
-        Measure.LOAD: loads.max(axis=1, initial=-1.0),
+    values: dict[AlertMeasure, Floats] = {
+        AlertMeasure.LATENCY: series.p95,
+        AlertMeasure.IMBALANCE: series.imbalance,
+        AlertMeasure.REPLICATION: series.replication,
+        AlertMeasure.RECORDS: series.arrived,
+        AlertMeasure.LOAD: loads.max(axis=1, initial=-1.0),
     }
     return values.get(measure, series.arrived * float("nan"))
 
 
-def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanation:
+def _explain_query(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     """Explain the latency of a query by the fullest of its nodes."""
     query = query_by_name(observed.cluster, subject.name)
     hosts = set(Task.objects.filter(query=query).values_list("node__index", flat=True))
@@ -256,13 +260,13 @@ def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanatio
         for share, node in zip(observed.shares, observed.nodes, strict=True)
         if node.index in hosts
     ]
-    kind, limit = KINDS[Measure.LATENCY], float(observed.policy.latency_ms)
+    kind, limit = KINDS[AlertMeasure.LATENCY], float(observed.policy.latency_ms)
     if not nodes:
-        finding = Finding(Measure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
+        finding = Finding(AlertMeasure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
         return Explanation(subject, query.name, observed.time, observed.is_live, finding)
     node = max(nodes, key=lambda row: row[:2])[2]
     values = observed.series.p95_by_node[:, node.index]
-    finding = measure_finding(observed, Measure.LATENCY, values, limit)
+    finding = measure_finding(observed, AlertMeasure.LATENCY, values, limit)
     finding = replace(finding, node=node.index, node_name=node.name)
     series = series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit)
     evidence = read_evidence(observed, node)
@@ -273,23 +277,23 @@ def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanatio
 
 
 # The measure of each watch loop; loops about nodes and split nodes have that of the fullest node.
-_LOOPS: Final[Mapping[str, Measure]] = {
-    "latency": Measure.LATENCY,
-    "imbalance": Measure.IMBALANCE,
-    "replication": Measure.REPLICATION,
-    "overload": Measure.LOAD,
+_LOOPS: Final[Mapping[str, AlertMeasure]] = {
+    "latency": AlertMeasure.LATENCY,
+    "imbalance": AlertMeasure.IMBALANCE,
+    "replication": AlertMeasure.REPLICATION,
+    "overload": AlertMeasure.LOAD,
 }
 
 
-def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explanation:
+def _explain_decision(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     """Explain the measure of a decision of a watch loop, when it was first made."""
     rows = Decision.objects.filter(cluster=observed.cluster)
     row = row_by(rows, "decision", pk=int(subject.name))
     moment = _observation(observed.cluster, subject.time or row.last_at, observed.now)
-    measure = _LOOPS.get(row.loop, Measure.LOAD)
-    inner = Subject(SubjectKind.MEASURE, measure, moment.time)
+    measure = _LOOPS.get(row.loop, AlertMeasure.LOAD)
+    inner = ExplanationSubject(SubjectKind.MEASURE, measure, moment.time)
     explanation = _explain_measure(moment, inner)
-    change = Change(
+    change = NearbyChange(
         ChangeKind.DECISION, row.first_at, name=row.loop, id=row.pk, proposal=row.proposal_id,
         before=row.limit, after=row.number, reason=row.text, count=row.count, until=row.last_at,
     )  # fmt: skip
@@ -297,7 +301,9 @@ def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explana
     return replace(explanation, subject=subject, changes=changes)
 
 
-_EXPLAINERS: Final[Mapping[SubjectKind, Callable[[ClusterObservation, Subject], Explanation]]] = {
+_EXPLAINERS: Final[
+    Mapping[SubjectKind, Callable[[ClusterObservation, ExplanationSubject], Explanation]]
+] = {
     SubjectKind.NODE: _explain_node,
     SubjectKind.STREAM: explain_stream,
     SubjectKind.QUERY: _explain_query,

@@ -5,14 +5,14 @@ from typing import Final
 import numpy as np
 from django.db.models import Count
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import changes_of_node
 from controlplane.explain.node_findings import series_of
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.stream_rises import StreamRise, stream_rises
-from controlplane.explain.subjects import Subject
+from controlplane.explain.subjects import ExplanationSubject
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (
     Contribution,
@@ -36,7 +36,7 @@ _ADMISSION: Final = "admission"
 _NO_NODE: Final = -1
 
 
-def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanation:
+def explain_stream(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
     """Return the explanation of a stream of the cluster. Raises `NotFound`."""
     rows = Stream.objects.filter(cluster=observed.cluster)
     stream = row_by(rows, "stream", name=subject.name)
@@ -47,10 +47,10 @@ def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanatio
     limit = None if not observed.cluster.split_capacity else observed.cluster.split_capacity
     rate = None if rise is None else rise.after
     finding = Finding(
-        Measure.RECORDS, rate, limit, ValueUnit.RATE, "split_capacity" if limit else "",
-        KINDS[Measure.LOAD].grade(rate, limit, observed.policy.dead_band),
+        AlertMeasure.RECORDS, rate, limit, ValueUnit.RATE, "split_capacity" if limit else "",
+        KINDS[AlertMeasure.LOAD].grade(rate, limit, observed.policy.dead_band),
     )  # fmt: skip
-    grade = KINDS[Measure.LOAD].grade(used, FULL, observed.policy.dead_band)
+    grade = KINDS[AlertMeasure.LOAD].grade(used, FULL, observed.policy.dead_band)
     return Explanation(
         subject=subject,
         title=stream.name,
@@ -100,7 +100,9 @@ def _receivers(stream: Stream, rate: float | None) -> Contributions | None:
     return Contributions(rate * len(rows), shown, left_out, rate * left_out, others / total)
 
 
-def _changes(observed: ClusterObservation, stream: Stream, rise: StreamRise | None) -> list[Change]:
+def _changes(
+    observed: ClusterObservation, stream: Stream, rise: StreamRise | None
+) -> list[NearbyChange]:
     changes = [
         change
         for change in changes_of_node(
@@ -110,7 +112,7 @@ def _changes(observed: ClusterObservation, stream: Stream, rise: StreamRise | No
     ]
     if rise is not None and rise.time is not None:
         changes.append(
-            Change(
+            NearbyChange(
                 ChangeKind.RATE, rise.time, stream.name, stream.pk, before=rise.before,
                 after=rise.after,
             )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.errors import Invalid
 
 
@@ -20,7 +20,7 @@ class SubjectKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExplanationSubject:
     """A subject of an explanation; `time`: the moment, None for now."""
 
     kind: SubjectKind
@@ -41,7 +41,7 @@ _TIME_DIGITS: Final = 13
 _MOST_DIGITS: Final = 9
 
 
-def parse_subject(text: str) -> Subject:
+def parse_subject(text: str) -> ExplanationSubject:
     """Return the subject of a text with an optional time: node:5, node:5@<ms since the epoch>.
 
     Raises `Invalid` for another form.
@@ -53,12 +53,12 @@ def parse_subject(text: str) -> Subject:
         name, moment = rest, ""
     if kind not in list(SubjectKind) or not name or len(name) > 200:  # noqa: PLR2004 - longest name
         raise Invalid({"subject": [_FORM]})
-    subject = Subject(SubjectKind(kind), name, _moment(moment))
+    subject = ExplanationSubject(SubjectKind(kind), name, _moment(moment))
     numbered = name.isascii() and name.isdecimal() and len(name) <= _MOST_DIGITS
     if subject.kind in _NUMBERED and not numbered:
         raise Invalid({"subject": [_FORM]})
-    if subject.kind is SubjectKind.MEASURE and name not in list(Measure):
-        raise Invalid({"subject": [f"Must be a measure: {', '.join(Measure)}"]})
+    if subject.kind is SubjectKind.MEASURE and name not in list(AlertMeasure):
+        raise Invalid({"subject": [f"Must be a measure: {', '.join(AlertMeasure)}"]})
     return subject
 
 

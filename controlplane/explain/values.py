@@ -6,10 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.cause import Cause
-from controlplane.explain.change import Change
-from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.change import NearbyChange
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.policies.grades import Grade
 
@@ -206,7 +206,7 @@ _REASONS: Final[Mapping[RemedyReason, str]] = {
 
 
 @dataclass(frozen=True)
-class Effect:
+class PredictedEffect:
     """The predicted effect of a plan on a measure; `title` for people."""
 
     name: str
@@ -232,7 +232,7 @@ class Remedy:
     proposal: int | None = None
     ready_at: datetime | None = None
     actions: int = 0
-    effects: Sequence[Effect] = ()
+    effects: Sequence[PredictedEffect] = ()
     is_best: bool = False
 
     @property
@@ -265,7 +265,7 @@ class Explanation:
     tasks have moved since `time`, so that contributions are those of the tasks of today.
     """
 
-    subject: Subject
+    subject: ExplanationSubject
     title: str
     time: datetime
     is_live: bool
@@ -275,7 +275,7 @@ class Explanation:
     streams: Contributions | None = None
     keys: Contributions | None = None
     queries: Contributions | None = None
-    changes: Sequence[Change] = ()
+    changes: Sequence[NearbyChange] = ()
     cause: Cause | None = None
     ranked: Sequence[RankedChange] = ()
     remedies: Sequence[Remedy] = ()
@@ -288,11 +288,11 @@ class Explanation:
         when = "" if self.is_live else f" at {self.time:%H:%M}"
         if finding.value is None:
             return f"No data about {self.title}{when}."
-        if finding.measure == Measure.LOAD:
+        if finding.measure == AlertMeasure.LOAD:
             return self._load_text(when)
         value, limit = (quantity(number, finding.unit) for number in (finding.value, finding.limit))
         verb = "is" if self.is_live else "was"
-        if finding.measure == Measure.RECORDS and self.subject.kind is SubjectKind.STREAM:
+        if finding.measure == AlertMeasure.RECORDS and self.subject.kind is SubjectKind.STREAM:
             receives = "receives" if self.is_live else "received"
             return f"{self.title} {receives} {value}{when}."
         if finding.limit is None:
@@ -302,7 +302,7 @@ class Explanation:
 
     @property
     def _measure_title(self) -> str:
-        title = KINDS[Measure(self.finding.measure)].title
+        title = KINDS[AlertMeasure(self.finding.measure)].title
         if self.subject.kind in (SubjectKind.MEASURE, SubjectKind.DECISION):
             return title
         return f"{title} of {self.title}"

@@ -29,7 +29,7 @@ class StuckBatch:
     `skipped`: the request to skip it, None without one.
     """
 
-    attempt: attempts.Attempt
+    attempt: attempts.BatchAttempt
     cause: str
     skipped: SkippedBatch | None
 
@@ -74,7 +74,7 @@ def _newest_done(cluster: Cluster) -> int:
     return int(rows[0][0].partition(b"-")[0]) if rows else -1
 
 
-def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
+def losses_of(cluster: Cluster, attempt: attempts.BatchAttempt) -> Losses:
     """Return the losses of skipping a batch, counted in the log. Raises `Away`."""
     names = dict(cluster.streams.values_list("pk", "name"))
     try:
@@ -94,7 +94,7 @@ def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
     return Losses({name: count for name, count in sorted(counts.items()) if count}, moved)
 
 
-def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[TaskTransfer]:
+def _transfers(cluster: Cluster, attempt: attempts.BatchAttempt) -> list[TaskTransfer]:
     """Return the tasks that transfer their state in a batch or in the one before."""
     client, found_transfers = redis_client(), []
     for before in (attempt.arriving, attempt.leaving):

@@ -201,7 +201,7 @@ def _try(hook: Webhook, delivery: Delivery) -> tuple[bool, bool]:
             # PostgreSQL stores no NUL.
             delivery.error = f"{delivery.status}: {answer}".replace("\0", "?")[:_ERROR]
             refused = delivery.status < HTTPStatus.INTERNAL_SERVER_ERROR
-    except (outbound.Refused, outbound.Unreachable) as error:
+    except (outbound.AddressRejected, outbound.AddressUnreachable) as error:
         delivery.error = str(error).replace("\0", "?")[:_ERROR]
     except Exception as error:
         # Whatever an address or an answer causes is a failed attempt, which waits for its next one.

@@ -25,18 +25,18 @@ LONGEST_S: Final = 10.0
 MOST_BYTES: Final = 2000
 
 
-class Refused(Exception):
+class AddressRejected(Exception):
     """An address that is not allowed; str() is the reason."""
 
 
-class Unreachable(Exception):
+class AddressUnreachable(Exception):
     """An address that does not respond; str() is the reason."""
 
 
 def ascii_url(url: str) -> str:
     """Return a URL as it is sent: its host in IDNA, other characters percent-encoded.
 
-    Raises `Refused` for a host that has no such form.
+    Raises `AddressRejected` for a host that has no such form.
     """
     if url.isascii():
         return url
@@ -50,7 +50,7 @@ def ascii_url(url: str) -> str:
         return quote(parts._replace(netloc=authority).geturl(), safe=_ASCII)
     except ValueError as error:
         text = "Must name a host that has a form in ASCII (IDNA): write it as xn--…"
-        raise Refused(text) from error
+        raise AddressRejected(text) from error
 
 
 _ASCII: Final = "".join(map(chr, range(128)))
@@ -65,21 +65,24 @@ class Target:
 
 
 def resolved(url: str) -> Target:
-    """Return the target of a URL. Raises `Refused`, `Unreachable` if its name does not resolve."""
+    """Return the target of a URL.
+
+    Raises `AddressRejected`, and `AddressUnreachable` if its name does not resolve.
+    """
     url = ascii_url(url)
     try:
         address = addresses(*_parts(url))[0]
     except NotAllowed as refusal:
-        raise Refused(str(refusal)) from None
+        raise AddressRejected(str(refusal)) from None
     except OSError as error:
-        raise Unreachable(str(error)) from error
+        raise AddressUnreachable(str(error)) from error
     return Target(url, address)
 
 
 def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
     """Send a POST and return the answer's status and the beginning of its body.
 
-    Raises `Unreachable`, also without a whole answer after `LONGEST_S`.
+    Raises `AddressUnreachable`, also without a whole answer after `LONGEST_S`.
     """
     backend = _Pinned(target.address, time.monotonic() + LONGEST_S)
     with httpcore.ConnectionPool(ssl_context=_ssl(), network_backend=backend, retries=0) as pool:
@@ -93,7 +96,7 @@ def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, 
             ) as response:
                 return response.status, _beginning(response.iter_stream())
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
-            raise Unreachable(str(error) or type(error).__name__) from error
+            raise AddressUnreachable(str(error) or type(error).__name__) from error
 
 
 _TIMEOUTS: Final = ("connect", "read", "write", "pool")
@@ -166,18 +169,20 @@ def _parts(url: str) -> tuple[str, str, int]:
     if len(url) > MAX_URL or any(
         character.isspace() or ord(character) < ord(" ") for character in url
     ):
-        raise Refused(f"Is no URL of at most {MAX_URL} characters")
+        raise AddressRejected(f"Is no URL of at most {MAX_URL} characters")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise Refused("Is no URL: write it as https://host/path") from None
+        raise AddressRejected("Is no URL: write it as https://host/path") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Refused("Must begin with https:// and name a host")
+        raise AddressRejected("Must begin with https:// and name a host")
     if parts.username is not None or parts.password is not None:
-        raise Refused("Must hold no user and no password: the signature identifies the sender")
+        raise AddressRejected(
+            "Must hold no user and no password: the signature identifies the sender"
+        )
     if parts.fragment:
-        raise Refused("Must have no fragment")
+        raise AddressRejected("Must have no fragment")
     return parts.scheme, parts.hostname, port or PORTS[parts.scheme]
 
 

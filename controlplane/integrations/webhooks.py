@@ -215,7 +215,7 @@ def _check(spec: WebhookSpec, known: str = "") -> None:
     try:
         if spec.url.strip() != known:
             outbound.resolved(spec.url.strip())
-    except (outbound.Refused, outbound.Unreachable) as refused:
+    except (outbound.AddressRejected, outbound.AddressUnreachable) as refused:
         faults["url"] = [str(refused)]
     if faults:
         raise Invalid(faults)

@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 
 from controlplane.formats.csv_lines import csv_lines
 from controlplane.pagination.columns import Columns, file_columns
-from controlplane.pagination.cursors import Place
+from controlplane.pagination.cursors import PageRange
 from controlplane.pagination.listing import Listing
 from controlplane.pagination.pages import MAX_PER_PAGE
 
@@ -83,7 +83,7 @@ def _pages(listing: Listing[Any, Any], most: int) -> Iterator[Sequence[Any]]:
     """Yield the rows of a listing, a page at a time."""
     cursor, count = "", 0
     while count < most:
-        page = listing.after(Place(cursor, min(MAX_PER_PAGE, most - count)))
+        page = listing.after(PageRange(cursor, min(MAX_PER_PAGE, most - count)))
         yield page.rows
         count += len(page.rows)
         cursor = page.next

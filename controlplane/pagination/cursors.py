@@ -55,14 +55,14 @@ def unusable(name: str = "cursor") -> Invalid:
 
 
 @dataclass(frozen=True)
-class Place:
+class PageRange:
     """The cursor after which a page starts ("" for the first page), and its number of rows."""
 
     after: str = ""
     limit: int = PER_PAGE
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], limit: int = PER_PAGE) -> "Place":
+    def of(cls, values: Mapping[str, Any], limit: int = PER_PAGE) -> "PageRange":
         """Read cursor and limit of a query string; `limit`: the default. Raises `Invalid`."""
         return cls(text_of(values, "cursor"), whole(values, "limit", limit, MAX_PER_PAGE))
 
@@ -88,7 +88,7 @@ _COUNTS: Final = Cursor[int](Number)
 def slice_of(
     values: QuerySet[M],
     order: Sequence[str],
-    place: Place,
+    place: PageRange,
     row: Callable[[Sequence[M]], Sequence[T]],
 ) -> Slice[T]:
     """Return the rows after a cursor; `order`: columns that are never null, the last one "pk".
@@ -108,7 +108,7 @@ def slice_of(
 
 
 def slice_of_places(
-    places: Sequence[int], place: Place, row: Callable[[Sequence[int]], Sequence[T]]
+    places: Sequence[int], place: PageRange, row: Callable[[Sequence[int]], Sequence[T]]
 ) -> Slice[T]:
     """Return the rows at the places after a cursor. Raises `Invalid` for an invalid cursor."""
     begin = _COUNTS.place(place.after) if place.after else 0

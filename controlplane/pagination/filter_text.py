@@ -55,7 +55,7 @@ class BadFilter(Invalid):
 
 
 @dataclass(frozen=True)
-class Term:
+class FilterTerm:
     """One term; `field`: "" for a word; `values`: alternatives; `start`, `end`: its place."""
 
     field: str
@@ -66,12 +66,12 @@ class Term:
     end: int
 
 
-def terms_of(text: str) -> list[Term]:
+def terms_of(text: str) -> list[FilterTerm]:
     """Return the terms of a filter text. Raises `BadFilter`."""
     if len(text) > MAX_LENGTH:
         fault = f"Must have at most {MAX_LENGTH} characters"
         raise BadFilter(FilterFault.TOO_LONG, fault, MAX_LENGTH, len(text))
-    terms: list[Term] = []
+    terms: list[FilterTerm] = []
     place = 0
     while place < len(text):
         if text[place].isspace():
@@ -87,7 +87,7 @@ def terms_of(text: str) -> list[Term]:
     return terms
 
 
-def _term_at(text: str, place: int) -> Term:
+def _term_at(text: str, place: int) -> FilterTerm:
     match = _TOKEN.match(text, place)
     if match is None or text[match.end() : match.end() + 1] == '"':
         raise BadFilter(FilterFault.QUOTE, "A quotation mark is not closed", place, len(text))
@@ -98,7 +98,7 @@ def _term_at(text: str, place: int) -> Term:
         values: tuple[str, ...] = (value.strip('"'),)
     else:
         values = tuple(part for part in value.split(",") if part) if match["field"] else (value,)
-    return Term(
+    return FilterTerm(
         (match["field"] or "").lower(), match["operator"] or "", values,
         match["sign"] is not None, place, match.end(),
     )  # fmt: skip
@@ -130,7 +130,7 @@ def require_readable(text: str, columns: Columns) -> None:
 
 
 def _condition(
-    term: Term,
+    term: FilterTerm,
     known: Mapping[str, ListColumn],
     words: Callable[[str], Q],
     scope: object,
@@ -159,7 +159,7 @@ def _lookup(field: ListColumn, operator: str) -> str:
     return "icontains" if field.kind is FieldKind.TEXT and operator == ":" else "exact"
 
 
-def _value(field: ListColumn, term: Term, text: str) -> Any:
+def _value(field: ListColumn, term: FilterTerm, text: str) -> Any:
     """Return the value of a term in the kind of its field. Raises `BadFilter`."""
     try:
         return _READERS[field.kind](field, text)

@@ -8,7 +8,7 @@ from django.db.models import Model, Q, QuerySet
 
 from controlplane.errors import Fields, Invalid
 from controlplane.pagination.columns import Columns
-from controlplane.pagination.cursors import Place, Slice, slice_of, slice_of_places
+from controlplane.pagination.cursors import PageRange, Slice, slice_of, slice_of_places
 from controlplane.pagination.filter_text import filtered
 from controlplane.pagination.pages import (
     MAX_PER_PAGE,
@@ -172,7 +172,7 @@ class Listing(Generic[M, T]):
         rows = read_by_id(ordered, part) if self.by_id else list(part)
         return Page(self.row(rows), total, number, per_page)
 
-    def after(self, place: Place) -> Slice[T]:
+    def after(self, place: PageRange) -> Slice[T]:
         """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
         return slice_of(self.rows, self.order, place, self.row)
 
@@ -195,6 +195,6 @@ class PlaceListing(Generic[T]):
         number, shown = page_range(total, self.filters.page, per_page)
         return Page(self.row(self.places[shown.start : shown.stop]), total, number, per_page)
 
-    def after(self, place: Place) -> Slice[T]:
+    def after(self, place: PageRange) -> Slice[T]:
         """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
         return slice_of_places(self.places, place, self.row)

@@ -8,7 +8,7 @@ from controlplane.models import Cluster, Query, Stream
 from controlplane.plans.plan import PlannedAction
 from controlplane.queries.key_groupings import label_of
 from controlplane.wire.routing.action_json import kind_of
-from controlplane.wire.routing.actions import Action, Kind, Subject
+from controlplane.wire.routing.actions import Action, ActionObject, ObjectKind
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,
@@ -49,16 +49,16 @@ class Names:
         """Return the name of a node, its index if it is unknown."""
         return "none" if node == NO_AGGREGATOR else self.nodes.get(node, f"node {node}")
 
-    def subject(self, subject: Subject) -> str:
+    def subject(self, subject: ActionObject) -> str:
         """Return the name of an object that an action changes."""
-        if subject.kind == Kind.QUERY:
+        if subject.kind == ObjectKind.QUERY:
             return self.query(subject.id)
-        if subject.kind == Kind.NODE:
+        if subject.kind == ObjectKind.NODE:
             return self.node(subject.id)
-        if subject.kind == Kind.CLUSTER:
+        if subject.kind == ObjectKind.CLUSTER:
             return "the cluster"
         stream = self.stream(subject.id)
-        if subject.kind == Kind.EDGE and subject.query:
+        if subject.kind == ObjectKind.EDGE and subject.query:
             return f"{stream} to {self.query(subject.query)}"
         return stream
 
@@ -66,9 +66,11 @@ class Names:
 def names_of(cluster: Cluster, plan: Iterable[PlannedAction]) -> Names:
     """Return the names of the objects that these actions change, and of all nodes."""
     subjects = [subject for planned in plan for subject in planned.action.subjects()]
-    queries = {subject.id for subject in subjects if subject.kind == Kind.QUERY}
+    queries = {subject.id for subject in subjects if subject.kind == ObjectKind.QUERY}
     queries |= {subject.query for subject in subjects if subject.query}
-    streams = {subject.id for subject in subjects if subject.kind in (Kind.STREAM, Kind.EDGE)}
+    streams = {
+        subject.id for subject in subjects if subject.kind in (ObjectKind.STREAM, ObjectKind.EDGE)
+    }
     return Names(
         dict(Query.objects.filter(pk__in=queries).values_list("pk", "name")),
         dict(Stream.objects.filter(pk__in=streams).values_list("pk", "name")),

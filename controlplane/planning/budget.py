@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.ordering import Move
-from algorithms.subset import Choice, SubsetProblem, choose
+from algorithms.ordering import UnitMove
+from algorithms.subset import ChosenMoves, SubsetProblem, choose
 from controlplane.errors import Invalid
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
@@ -130,7 +130,7 @@ def _problem(
         model.capacities.tolist(),
         [(model.unit(unit), node) for unit, node in enumerate(model.nodes.tolist())],
         [
-            Move(model.unit(unit), int(model.nodes[unit]), target)
+            UnitMove(model.unit(unit), int(model.nodes[unit]), target)
             for unit, target in zip(units.tolist(), targets.tolist(), strict=True)
         ],
         costs[np.array(rest, np.int64)][:, kinds],
@@ -155,7 +155,7 @@ def _limits(budget: Mapping[str, float], costs: Any) -> dict[str, float]:
 
 
 def _summary(
-    snapshot: ClusterSnapshot, costs: Any, chosen: Sequence[int], choice: Choice
+    snapshot: ClusterSnapshot, costs: Any, chosen: Sequence[int], choice: ChosenMoves
 ) -> dict[str, Any]:
     spent = costs[np.array(chosen, np.int64)].sum(axis=0)
     live = sum(rate for _, rate in snapshot.streams)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from algorithms.ordering import order_moves
-from algorithms.ordering.steps import NONE, Bounds, Footprints, step_stops
+from algorithms.ordering.steps import NONE, Footprints, StepBounds, step_stops
 from algorithms.vocabulary import Ints
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing.actions import CLUSTER, Kind, Subject
+from controlplane.wire.routing.actions import CLUSTER, ActionObject, ObjectKind
 
 
 @dataclass(frozen=True)
@@ -96,26 +96,31 @@ def allowed(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> list[Pl
     queries |= {query.id: query.name for query in snapshot.split}
     streams = {query: read for query, _, _, read in snapshot.queries}
 
-    def forbidden(subject: Subject) -> bool:
-        if subject.kind == Kind.NODE:
+    def forbidden(subject: ActionObject) -> bool:
+        if subject.kind == ObjectKind.NODE:
             return ("node", names.get(subject.id)) in excluded
-        if subject.kind == Kind.QUERY:
+        if subject.kind == ObjectKind.QUERY:
             read = streams.get(subject.id, ())
             return ("query", queries.get(subject.id)) in excluded or any(
                 ("stream", stream) in excluded for stream in read
             )
-        if subject.kind == Kind.EDGE and ("query", queries.get(subject.query)) in excluded:
+        if subject.kind == ObjectKind.EDGE and ("query", queries.get(subject.query)) in excluded:
             return True
-        return subject.kind in (Kind.STREAM, Kind.EDGE) and ("stream", subject.id) in excluded
+        return (
+            subject.kind in (ObjectKind.STREAM, ObjectKind.EDGE)
+            and ("stream", subject.id) in excluded
+        )
 
     return [planned for planned in plan if not any(map(forbidden, concerned(planned)))]
 
 
-def concerned(planned: PlannedAction) -> list[Subject]:
+def concerned(planned: PlannedAction) -> list[ActionObject]:
     """Return the objects that an action changes, with source and target of a move."""
     subjects = list(planned.action.subjects())
     if isinstance(planned, TaskMove):
-        subjects += [Subject(Kind.NODE, node) for node in (planned.source, planned.target)]
+        subjects += [
+            ActionObject(ObjectKind.NODE, node) for node in (planned.source, planned.target)
+        ]
     return subjects
 
 
@@ -133,7 +138,9 @@ def _step_stops(
     plan: Sequence[PlannedAction], limits: StepLimits, first: int, seconds: float
 ) -> Ints:
     """Return the stop of each step if the first one has at most `first` actions."""
-    bounds = Bounds(first, limits.cluster_moves, limits.node_moves, limits.bytes_per_s * seconds)
+    bounds = StepBounds(
+        first, limits.cluster_moves, limits.node_moves, limits.bytes_per_s * seconds
+    )
     return step_stops(footprints_of(plan), bounds)
 
 
@@ -193,7 +200,10 @@ def footprints_of(plan: Sequence[PlannedAction]) -> Footprints:
     queries, shared = np.unique(moves[:, 0], return_inverse=True)
     tasks, changed = np.unique(shared << 32 | moves[:, 1], return_inverse=True)
     subjects = [planned.action.subjects() for planned in plan if not isinstance(planned, TaskMove)]
-    known = {Subject(Kind.QUERY, query): number for number, query in enumerate(queries.tolist())}
+    known = {
+        ActionObject(ObjectKind.QUERY, query): number
+        for number, query in enumerate(queries.tolist())
+    }
     fresh = count(len(queries) + len(tasks))
     others = [[known.setdefault(subject, next(fresh)) for subject in row] for row in subjects]
 

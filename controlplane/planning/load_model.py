@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from algorithms.ordering import MoveSet, Unit, Units
+from algorithms.ordering import MoveSet, WorkUnit, WorkUnits
 from algorithms.vocabulary import Floats, Ints
 from controlplane.planning import arrays
 from controlplane.planning.arrays import QueryArrays
@@ -220,13 +220,13 @@ class LoadModel:
         if (units < 0).any():
             unknown = moves[int(np.flatnonzero(units < 0)[0])]
             raise KeyError((unknown.query, unknown.task))
-        table = Units(self.indptr, self.entries, self.own, self.nodes)
+        table = WorkUnits(self.indptr, self.entries, self.own, self.nodes)
         return MoveSet.from_units(self.rates, self.capacities, table, units, targets)
 
-    def unit(self, number: int) -> Unit:
+    def unit(self, number: int) -> WorkUnit:
         """Return one unit with its positions of streams and its own load."""
         first, stop = self.indptr[number], self.indptr[number + 1]
-        return Unit(tuple(self.entries[first:stop].tolist()), float(self.own[number]))
+        return WorkUnit(tuple(self.entries[first:stop].tolist()), float(self.own[number]))
 
 
 def last_share(rule: DropRule | None) -> float:

@@ -8,7 +8,7 @@ from controlplane.plans.plan import PLANNABLE, OtherAction, PlannedAction, TaskM
 from controlplane.plans.snapshot import ClusterSnapshot, GroupingRow
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.action_json import kind_of
-from controlplane.wire.routing.actions import Action, Kind, NodeState, TableDraft
+from controlplane.wire.routing.actions import Action, NodeState, ObjectKind, TableDraft
 from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import Ladder
@@ -109,7 +109,7 @@ def _require(action: Action, draft: TableDraft) -> None:
     for node in nodes_of(action):
         draft.node(node)
     for subject in action.subjects():
-        if subject.kind == Kind.STREAM and subject.id not in draft.splits:
+        if subject.kind == ObjectKind.STREAM and subject.id not in draft.splits:
             raise InconsistentDelta(f"there is no stream {subject.id}")
     if isinstance(action, SetDropRule):
         route = None if action.query == INPUT else draft.route(action.query)

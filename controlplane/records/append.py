@@ -35,7 +35,7 @@ _MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Appended:
+class AppendResult:
     """The log position of appended records ("" if there are none), and their number.
 
     `dead_letters`: how many records of the request did not fit and were kept as dead letters.
@@ -60,7 +60,7 @@ def schema_of_stream(stream: Stream) -> StreamSchema:
 
 def append(
     actor: Actor, stream: Stream, batch: pa.RecordBatch, token: IdempotencyToken | None = None
-) -> Appended:
+) -> AppendResult:
     """Append records to a stream: all, or none where this raises.
 
     An append with a used idempotency token adds nothing. Raises `Forbidden`, `Invalid`, `Conflict`
@@ -90,7 +90,7 @@ def append(
     late = None if position.late is None else position.late[stream.pk]
     ahead_ms = position.ahead.get(stream.pk)
     ahead = None if ahead_ms is None else moment_of(ahead_ms)
-    return Appended(str(position), batch.num_rows, late=late, ahead=ahead)
+    return AppendResult(str(position), batch.num_rows, late=late, ahead=ahead)
 
 
 def token_of(

@@ -13,7 +13,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.formats.csv_lines import csv_lines
 from controlplane.models import Cluster, Stream
-from controlplane.pagination.cursors import Cursor, Number, Place, Slice
+from controlplane.pagination.cursors import Cursor, Number, PageRange, Slice
 from controlplane.pagination.pages import one_of, text_of
 from controlplane.records.bodies.conformance import to_text
 from controlplane.wire import dead_letters
@@ -88,7 +88,7 @@ class DeadLetterListing:
     cluster: Cluster
     filters: DeadLetterFilters
 
-    def after(self, place: Place) -> Slice[DeadLetterRow]:
+    def after(self, place: PageRange) -> Slice[DeadLetterRow]:
         """Return the dead letters after a cursor. Raises `Invalid` for an invalid cursor."""
         letters: list[DeadLetter] = []
         for letter in _newest(self.cluster, number_of(place.after)):

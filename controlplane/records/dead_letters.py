@@ -42,7 +42,7 @@ _SHOWN: Final = 20
 
 
 @dataclass(frozen=True)
-class Choice:
+class DeadLetterSelection:
     """A selection of dead letters: by id, or by the filters if `ids` is None."""
 
     ids: Sequence[str] | None = None
@@ -85,7 +85,7 @@ def _place(token: IdempotencyToken | None) -> str:
 
 
 def replay(
-    actor: Actor, cluster: Cluster, choice: Choice, zone: str = "", after: str = ""
+    actor: Actor, cluster: Cluster, choice: DeadLetterSelection, zone: str = "", after: str = ""
 ) -> Replayed:
     """Append dead letters again, under the present schemas of their streams.
 
@@ -113,7 +113,7 @@ def replay(
     return done
 
 
-def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> int:
+def delete(actor: Actor, cluster: Cluster, choice: DeadLetterSelection, reason: str = "") -> int:
     """Delete dead letters; return how many. Raises `Forbidden`, `Invalid`."""
     require_operator(actor, cluster)
     removed = 0
@@ -128,7 +128,7 @@ def delete(actor: Actor, cluster: Cluster, choice: Choice, reason: str = "") -> 
     return removed
 
 
-def _chosen(cluster: Cluster, choice: Choice, after: int = 0) -> Iterator[DeadLetter]:
+def _chosen(cluster: Cluster, choice: DeadLetterSelection, after: int = 0) -> Iterator[DeadLetter]:
     if choice.ids is None:
         return chosen_letters(cluster, choice.filters, after)
     if len(choice.ids) > MAX_IDS:

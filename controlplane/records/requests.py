@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Away
 from controlplane.models import Stream
 from controlplane.records import append, dead_letters
-from controlplane.records.append import AWAY_S, Appended
+from controlplane.records.append import AWAY_S, AppendResult
 from controlplane.records.bodies import Format
 from controlplane.records.decoding import conform
 from controlplane.wire.log.values import IdempotencyToken
@@ -31,7 +31,7 @@ def append_body(
     token: IdempotencyToken | None = None,
     on_bad: OnBad = OnBad.REJECT,
     zone: str = "",
-) -> Appended:
+) -> AppendResult:
     """Append the records of a body to a stream.
 
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
@@ -43,7 +43,7 @@ def append_body(
         token = IdempotencyToken(producer, 0)
     most_faults = 0 if on_bad is OnBad.REJECT else dead_letters.MAX_BAD
     conformed = conform(body, kind, append.schema_of_stream(stream), zone, most_faults)
-    appended = Appended("", 0)
+    appended = AppendResult("", 0)
     if conformed.batch.num_rows:
         appended = append.append(actor, stream, conformed.batch, token)
     try:

@@ -15,7 +15,7 @@ from controlplane.models import Stream
 from controlplane.wire.errors import InvalidBlock, LogUnavailable
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.log import open_log
-from controlplane.wire.log.values import Entry
+from controlplane.wire.log.values import LogEntry
 from controlplane.wire.records.record_codec import decode_block, nested_column
 from controlplane.wire.schema import StreamSchema
 
@@ -74,7 +74,7 @@ def suggested(stream: Stream) -> Coordinates | None:
     return Coordinates(longitude, latitude)
 
 
-def newest_entries(stream: Stream) -> Sequence[Entry]:
+def newest_entries(stream: Stream) -> Sequence[LogEntry]:
     """Return the newest blocks of a stream, oldest first. Raises `LogUnavailable`."""
     cluster = stream.cluster
     log = open_log(cluster.log_url, cluster.slug, settings.REDIS_URL)
@@ -85,13 +85,13 @@ def newest_entries(stream: Stream) -> Sequence[Entry]:
 
 
 def points_of(
-    entries: Sequence[Entry], schema: StreamSchema, coordinates: Coordinates
+    entries: Sequence[LogEntry], schema: StreamSchema, coordinates: Coordinates
 ) -> tuple[Floats, Floats]:
     """Return the coordinates of the records of blocks; NaN for null."""
     return _column(entries, coordinates.east), _column(entries, coordinates.north)
 
 
-def _column(entries: Sequence[Entry], name: str) -> Floats:
+def _column(entries: Sequence[LogEntry], name: str) -> Floats:
     """Return a column of numbers of the records of blocks, NaN for null."""
     parts: list[Any] = []
     for entry in entries:
@@ -105,7 +105,7 @@ def _column(entries: Sequence[Entry], name: str) -> Floats:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _seconds(entries: Sequence[Entry]) -> float:
+def _seconds(entries: Sequence[LogEntry]) -> float:
     """Return the time between the first and the last append, a second at least.
 
     The first block arrived before it: its own time is that of the others, on average.

@@ -30,7 +30,7 @@ from controlplane.results.window_retention import (
     readable,
     retentions,
 )
-from controlplane.wire.foreign.entries import Place, skip
+from controlplane.wire.foreign.entries import EntryLocation, skip
 from controlplane.wire.results import final_windows, watermarks
 from controlplane.wire.results.assembly import StoredWindow
 from controlplane.wire.results.feed import followed, note_final
@@ -132,7 +132,7 @@ def archive_windows(now: datetime) -> int:
             except (redis.ConnectionError, redis.TimeoutError, OperationalError):
                 raise
             except Exception as error:  # noqa: BLE001 - the others are archived
-                skip(client, cluster.slug, Place.RESULTS, error)
+                skip(client, cluster.slug, EntryLocation.RESULTS, error)
         return moved
     finally:
         client.register_script(_RELEASE)(keys=[_LOCK], args=[token])

@@ -21,7 +21,7 @@ _Z: Final = 1.959964
 _STUDENT: Final = (2.3722, 2.8225, 2.5558, 1.5896)
 
 
-class Estimate(NamedTuple):
+class ResultEstimate(NamedTuple):
     """An estimate over all records, and its 95 % confidence interval; None: it is not known."""
 
     value: float
@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
 
 def estimates_of(
     computation: Computation, values: Mapping[str, Any], sampled: Sampled
-) -> dict[str, Estimate]:
+) -> dict[str, ResultEstimate]:
     """Return the estimates of the counts and sums of a window, by the names of the aggregates.
 
     `values`: of all aggregates, as results have them.
@@ -51,7 +51,7 @@ def estimates_of(
     return {name: estimate for name, estimate in result.items() if math.isfinite(estimate.value)}
 
 
-def scaled_count(count: float, sampled: Sampled) -> Estimate:
+def scaled_count(count: float, sampled: Sampled) -> ResultEstimate:
     """Return the estimate of the number of records of which `count` are in a sample.
 
     The interval is the score interval of the part of the records that rules could drop, all with
@@ -59,7 +59,7 @@ def scaled_count(count: float, sampled: Sampled) -> Estimate:
     within 1.96 standard deviations of N p. For large counts of records of one chance p it is
     count / p +- 1.96 sqrt(count (1 - p)) / p. It always contains the estimate.
     """
-    return Estimate(*_scaled(count, sampled))
+    return ResultEstimate(*_scaled(count, sampled))
 
 
 def _scaled(count: float, sampled: Sampled) -> tuple[float, float, float]:
@@ -79,7 +79,7 @@ def _scaled(count: float, sampled: Sampled) -> tuple[float, float, float]:
     return count + missing, count + least, count + most
 
 
-def scaled_sum(total: float, sampled: Sampled, squares: float | None) -> Estimate:
+def scaled_sum(total: float, sampled: Sampled, squares: float | None) -> ResultEstimate:
     """Return the estimate of a sum over all records; `squares`: the sum of squares of kept values.
 
     The missing records have the mean of the kept ones. The interval has the uncertainty of their
@@ -90,13 +90,15 @@ def scaled_sum(total: float, sampled: Sampled, squares: float | None) -> Estimat
     count, low, high = _scaled(records, sampled)
     value = mean * count
     if squares is None or not math.isfinite(squares) or records == 1:
-        return Estimate(value)
+        return ResultEstimate(value)
     variance = max(0.0, squares - total * mean) / (records - 1)
     factor = _Z + sum(part / (records - 1) ** (n + 1) for n, part in enumerate(_STUDENT))
     reach = factor * math.sqrt(variance * sampled.missing * count / records)
     sides = sorted((mean * (low - count), mean * (high - count)))
     least, most = value - math.hypot(sides[0], reach), value + math.hypot(sides[1], reach)
-    return Estimate(value, least, most) if math.isfinite(most - least) else Estimate(value)
+    return (
+        ResultEstimate(value, least, most) if math.isfinite(most - least) else ResultEstimate(value)
+    )
 
 
 class _Known:

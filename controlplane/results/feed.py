@@ -17,11 +17,11 @@ from controlplane.errors import Conflict, TryLater
 from controlplane.models import Cluster, Query
 from controlplane.pagination.cursors import Cursor, Number
 from controlplane.results.archive import windows as archive
-from controlplane.results.archive.windows import Part
+from controlplane.results.archive.windows import WindowRange
 from controlplane.results.filters import WindowState
 from controlplane.results.pages import raw_of_archived, raw_of_stored
 from controlplane.results.sampled import without_unknown
-from controlplane.results.values import KeyedWindow, Names, RawWindow, window_row
+from controlplane.results.values import KeyedWindow, RawWindow, ResultColumns, window_row
 from controlplane.wire.results import feed, final_windows
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of
@@ -109,7 +109,7 @@ def event_row(event: FeedEvent) -> dict[str, Any]:
 class _FeedReader:
     cluster: Cluster
     query: Query
-    names: Names
+    names: ResultColumns
 
     def changed(self, places: Sequence[bytes], before: FeedPlace, number: int) -> list[FeedEvent]:
         """Return the windows at these places as they are now; those in the archive are final."""
@@ -132,7 +132,7 @@ class _FeedReader:
     def archived(self, place: FeedPlace) -> list[FeedEvent]:
         """Return the windows that were archived after a position."""
         least = place.final + b"\x00" if place.final else b""
-        rows = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
+        rows = archive.read(WindowRange(self.query.pk, least, limit=MOST, newest_first=False))
         shown = self._shown([raw_of_archived(row) for row in rows])
         events = []
         for row, window in zip(rows, shown, strict=True):
@@ -144,12 +144,12 @@ class _FeedReader:
         return without_unknown(self.query, self.names, shown)
 
 
-def _names(query: Query) -> Names:
+def _names(query: Query) -> ResultColumns:
     streams = names_of_streams(query)
     try:
-        return Names(text_of(query), computed_by(query), streams)
+        return ResultColumns(text_of(query), computed_by(query), streams)
     except Conflict:
-        return Names(text_of(query), None, streams)
+        return ResultColumns(text_of(query), None, streams)
 
 
 def _follow(cluster: Cluster, query: Query) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 
 from controlplane.models import Query, QueryStream, Stream
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.results.watermarks import Reading, Watermarks, complete_until
+from controlplane.wire.results.watermarks import QueryInputs, Watermarks, complete_until
 from controlplane.wire.schema import DEFAULT_IDLE_AFTER_S
 
 # Queries per statement.
@@ -21,7 +21,7 @@ class WindowTiming:
     size_ms: int
     slide_ms: int
     lateness_ms: int
-    reading: Reading
+    reading: QueryInputs
 
     def final_until(self, watermarks: Watermarks) -> int | None:
         """Return the last start (ms) of complete windows, None for none."""
@@ -53,7 +53,7 @@ def _window_timings(cluster_id: int, ids: list[int]) -> dict[int, WindowTiming]:
         idle_ms = {stream: idle[stream] for stream in streams.get(pk, ()) if stream in idle}
         # A query has an aggregator node during its whole life or never.
         since_ms = round(submitted_at.timestamp() * 1000)
-        reading = Reading(list(idle_ms), bool(key_grouping), since_ms, idle_ms)
+        reading = QueryInputs(list(idle_ms), bool(key_grouping), since_ms, idle_ms)
         size = round(computed.window_s * 1000)
         slide = size if computed.slide_s is None else round(computed.slide_s * 1000)
         timings[pk] = WindowTiming(size, slide, round(computed.lateness_s * 1000), reading)

@@ -14,7 +14,7 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Query
 from controlplane.pagination.cursors import Slice
 from controlplane.results.archive import windows as archive
-from controlplane.results.archive.windows import Archived, Part
+from controlplane.results.archive.windows import Archived, WindowRange
 from controlplane.results.filters import (
     CURSOR,
     MAX_WINDOWS,
@@ -23,7 +23,7 @@ from controlplane.results.filters import (
     key_values,
 )
 from controlplane.results.sampled import without_unknown
-from controlplane.results.values import KeyedWindow, Names, RawWindow
+from controlplane.results.values import KeyedWindow, RawWindow, ResultColumns
 from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.query import Computation
 from controlplane.wire.results import final_windows
@@ -69,7 +69,7 @@ def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[K
     windows, after = reader.page()
     if error is not None and not windows:
         raise error
-    names = Names(text_of(query), computation, streams)
+    names = ResultColumns(text_of(query), computation, streams)
     shown = [names.shown(window) for window in windows]
     return without_unknown(query, names, shown), after
 
@@ -133,7 +133,9 @@ class _Reader:
         if self.key is not None and self.computation is not None:
             key = bytes_of_key(self.computation, self.key)
         rows = archive.read(
-            Part(self.query.pk, least, stop, key, is_final, wanted.limit, wanted.newest_first)
+            WindowRange(
+                self.query.pk, least, stop, key, is_final, wanted.limit, wanted.newest_first
+            )
         )
         edge = rows[-1].place if len(rows) == wanted.limit else b""
         return [raw_of_archived(window) for window in rows], edge

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from controlplane.models import Query
 from controlplane.results.kept import dropped_starts
-from controlplane.results.values import KeyedWindow, Names
+from controlplane.results.values import KeyedWindow, ResultColumns
 from controlplane.wire.query import Window
 from controlplane.wire.query_text import QueryText
 
 
 def without_unknown(
-    query: Query, names: Names, windows: Sequence[KeyedWindow]
+    query: Query, names: ResultColumns, windows: Sequence[KeyedWindow]
 ) -> list[KeyedWindow]:
     """Return windows of a query, without fraction and estimates where too little is known.
 

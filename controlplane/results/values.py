@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
 from controlplane.results.archive.values import Raised
-from controlplane.results.estimates import Estimate, estimates_of
+from controlplane.results.estimates import ResultEstimate, estimates_of
 from controlplane.results.filters import WindowState, is_stream
 from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.language.tree import Kind
@@ -18,7 +18,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.places import start_of
 
 _NO_ERRORS: Final[Mapping[str, str]] = {}
-_NO_ESTIMATES: Final[Mapping[str, Estimate]] = {}
+_NO_ESTIMATES: Final[Mapping[str, ResultEstimate]] = {}
 
 
 class KeyedWindow(NamedTuple):
@@ -38,7 +38,7 @@ class KeyedWindow(NamedTuple):
     final_at: datetime | None = None
     errors: Mapping[str, str] = _NO_ERRORS
     kept: float | None = 1.0
-    estimates: Mapping[str, Estimate] = _NO_ESTIMATES
+    estimates: Mapping[str, ResultEstimate] = _NO_ESTIMATES
 
 
 def window_row(window: KeyedWindow) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class RawWindow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Names:
+class ResultColumns:
     """Names and kinds of the columns of a query's results.
 
     `computation`: None if the query calls a missing function.

@@ -24,7 +24,7 @@ from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import Scope, declared_nodes, read_part
 from controlplane.topology.store import Writer, write_rows
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing.actions import Action, Kind, TableDraft
+from controlplane.wire.routing.actions import Action, ObjectKind, TableDraft
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     RemoveStream,
@@ -42,7 +42,7 @@ from controlplane.wire.routing.query_actions import AddQuery, RemoveQuery
 from controlplane.wire.routing.route import Route
 
 
-class Refused(Conflict):
+class ActionRejected(Conflict):
     """An action that the present topology does not allow; `index`: its place among the actions."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Refused(Conflict):
 
 
 @dataclass(frozen=True)
-class Change:
+class TopologyChange:
     """Why the topology changes: for the routing version, the audit log and the event.
 
     `summary`: a sentence for people. `action`: code of the audit record, "" for no record of its
@@ -84,7 +84,7 @@ class Applied:
 def apply(
     cluster: Cluster,
     actions: Sequence[Action],
-    change: Change,
+    change: TopologyChange,
     *,
     actor: Actor | None = None,
     proposal: Proposal | None = None,
@@ -93,8 +93,8 @@ def apply(
     """Apply actions in their order as one routing version.
 
     `cluster.routing_version` is the version for which the actions were decided. Raises
-    `VersionMoved` if the cluster has another version by now, and `Refused` with the first action
-    that does not fit the topology; both change nothing.
+    `VersionMoved` if the cluster has another version by now, and `ActionRejected` with the first
+    action that does not fit the topology; both change nothing.
     """
     before = read_part(cluster, scope_of(actions, everything=inverses))
     if not inverses:
@@ -120,7 +120,7 @@ def apply(
     return Applied(version, captured if inverses else ())
 
 
-def _record(actor: Actor, cluster: Cluster, change: Change) -> None:
+def _record(actor: Actor, cluster: Cluster, change: TopologyChange) -> None:
     """Write the audit record of a change and announce it, in the caller's transaction."""
     if change.action:
         audit.record(
@@ -139,12 +139,14 @@ def _apply_one(
         inverse = action.inverse(draft) if capture else ()
         action.apply_to(draft)
     except InconsistentDelta as error:
-        raise Refused("inconsistent", f"The topology does not allow this: {error}", index) from None
+        raise ActionRejected(
+            "inconsistent", f"The topology does not allow this: {error}", index
+        ) from None
     return inverse
 
 
 def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDraft) -> None:
-    """Raise `Refused` if the action refers to an unknown node, or removes a node in use."""
+    """Raise `ActionRejected` if the action refers to an unknown node, or removes a node in use."""
     if isinstance(action, SetNodeCount):
         used = sorted(
             query
@@ -153,25 +155,25 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
         )
         if used:
             message = f"{len(used)} queries use a node that would be removed: move them first"
-            raise Refused("node_in_use", message, index, {"queries": used})
+            raise ActionRejected("node_in_use", message, index, {"queries": used})
         return
     for node in nodes_of(action):
         if not 0 <= node < draft.node_count:
             message = f"{cluster.slug} has {draft.node_count} nodes, and no node {node}"
-            raise Refused("no_such_node", message, index, {"node": node})
+            raise ActionRejected("no_such_node", message, index, {"node": node})
 
 
 def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
-    """Raise `Refused` if the action is about a stream or an edge that does not exist."""
+    """Raise `ActionRejected` if the action is about a stream or an edge that does not exist."""
     if isinstance(action, AssignStream | SetSchema) and action.stream not in draft.splits:
         message = f"There is no stream {action.stream}"
-        raise Refused("no_such_stream", message, index, {"stream": action.stream})
+        raise ActionRejected("no_such_stream", message, index, {"stream": action.stream})
     if not isinstance(action, SetDropRule) or action.query == INPUT or action.rule is None:
         return
     route = draft.queries.get(action.query)
     if route is None or action.stream not in route.streams:
         message = f"Query {action.query} does not run, or does not read stream {action.stream}"
-        raise Refused(
+        raise ActionRejected(
             "no_such_edge", message, index, {"stream": action.stream, "query": action.query}
         )
 
@@ -190,9 +192,9 @@ def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
             continue
         for subject in action.subjects():
             lifecycle = isinstance(action, AddQuery | RemoveQuery)
-            if subject.kind == Kind.QUERY and (everything or not lifecycle):
+            if subject.kind == ObjectKind.QUERY and (everything or not lifecycle):
                 queries.add(subject.id)
-            elif subject.kind == Kind.STREAM:
+            elif subject.kind == ObjectKind.STREAM:
                 streams.add(subject.id)
         if isinstance(action, RemoveStream):
             edges.add((action.stream, INPUT))

@@ -17,7 +17,7 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import text_of
-from controlplane.catalog.queries import QueryFilters, QueryRow, queries_listing, rows_of
+from controlplane.catalog.queries import QueryFilters, QueryListRow, queries_listing, rows_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.task_names import END_QUERIES, send_on_commit
 from controlplane.models import BulkAction, Cluster, Query
@@ -163,7 +163,7 @@ def _submit_again(actor: Actor, cluster: Cluster, ended: Sequence[Query]) -> int
     return len(saved)
 
 
-def restored_spec(row: QueryRow) -> QuerySpec:
+def restored_spec(row: QueryListRow) -> QuerySpec:
     """Return the definition of an ended query as it was submitted, without a time in the past."""
     values = submitted_values(row.query)
     ends_at: datetime | None = values.get("ends_at")

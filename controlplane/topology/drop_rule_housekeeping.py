@@ -18,7 +18,7 @@ from django.db.models import F
 from controlplane.models import Cluster, Drop, Query
 from controlplane.telemetry.samples import Row, Sample
 from controlplane.telemetry.time_series import latest_values
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.drop_rules import edge_text
 from controlplane.topology.event_time import tip_of
 from controlplane.topology.versions import retry_when_moved
@@ -110,5 +110,5 @@ def _forget(drop: Drop) -> int:
     left = remove_old_steps(row.value, row.settles["since"])
     stream, query = row.edge
     message = f"{edge_text(row)}: what it dropped before is forgotten"
-    apply(cluster, [SetDropRule(stream, query, left)], Change(message))
+    apply(cluster, [SetDropRule(stream, query, left)], TopologyChange(message))
     return 1

@@ -13,7 +13,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.queries import computed_by
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Drop, Query, Stream
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry
 from controlplane.wire.routing.cluster_actions import SetDropRule
@@ -226,7 +226,7 @@ def _bounded(rule: DropRule | None) -> DropRule | None:
 def _write(
     actor: Actor, cluster: Cluster, drop: Drop, rule: DropRule | None, summary: str, reason: str
 ) -> None:
-    change = Change(
+    change = TopologyChange(
         summary,
         "drop.lift" if rule is None or not rule.steps[-1][1] else "drop.set",
         edge_text(drop),

@@ -20,7 +20,7 @@ from controlplane.queries.key_groupings import (
     route_text,
     stored_parameters,
 )
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.rows import Scope, read_part
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.query import is_join
@@ -71,7 +71,7 @@ def change_query(
     setting = decide(cluster, query)
     if setting.after == setting.before:
         return query
-    change = Change(
+    change = TopologyChange(
         setting.summary, f"query.{setting.name}", query.name, reason, setting.before,
         setting.after, query.pk,
     )  # fmt: skip

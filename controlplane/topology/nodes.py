@@ -9,7 +9,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Node, Task
 from controlplane.topology.aggregators import queries_aggregated_by
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action, NodeState
 from controlplane.wire.routing.cluster_actions import SetCapacity, SetNodeActive, SetNodeCount
@@ -49,7 +49,7 @@ def configure(
     if before == changes:
         return node
     present, state = state_of(node), replace(state_of(node), **changes)
-    change = Change(
+    change = TopologyChange(
         _summary(node.name, present, state), "node.change",
         f"{node.cluster.slug}/{node.name}", reason, before, changes, node.pk,
     )  # fmt: skip
@@ -78,7 +78,7 @@ def set_states(actor: Actor, cluster: Cluster, states: Mapping[int, NodeState]) 
         actions.append(SetNodeCount(cluster.slots, created.capacity))
     for index in changed:
         actions += _actions(index, known.get(index, created), states[index])
-    change = Change(
+    change = TopologyChange(
         f"{len(changed)} nodes configured", "nodes.change", cluster.slug,
         before={str(index): asdict(known[index]) for index in changed if index in known},
         after={str(index): asdict(states[index]) for index in changed},
@@ -124,7 +124,7 @@ def set_count(actor: Actor, cluster: Cluster, nodes: int, reason: str = "") -> i
     there = dict(cluster.nodes.filter(index__lt=nodes).values_list("index", "capacity"))
     if before == nodes == len(there):
         return before
-    change = Change(
+    change = TopologyChange(
         f"{cluster.name} has {nodes} nodes", "cluster.nodes", cluster.slug, reason,
         {"nodes": before}, {"nodes": nodes},
     )  # fmt: skip

@@ -18,7 +18,7 @@ from controlplane.models import Cluster, Node, Query, Task
 from controlplane.planning.online import OnlineProblem, read_online
 from controlplane.queries.key_groupings import route_text
 from controlplane.topology.aggregators import AggregatorNodes
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.rows import streams_of
 from controlplane.topology.versions import retry, version_of
 from controlplane.wire.routing.actions import Action
@@ -101,7 +101,7 @@ def place_as(
         pk: replace(chosen[pk], aggregator=node, more_aggregators=tuple(named.get(pk, ())[1:]))
         for pk, node in merged.items()
     }
-    apply(cluster, _actions(work, chosen), Change(_summary(work, chosen)))
+    apply(cluster, _actions(work, chosen), TopologyChange(_summary(work, chosen)))
     return len(pending)
 
 
@@ -137,7 +137,7 @@ def _run_pass(cluster_id: int) -> PlacementPass:
     chosen = _choose(cluster, problem, work)
     actions = _actions(work, chosen)
     if actions:
-        apply(cluster, actions, Change(_summary(work, chosen)))
+        apply(cluster, actions, TopologyChange(_summary(work, chosen)))
     waiting = len(work.pending) - len(chosen)
     if waiting:
         ids = [query.pk for query in work.pending]

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.catalog.computations import Columns
+from controlplane.catalog.computations import StreamColumns
 from controlplane.catalog.query_checks import Checked, QueryChecks, resolved_text
 from controlplane.catalog.reader_counts import add_readers, subtract_readers
 from controlplane.catalog.source_rates import rates_of_streams
@@ -86,7 +86,7 @@ def _facts(cluster: Cluster, specs: Sequence[QuerySpec]) -> Facts:
 
 
 def _checks(cluster: Cluster, facts: Facts) -> QueryChecks:
-    return QueryChecks(facts.ids, facts.live, Columns(cluster, facts.schemas).of)
+    return QueryChecks(facts.ids, facts.live, StreamColumns(cluster, facts.schemas).of)
 
 
 def checked(cluster: Cluster, spec: QuerySpec, *, is_draft: bool = True) -> Checked:

@@ -7,7 +7,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict
 from controlplane.models import Stream
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.schemas.assessment import Assessed, assess
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.topology.schemas.patching import patched
@@ -71,7 +71,7 @@ def revise(actor: Actor, stream: Stream, change: Revise, reason: str = "") -> St
     before = dict(stream.schema)
     if not set_columns(stream, new):
         return stream
-    change_ = Change(
+    change_ = TopologyChange(
         f"schema of {stream.name} changed by {actor.name}", "stream.schema", stream.name,
         reason=reason, before={"schema": before}, after={"schema": stream.schema},
     )  # fmt: skip

@@ -7,7 +7,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.policies.store import policy_of
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.nodes import MAX_CAPACITY
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action
@@ -43,7 +43,7 @@ def set_split_capacity(
         f"{capacity:,.0f} records/s{', emulated' if emulated else ''}" if capacity else "measured"
     )
     names = ("split_capacity", "split_emulated")
-    change = Change(
+    change = TopologyChange(
         f"capacity of split nodes of {cluster.slug}: {text}", "cluster.split_capacity",
         cluster.slug, reason, dict(zip(names, present, strict=True)),
         dict(zip(names, (capacity, emulated), strict=True)),
@@ -73,7 +73,7 @@ def redirect(actor: Actor, stream: Stream, split: int, reason: str = "") -> Stre
         actions.insert(0, SetSplitCount(split + 1))
     summary = f"{stream.name} redirected from split node {stream.split} to {split}"
     before, after = {"split": stream.split}, {"split": split}
-    change = Change(summary, REDIRECT, stream.name, reason, before, after, stream.pk)
+    change = TopologyChange(summary, REDIRECT, stream.name, reason, before, after, stream.pk)
     apply(cluster, actions, change, actor=actor)
     stream.refresh_from_db()
     return stream

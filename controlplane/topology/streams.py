@@ -14,7 +14,7 @@ from controlplane.catalog.coordinates import LABEL
 from controlplane.errors import Conflict, Fields, Invalid, NotFound
 from controlplane.models import Cluster, Exclusion, Stream
 from controlplane.models.query import LIVE_STATES
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.schema_change import set_columns
 from controlplane.topology.schemas.patching import fields_of
 from controlplane.topology.versions import retry_when_moved
@@ -70,7 +70,7 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     ]
     if ops:
         summary = f"{len(new)} new streams assigned to split nodes" if new else "schemas of streams"
-        apply(cluster, ops, Change(summary, author=actor.name))
+        apply(cluster, ops, TopologyChange(summary, author=actor.name))
     if new or changed:
         audit.record(
             actor,
@@ -106,7 +106,7 @@ def delete(actor: Actor, stream: Stream, confirm: str, reason: str = "") -> None
         raise Conflict("has_readers", text, {"queries": names, "query_count": count})
     cluster.exclusions.filter(kind=Exclusion.Kind.STREAM, subject=stream.name).delete()
     before = {"title": stream.title, "split": stream.split, "schema": stream.schema}
-    change = Change(
+    change = TopologyChange(
         f"stream {stream.name} is deleted", "stream.delete", stream.name, reason, before
     )
     apply(cluster, [RemoveStream(stream.pk)], change, actor=actor)

@@ -1,9 +1,17 @@
 """Watch loops: periodic checks of a cluster's measures, which request plans and apply them."""
 
-from controlplane.watch.codes import CODES, Code
+from controlplane.watch.codes import CODES, DecisionCode
 from controlplane.watch.cycle import watch_all, watch_cluster
 from controlplane.watch.decision_log import prune
 from controlplane.watch.loops import all_loops
 from controlplane.watch.review import review_proposal
 
-__all__ = ["CODES", "Code", "all_loops", "prune", "review_proposal", "watch_all", "watch_cluster"]
+__all__ = [
+    "CODES",
+    "DecisionCode",
+    "all_loops",
+    "prune",
+    "review_proposal",
+    "watch_all",
+    "watch_cluster",
+]

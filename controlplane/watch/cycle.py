@@ -13,16 +13,16 @@ from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.loops import all_loops
-from controlplane.watch.observation import Observation, observe
+from controlplane.watch.observation import WatchObservation, observe
 from controlplane.watch.planner_request import (
     FRUITLESS,
     last_watch_proposal,
     planners_for,
     request_plan,
 )
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from controlplane.watch.review import loop_of, review_waiting
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
             loop.evaluate(cluster, policy, situation, now)
 
 
-def ordered_loops(cluster: Cluster) -> list[Loop]:
+def ordered_loops(cluster: Cluster) -> list[WatchLoop]:
     """Return the loops in the order of evaluation, the one with a rejected last plan last."""
     loops = [loop for loop in all_loops() if loop.evaluate is None]
     own = last_watch_proposal(cluster)
@@ -96,15 +96,15 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
     )
 
 
-def _read(loop: Loop, observed: Observation) -> Reading:
+def _read(loop: WatchLoop, observed: WatchObservation) -> LoopReading:
     """Return a loop's reading, an empty one if the policy switches the loops off."""
     if observed.policy.watch == "off" or not observed.samples:
-        return Reading(None, None, "Nothing was measured in the last minute")
+        return LoopReading(None, None, "Nothing was measured in the last minute")
     return loop.read(observed)
 
 
 def _evaluate_loop(
-    loop: Loop, reading: Reading, observed: Observation, situation: Situation
+    loop: WatchLoop, reading: LoopReading, observed: WatchObservation, situation: Situation
 ) -> Situation:
     """Evaluate one loop; return the situation for the next loop."""
     last = last_decision(observed.cluster, loop.name)

@@ -6,7 +6,7 @@ from datetime import datetime
 from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.watch.codes import is_calm
-from controlplane.watch.reading import SECONDS, SHARE, Reading
+from controlplane.watch.reading import SECONDS, SHARE, LoopReading
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Situation:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LoopDecision:
     """The decision of a loop: code, number, limit and their unit.
 
     `proposal`: the proposal that prevents another one, if any.
@@ -48,20 +48,20 @@ class Outcome:
 
 
 def decide(
-    reading: Reading, situation: Situation, policy: PolicySettings, last: str, now: datetime
-) -> Outcome:
+    reading: LoopReading, situation: Situation, policy: PolicySettings, last: str, now: datetime
+) -> LoopDecision:
     """Return the decision on a reading; "asked" means to request a plan.
 
     `last`: the code of the last decision. A problem starts above the limit, and ends by the
     dead band below it.
     """
     if policy.watch == "off":
-        return Outcome("off", None, None, "The policy switches the watch loops off")
+        return LoopDecision("off", None, None, "The policy switches the watch loops off")
     unable = unobservable(situation)
     if unable is not None:
         return unable
     if reading.number is None:
-        return Outcome("no_data", None, reading.limit, reading.text)
+        return LoopDecision("no_data", None, reading.limit, reading.text)
     if not reading.trouble:
         holds = reading.near and not is_calm(last)
         return _of(reading, "dead_band" if holds else reading.calm)
@@ -70,33 +70,33 @@ def decide(
     return _blocked(reading, situation, policy, now) or _of(reading, "asked")
 
 
-def unobservable(situation: Situation) -> Outcome | None:
+def unobservable(situation: Situation) -> LoopDecision | None:
     """Return the outcome if the cluster cannot be observed, else None."""
     if not situation.runs:
-        return Outcome("not_running", None, None, "The cluster is stopped")
+        return LoopDecision("not_running", None, None, "The cluster is stopped")
     oldest = oldest_s(situation.trigger_ms)
     if situation.age_s is None:
-        return Outcome("no_data", None, oldest, "The cluster has not reported a sample yet")
+        return LoopDecision("no_data", None, oldest, "The cluster has not reported a sample yet")
     if situation.age_s > oldest:
         text = f"The newest sample is {situation.age_s:,.0f} s old, {oldest:,.0f} s is the limit"
-        return Outcome("data_too_old", situation.age_s, oldest, text, SECONDS)
+        return LoopDecision("data_too_old", situation.age_s, oldest, text, SECONDS)
     if situation.catching_up is not None:
         return _catching_up(situation.catching_up)
     return None
 
 
-def _catching_up(known: CatchingUp) -> Outcome:
+def _catching_up(known: CatchingUp) -> LoopDecision:
     """Return the outcome of a cluster whose measures are those of an outage."""
     if known.outage:
         text = f"No batch ran for {known.seconds:,.0f} s within the last minute"
     else:
         text = f"A backlog of {known.seconds:,.0f} s of input was worked off in the last minute"
-    return Outcome("catching_up", known.seconds, known.limit, text, SECONDS)
+    return LoopDecision("catching_up", known.seconds, known.limit, text, SECONDS)
 
 
 def _blocked(
-    reading: Reading, situation: Situation, policy: PolicySettings, now: datetime
-) -> Outcome | None:
+    reading: LoopReading, situation: Situation, policy: PolicySettings, now: datetime
+) -> LoopDecision | None:
     """Return the outcome if no plan may be requested now, else None."""
     if situation.running is not None:
         text = f"{reading.text}; proposal {situation.running} is being executed"
@@ -104,23 +104,25 @@ def _blocked(
     if situation.blackout_until is not None:
         left = (situation.blackout_until - now).total_seconds()
         text = f"{reading.text}; blackout for another {_duration_text(left)}: {situation.blackout}"
-        return Outcome("blackout", round(left), 0, text, SECONDS)
+        return LoopDecision("blackout", round(left), 0, text, SECONDS)
     if situation.waiting is not None:
         since = situation.waiting_since or now
         waited = (now - since).total_seconds()
         text = f"{reading.text}; proposal {situation.waiting} has waited {_duration_text(waited)}"
-        return Outcome("proposal_waiting", round(waited), None, text, SECONDS, situation.waiting)
+        return LoopDecision(
+            "proposal_waiting", round(waited), None, text, SECONDS, situation.waiting
+        )
     if situation.quiet_since is not None:
         quiet = (now - situation.quiet_since).total_seconds()
         if quiet < policy.cooldown_s:
             text = f"{reading.text}; the last plan was {_duration_text(quiet)} ago"
             text += f", the cool-down is {_duration_text(policy.cooldown_s)}"
-            return Outcome("cooldown", round(quiet), policy.cooldown_s, text, SECONDS)
+            return LoopDecision("cooldown", round(quiet), policy.cooldown_s, text, SECONDS)
     return None
 
 
-def _of(reading: Reading, code: str) -> Outcome:
-    return Outcome(code, reading.number, reading.limit, reading.text, reading.unit)
+def _of(reading: LoopReading, code: str) -> LoopDecision:
+    return LoopDecision(code, reading.number, reading.limit, reading.text, reading.unit)
 
 
 def _duration_text(seconds: float) -> str:

@@ -13,7 +13,7 @@ from controlplane.pagination.columns import FieldKind, stored
 from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from controlplane.watch.codes import CODES, STALE, is_calm
-from controlplane.watch.decision import Outcome
+from controlplane.watch.decision import LoopDecision
 from controlplane.watch.loops import all_loops
 
 # The retention of samples of a minute.
@@ -37,7 +37,7 @@ def last_decision(cluster: Cluster, loop: str) -> Decision | None:
 
 
 def record_decision(
-    cluster: Cluster, loop: str, outcome: Outcome, now: datetime, last: Decision | None = None
+    cluster: Cluster, loop: str, outcome: LoopDecision, now: datetime, last: Decision | None = None
 ) -> Decision:
     """Log a decision, in the row of the last one if code and proposal are equal."""
     last = last or last_decision(cluster, loop)
@@ -71,7 +71,7 @@ def record_decision(
     return row
 
 
-def _continues(last: Decision, outcome: Outcome, now: datetime) -> bool:
+def _continues(last: Decision, outcome: LoopDecision, now: datetime) -> bool:
     """Return whether a decision is counted in the row of the last one.
 
     A ladder must be stale for a time, in which cycles have read it: after a gap it starts again.

@@ -7,12 +7,12 @@ from datetime import datetime
 from controlplane.models import Cluster, Proposal
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.decision import Situation
-from controlplane.watch.observation import Observation
-from controlplane.watch.reading import Reading
+from controlplane.watch.observation import WatchObservation
+from controlplane.watch.reading import LoopReading
 
 
 @dataclass(frozen=True)
-class Loop:
+class WatchLoop:
     """A loop: name, subject, and the measure that its plans must improve ("": any).
 
     `order`: the lowest one is the most urgent. `limit`: the limit of the policy that plans keep.
@@ -24,7 +24,7 @@ class Loop:
     name: str
     about: str
     order: int
-    read: Callable[[Observation], Reading]
+    read: Callable[[WatchObservation], LoopReading]
     measure: str = ""
     limit: Callable[[PolicySettings], float] = lambda policy: policy.watch_imbalance
     is_measured: bool = True

@@ -14,9 +14,9 @@ from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
 from controlplane.planning.adapters import planner_modules
 from controlplane.telemetry.arrivals.catching_up import load_of
-from controlplane.watch.loop import Loop
-from controlplane.watch.observation import Observation, ObservedNode
-from controlplane.watch.reading import MS, NODES, RATE, Reading, above
+from controlplane.watch.loop import WatchLoop
+from controlplane.watch.observation import ObservedNode, WatchObservation
+from controlplane.watch.reading import MS, NODES, RATE, LoopReading, above
 from controlplane.watch.trends import trend_of
 
 IMBALANCE: Final = measures.IMBALANCE.name
@@ -30,10 +30,10 @@ _NAMED: Final = 3
 LEAST_TASKS: Final = 2
 
 
-def _imbalance(observed: Observation) -> Reading:
+def _imbalance(observed: WatchObservation) -> LoopReading:
     loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
     if not loads:
-        return Reading(None, observed.policy.watch_imbalance, "No node has reported its load")
+        return LoopReading(None, observed.policy.watch_imbalance, "No node has reported its load")
     shares = [load / node.capacity for node, load in loads]
     number, limit = imbalance(np.array(shares)), observed.policy.watch_imbalance
     text = f"Imbalance {percent(number)}, limit {percent(limit)}"
@@ -42,18 +42,18 @@ def _imbalance(observed: Observation) -> Reading:
     return _excluded(reading, [fullest])
 
 
-def _latency(observed: Observation) -> Reading:
+def _latency(observed: WatchObservation) -> LoopReading:
     number, limit = observed.middle("p95"), float(observed.policy.latency_ms)
     if number is None:
-        return Reading(None, limit, "No latency was measured in the last minute")
+        return LoopReading(None, limit, "No latency was measured in the last minute")
     text = f"p95 latency {milliseconds(number)}, limit {milliseconds(limit)}"
     return _full(above(number, limit, observed.policy.dead_band, text, MS), observed)
 
 
-def _overload(observed: Observation) -> Reading:
+def _overload(observed: WatchObservation) -> LoopReading:
     loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
     if not loads:
-        return Reading(None, observed.policy.watch_load, "No node has reported its load")
+        return LoopReading(None, observed.policy.watch_load, "No node has reported its load")
     node, load = max(loads, key=lambda pair: pair[1] / pair[0].capacity)
     share = load / node.capacity
     text = f"{node.name} is loaded to {percent(share)} of its capacity"
@@ -64,7 +64,7 @@ def _overload(observed: Observation) -> Reading:
     return now
 
 
-def _queueing(observed: Observation) -> Reading | None:
+def _queueing(observed: WatchObservation) -> LoopReading | None:
     """Return the reading of a growing backlog of more than a second, else None."""
     known = [
         (sample["t"] / 1000, sample["waiting"])
@@ -75,10 +75,10 @@ def _queueing(observed: Observation) -> Reading | None:
     if trend is None or trend.slope <= 0 or known[-1][1] < (observed.middle("delivered") or 0.0):
         return None
     text = f"{known[-1][1]:,.0f} records wait at nodes, {trend.slope:,.0f} more each second"
-    return Reading(trend.slope, 0.0, text, RATE, trouble=True)
+    return LoopReading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
-def _forecast(observed: Observation) -> Reading | None:
+def _forecast(observed: WatchObservation) -> LoopReading | None:
     """Return the forecast of the most loaded node, None without a trend over ten minutes."""
     trends: list[tuple[float, ObservedNode]] = []
     for node in observed.active:
@@ -97,23 +97,23 @@ def _forecast(observed: Observation) -> Reading | None:
         f"{node.name} is forecast at {percent(share)} of its capacity in {HORIZON_S / 60:.0f} min"
     )
     limit = observed.policy.watch_load
-    return Reading(share, limit, text, trouble=share > limit)
+    return LoopReading(share, limit, text, trouble=share > limit)
 
 
-def _lost(observed: Observation) -> Reading:
+def _lost(observed: WatchObservation) -> LoopReading:
     lost = [node for node in observed.nodes if not node.active and node.tasks]
     if lost:
         verbs = "is not active and still hosts", "are not active and still host"
         text = f"{_names(lost, *verbs)} tasks"
-        return _excluded(Reading(len(lost), 0, text, NODES, trouble=True), lost)
+        return _excluded(LoopReading(len(lost), 0, text, NODES, trouble=True), lost)
     silent = [node for node in observed.active if node.tasks and _reports_nothing(observed, node)]
     if silent:
         text = f"{_names(silent, 'hosts', 'host')} tasks and did not report for a minute"
-        return Reading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
-    return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
+        return LoopReading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
+    return LoopReading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
 
-def _reports_nothing(observed: Observation, node: ObservedNode) -> bool:
+def _reports_nothing(observed: WatchObservation, node: ObservedNode) -> bool:
     """Return True if no sample of the last minute reports tasks of the node."""
     counts = [
         sample["tasks"][node.index]
@@ -123,17 +123,17 @@ def _reports_nothing(observed: Observation, node: ObservedNode) -> bool:
     return len(observed.samples) >= SILENT_SAMPLES and not any(counts)
 
 
-def _added(observed: Observation) -> Reading:
+def _added(observed: WatchObservation) -> LoopReading:
     empty = [node for node in observed.active if not node.tasks]
     tasks = sum(node.tasks for node in observed.nodes)
     if not empty or tasks < LEAST_TASKS * len(observed.active):
         text = "Every active node hosts tasks, or there are few tasks"
-        return Reading(len(empty), 0, text, NODES)
+        return LoopReading(len(empty), 0, text, NODES)
     text = _names(empty, "is active and hosts no task", "are active and host no task")
-    return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
+    return _excluded(LoopReading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
-def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
+def _excluded(reading: LoopReading, nodes: list[ObservedNode]) -> LoopReading:
     """Return the reading, blocked if all these nodes are excluded."""
     if not reading.trouble or not all(node.excluded for node in nodes):
         return reading
@@ -141,7 +141,7 @@ def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
     return replace(reading, blocked="excluded", text=text)
 
 
-def _full(reading: Reading, observed: Observation) -> Reading:
+def _full(reading: LoopReading, observed: WatchObservation) -> LoopReading:
     """Return the reading, blocked if all nodes together have no spare capacity."""
     if not reading.trouble or reading.blocked:
         return reading
@@ -161,18 +161,20 @@ def _names(nodes: list[ObservedNode], singular: str, plural: str) -> str:
 
 
 _LOOPS: Final = (
-    Loop("node lost", "tasks on an inactive node", 0, _lost, is_measured=False),
-    Loop(
+    WatchLoop("node lost", "tasks on an inactive node", 0, _lost, is_measured=False),
+    WatchLoop(
         "overload", "a node beyond its capacity, now or in five minutes", 10, _overload, IMBALANCE
     ),
-    Loop("latency", "p95 from the log to the result", 20, _latency, IMBALANCE),
-    Loop("imbalance", "most loaded node above the mean", 40, _imbalance, IMBALANCE),
-    Loop("node added", "an active node without tasks", 60, _added, IMBALANCE, is_measured=False),
+    WatchLoop("latency", "p95 from the log to the result", 20, _latency, IMBALANCE),
+    WatchLoop("imbalance", "most loaded node above the mean", 40, _imbalance, IMBALANCE),
+    WatchLoop(
+        "node added", "an active node without tasks", 60, _added, IMBALANCE, is_measured=False
+    ),
 )
 
 
 @cache
-def all_loops() -> tuple[Loop, ...]:
+def all_loops() -> tuple[WatchLoop, ...]:
     """Return the loops and those of planners, the most urgent first.
 
     The first one in trouble requests a plan, and the others wait.
@@ -181,6 +183,6 @@ def all_loops() -> tuple[Loop, ...]:
     return tuple(sorted((*_LOOPS, *own), key=lambda loop: loop.order))
 
 
-def loop_named(name: str) -> Loop | None:
+def loop_named(name: str) -> WatchLoop | None:
     """Return a loop by its name, None if its planner is not installed."""
     return next((loop for loop in all_loops() if loop.name == name), None)

@@ -33,7 +33,7 @@ class ObservedNode:
 
 
 @dataclass(frozen=True)
-class Observation:
+class WatchObservation:
     """The observation of a cluster in a cycle; samples and trend are ordered by time.
 
     `whole_queries`, `split_queries`: the numbers of running queries of one and of several tasks.
@@ -73,13 +73,13 @@ class Observation:
         return catching_up(self.samples, self.cluster.trigger_ms)
 
 
-def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observation:
+def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> WatchObservation:
     """Return the observation of a cluster."""
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
     counted = running.aggregate(
         whole=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))
     )
-    return Observation(
+    return WatchObservation(
         cluster=cluster,
         policy=policy,
         now=now,

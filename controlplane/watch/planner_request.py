@@ -7,15 +7,15 @@ from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import WatchSupport
 from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
-from controlplane.watch.loop import Loop
-from controlplane.watch.observation import Observation
+from controlplane.watch.loop import WatchLoop
+from controlplane.watch.observation import WatchObservation
 
 WATCH: Final = Automatic("watch")
 # The states of plans that were rejected or failed.
 FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 
 
-def planners_for(observed: Observation, loop: Loop) -> list[str]:
+def planners_for(observed: WatchObservation, loop: WatchLoop) -> list[str]:
     """Return the planners that serve a loop and can plan for the cluster, the best one first."""
     candidates: list[tuple[WatchSupport, str]] = []
     for adapter in adapters().values():
@@ -27,7 +27,7 @@ def planners_for(observed: Observation, loop: Loop) -> list[str]:
     return [name for _, name in sorted(candidates, key=lambda pair: pair[0].order)]
 
 
-def request_plan(observed: Observation, loop: Loop, planners: list[str]) -> Proposal:
+def request_plan(observed: WatchObservation, loop: WatchLoop, planners: list[str]) -> Proposal:
     """Request a plan in the caller's transaction; return the proposal.
 
     If the last plan of the loops was rejected or failed, the next planner is chosen.

@@ -16,7 +16,7 @@ RATE: Final = Unit.RATE.value
 
 
 @dataclass(frozen=True)
-class Reading:
+class LoopReading:
     """A loop's measure and its limit in a unit, None if unknown.
 
     `trouble`: the measure exceeds the limit; `near`: it is within the dead band below the limit;
@@ -33,8 +33,10 @@ class Reading:
     blocked: str = ""
 
 
-def above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
+def above(
+    number: float, limit: float, dead_band: float, text: str, unit: str = SHARE
+) -> LoopReading:
     """Return the reading of a measure with an upper limit."""
     trouble = number > limit
     near = not trouble and number > limit * (1 - dead_band)
-    return Reading(number, limit, text, unit, trouble, near)
+    return LoopReading(number, limit, text, unit, trouble, near)

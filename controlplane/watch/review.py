@@ -20,7 +20,7 @@ from controlplane.proposals import decisions
 from controlplane.proposals.drift import observe_drift
 from controlplane.proposals.staleness import mark_stale
 from controlplane.watch.codes import is_calm
-from controlplane.watch.decision import Outcome
+from controlplane.watch.decision import LoopDecision
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import all_loops, loop_named
 from controlplane.watch.planner_request import WATCH
@@ -75,7 +75,7 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
             record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
 
 
-def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
+def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
     """Reject, approve or recommend a proposal; return the loop and the outcome."""
     policy = policy_of(proposal.cluster)
     asker = loop_of(proposal)
@@ -100,7 +100,7 @@ def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
     return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
 
 
-def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
+def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> LoopDecision:
     """Approve a plan, or recommend it."""
     gain = gain_of(proposal, _measure_of(loop))
     adapter = adapters().get(proposal.planner)
@@ -118,18 +118,18 @@ def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetim
     else:
         code, note = "acted", "approved by the policy"
     text, least = f"{message}; {note}", _least_gain(policy)
-    return Outcome(code, gain.share, least, text, proposal=proposal.pk)
+    return LoopDecision(code, gain.share, least, text, proposal=proposal.pk)
 
 
-def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
+def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> LoopDecision | None:
     """Return the outcome of a rejection, None if the plan is not rejected."""
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.actions:
         if left_out:
             text = f"Exclusions forbid all {left_out} actions of the plan"
-            return Outcome("excluded", left_out, 0, text, MOVES, proposal.pk)
+            return LoopDecision("excluded", left_out, 0, text, MOVES, proposal.pk)
         text = f"The plan of the {proposal.planner} planner is empty"
-        return Outcome("no_gain", 0.0, _least_gain(policy), text, proposal=proposal.pk)
+        return LoopDecision("no_gain", 0.0, _least_gain(policy), text, proposal=proposal.pk)
     measure = _measure_of(loop)
     if not measure:
         # Tasks must leave a lost node at any cost.
@@ -137,13 +137,13 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
     gain, least = gain_of(proposal, measure), _least_gain(policy)
     if gain.share < least:
         text = f"The plan gains {percent(gain.share)} ({gain}), {percent(least)} is required"
-        return Outcome("no_gain", gain.share, least, text, proposal=proposal.pk)
+        return LoopDecision("no_gain", gain.share, least, text, proposal=proposal.pk)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
         return None
     text = f"The plan gains {gain}, but {spoilt}"
     unit = SHARE if spoilt.measure == IMBALANCE.name else RATIO
-    return Outcome("spoils", spoilt.after, spoilt.limit, text, unit, proposal.pk)
+    return LoopDecision("spoils", spoilt.after, spoilt.limit, text, unit, proposal.pk)
 
 
 def _measure_of(loop: str) -> str:
@@ -174,5 +174,5 @@ def loop_of(proposal: Proposal) -> str:
     return requests.values_list("loop", flat=True).first() or "imbalance"
 
 
-def _about(proposal: Proposal, code: str, text: str) -> Outcome:
-    return Outcome(code, None, None, text, proposal=proposal.pk)
+def _about(proposal: Proposal, code: str, text: str) -> LoopDecision:
+    return LoopDecision(code, None, None, text, proposal=proposal.pk)

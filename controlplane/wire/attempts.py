@@ -12,14 +12,14 @@ from typing import Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, values_of, whole, write_hash
+from controlplane.wire.foreign.entries import EntryLocation, decoded, values_of, whole, write_hash
 
 # Failures of a batch after which a retry alone is pointless.
 FAILURES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class BatchAttempt:
     """The newest started batch, and its number of attempts.
 
     It reads `records` records of the log, after position `start` up to `end`. `version`: of its
@@ -47,7 +47,7 @@ class Attempt:
         return self.failures >= FAILURES
 
 
-def begin(client: "redis.Redis", cluster: str, plan: Attempt, driver: str) -> int:
+def begin(client: "redis.Redis", cluster: str, plan: BatchAttempt, driver: str) -> int:
     """Count an attempt of a driver at a batch; return the number of attempts with this one.
 
     A driver's repeated starts of a batch count once. `plan.count` is ignored.
@@ -61,19 +61,19 @@ def begin(client: "redis.Redis", cluster: str, plan: Attempt, driver: str) -> in
     return count
 
 
-def newest(client: "redis.Redis", cluster: str) -> Attempt | None:
+def newest(client: "redis.Redis", cluster: str) -> BatchAttempt | None:
     """Return the newest started batch, None before the first one."""
     pipe = client.pipeline(transaction=False)
     pipe.hgetall(keys.attempts_key(cluster))
     (row,) = values_of(pipe)
-    return decoded(client, cluster, Place.ATTEMPTS, _attempt_of, row)
+    return decoded(client, cluster, EntryLocation.ATTEMPTS, _attempt_of, row)
 
 
-def _attempt_of(row: Mapping[bytes, bytes]) -> Attempt | None:
+def _attempt_of(row: Mapping[bytes, bytes]) -> BatchAttempt | None:
     if b"batch" not in row:
         return None
     numbers = (b"records", b"version", b"leaving", b"arriving")
-    return Attempt(
+    return BatchAttempt(
         whole(row[b"batch"]), whole(row[b"count"]), row[b"start"].decode(), row[b"end"].decode(),
         *(whole(row[name]) for name in numbers),
     )  # fmt: skip

@@ -28,9 +28,9 @@ from controlplane.wire.log import open_log, schema_client
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     AppendPosition,
+    BacklogLimits,
     Block,
     IdempotencyToken,
-    Limits,
 )
 from controlplane.wire.producer import SchemaRegistry, conform, to_block, with_lateness
 from controlplane.wire.records import record_codec
@@ -71,7 +71,7 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         buffer_bytes: int = 64 * 1024 * 1024,
         max_block_s: float = 60.0,
         delivery_s: float = 120.0,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BacklogLimits = DEFAULT_LIMITS,
         schemas: Mapping[int, StreamSchema] | None = None,
         site: str = "",
     ) -> None:

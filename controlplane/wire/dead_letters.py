@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, hash_items, whole
+from controlplane.wire.foreign.entries import EntryLocation, decoded, hash_items, whole
 
 # Limits per cluster.
 MAX_COUNT: Final = 10_000
@@ -208,7 +208,7 @@ def read_counts(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, i
         if colon:
             result.setdefault(whole(stream), {})[Reason(reason)] = whole(records)
 
-    hash_items(client, cluster, Place.DEAD_LETTERS, keys.dead_counts_key(cluster), read)
+    hash_items(client, cluster, EntryLocation.DEAD_LETTERS, keys.dead_counts_key(cluster), read)
     return result
 
 
@@ -224,7 +224,7 @@ def _encoded(dead_letter: DeadLetter) -> bytes:
 
 
 def _read(client: "redis.Redis", cluster: str, name: str, row: bytes) -> DeadLetter | None:
-    place = Place.DEAD_LETTERS
+    place = EntryLocation.DEAD_LETTERS
     return decoded(client, cluster, place, lambda value: _decoded(name, value), row, name)
 
 

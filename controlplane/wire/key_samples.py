@@ -15,7 +15,7 @@ import numpy as np
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, json_of, values_of
+from controlplane.wire.foreign.entries import EntryLocation, decoded, json_of, values_of
 
 # A sample has so many records at most, and texts and tasks of so many of its keys.
 MAX_RECORDS: Final = 1024
@@ -129,7 +129,12 @@ def read(
 def _samples(client: "redis.Redis", cluster: str, entries: Sequence[Any]) -> list[KeySample]:
     samples = (
         decoded(
-            client, cluster, Place.KEY_SAMPLES, KeySample.from_bytes, fields.get(_FIELD), number
+            client,
+            cluster,
+            EntryLocation.KEY_SAMPLES,
+            KeySample.from_bytes,
+            fields.get(_FIELD),
+            number,
         )
         for number, fields in entries
     )

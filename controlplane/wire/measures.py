@@ -13,7 +13,7 @@ import redis
 from numpy.typing import NDArray
 
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, values_of
+from controlplane.wire.foreign.entries import EntryLocation, decoded, values_of
 
 # Batches kept per node.
 KEPT: Final = 64
@@ -59,7 +59,7 @@ def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterat
     pipe = client.pipeline(transaction=False)
     for node in nodes:
         pipe.xrange(keys.measures_key(cluster, node))
-    place = Place.MEASURES
+    place = EntryLocation.MEASURES
     result = [
         (int(position.partition(b"-")[0]), node, *table)
         for node, entries in zip(nodes, values_of(pipe), strict=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 import redis
 
-from controlplane.wire.foreign.entries import Place, hash_items, whole
+from controlplane.wire.foreign.entries import EntryLocation, hash_items, whole
 from controlplane.wire.keys import faults_key
 
 # The delay of a lost node: it processes no records, which wait in its backlog.
@@ -58,4 +58,4 @@ def _stored(client: "redis.Redis", cluster: str) -> list[NodeFault]:
         delay_us, until_ms = map(whole, row.split())
         return NodeFault(whole(node), delay_us, until_ms)
 
-    return hash_items(client, cluster, Place.FAULTS, faults_key(cluster), read)
+    return hash_items(client, cluster, EntryLocation.FAULTS, faults_key(cluster), read)

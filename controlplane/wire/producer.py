@@ -31,9 +31,9 @@ from controlplane.wire.log.values import (
     DEFAULT_BYTES,
     DEFAULT_LIMIT,
     AppendPosition,
+    BacklogLimits,
     Block,
     IdempotencyToken,
-    Limits,
     LogBacklog,
 )
 from controlplane.wire.records import record_codec
@@ -110,7 +110,7 @@ class Producer(AbstractContextManager["Producer"]):
         elsewhere. Raises `BadLogUrl`.
         """
         self.cluster = cluster
-        self.limits = Limits(limit, max_bytes)
+        self.limits = BacklogLimits(limit, max_bytes)
         self._log = open_log(url, cluster)
         self._schemas = SchemaRegistry(schema_client(site or url), cluster, schemas)
         self._id = uuid4().hex

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.http import HttpResponse, JsonResponse
 
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import ClusterReadings, cluster_readings
 from controlplane.models import Cluster
 from controlplane.telemetry.columns import Row, figure_rows
@@ -73,10 +73,10 @@ def readings_in(cluster: Cluster, time_range: TimeRange) -> ClusterReadings:
 
 def chart_limits(readings: ClusterReadings) -> ChartLimits:
     """Return the limits that the charts draw."""
-    replication = readings[Measure.REPLICATION]
+    replication = readings[AlertMeasure.REPLICATION]
     return ChartLimits(
-        latency_ms=readings[Measure.LATENCY].limit,
-        imbalance=readings[Measure.IMBALANCE].limit,
+        latency_ms=readings[AlertMeasure.LATENCY].limit,
+        imbalance=readings[AlertMeasure.IMBALANCE].limit,
         replication=replication.limit,
         bound=replication.bound,
     )

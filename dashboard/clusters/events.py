@@ -8,7 +8,7 @@ from typing import Final
 from django.db.models import Q
 from django.urls import reverse
 
-from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.routing_versions import AppliedPlan, plans_between
 from controlplane.models import Alert, Cluster
 from dashboard.figures.parts import PlanMark
@@ -80,10 +80,10 @@ def plan_text(plan: AppliedPlan) -> str:
 
 
 def _excess(row: Alert) -> Excess:
-    kind = KINDS.get(Measure(row.subject)) if row.subject in set(Measure) else None
+    kind = KINDS.get(AlertMeasure(row.subject)) if row.subject in set(AlertMeasure) else None
     title = kind.alert if kind else row.detail or "Application"
     label = kind.title.lower() if kind else "application"
-    if row.subject == Measure.LOAD and row.node is not None:
+    if row.subject == AlertMeasure.LOAD and row.node is not None:
         label = f"node {row.node}"
     subject = f"node:{row.node}" if label.startswith("node ") else f"measure:{row.subject}"
     return Excess(label, title, row.since, row.cleared_at, subject)

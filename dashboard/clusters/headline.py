@@ -8,8 +8,8 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane import numbers
-from controlplane.alerts.measures import Measure
-from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.alerts.statuses import limits_text
 from controlplane.explain import Breach, likely_cause
 from controlplane.health.summary import is_idle
@@ -58,12 +58,12 @@ def headline_of(
         )
     if readings.is_live and cluster.last_sample_at and is_idle(cluster, timezone.now()):
         return ClusterHeadline(_IDLE, grade=thresholds.GOOD, chip="all limits kept")
-    if readings[Measure.RECORDS].value is None:
+    if readings[AlertMeasure.RECORDS].value is None:
         what = "No figures yet" if readings.is_live else "No figures are stored for this time range"
         why = FIRST_FIGURES if readings.is_live else ""
         return ClusterHeadline(what, why, thresholds.UNKNOWN, "no data")
     kept = [r for r in readings.readings if r.limit is not None and r.value is not None]
-    values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not Measure.AGE)
+    values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not AlertMeasure.AGE)
     return ClusterHeadline(
         f"All limits are kept: {values}", grade=thresholds.GOOD, chip="all limits kept"
     )
@@ -81,7 +81,7 @@ def _of_state(cluster: Cluster) -> ClusterHeadline:
 
 
 def _exceeded(
-    cluster: Cluster, readings: ClusterReadings, exceeded: Sequence[Reading]
+    cluster: Cluster, readings: ClusterReadings, exceeded: Sequence[AlertReading]
 ) -> ClusterHeadline:
     count = len(exceeded)
     since = min((r.since for r in exceeded if r.since is not None), default=None)
@@ -99,7 +99,7 @@ def _exceeded(
     )
 
 
-def _cause(cluster: Cluster, readings: ClusterReadings, worst: Reading) -> str:
+def _cause(cluster: Cluster, readings: ClusterReadings, worst: AlertReading) -> str:
     """Return the likely cause of the worst reading as a sentence, "" if none is known."""
     time = None if readings.is_live else readings.end
     cause = likely_cause(cluster, Breach(worst.measure.value, worst.node, time))
@@ -116,25 +116,25 @@ def _waiting(cluster: Cluster) -> int | None:
     return ready.order_by("-pk").values_list("pk", flat=True).first()
 
 
-def subject_of(reading: Reading, end: datetime) -> str:
+def subject_of(reading: AlertReading, end: datetime) -> str:
     """Return what Explain opens for a reading: its fullest node, or the measure."""
     moment = round(end.timestamp() * 1000)
-    if reading.measure is Measure.LOAD and reading.node is not None:
+    if reading.measure is AlertMeasure.LOAD and reading.node is not None:
         return f"node:{reading.node}@{moment}"
     return f"measure:{reading.measure.value}@{moment}"
 
 
-def phrase(cluster: Cluster, reading: Reading) -> str:
+def phrase(cluster: Cluster, reading: AlertReading) -> str:
     """Return a reading in words: node 5 at 103 % of its capacity, imbalance 46 %."""
     value = "".join(
         f"{'' if part in ('', '/s') else ' '}{part}" if place else part
         for place, part in enumerate(numbers.with_unit(reading.value, reading.kind.unit))
     )
     match reading.measure:
-        case Measure.LOAD if reading.node is not None:
+        case AlertMeasure.LOAD if reading.node is not None:
             return f"{node_name(cluster, reading.node)} at {value} of its capacity"
-        case Measure.KEPT:
+        case AlertMeasure.KEPT:
             return f"{value} of the input kept"
-        case Measure.AGE:
+        case AlertMeasure.AGE:
             return f"no data for {value}"
     return f"{numbers.lowered(reading.kind.title)} {value}"

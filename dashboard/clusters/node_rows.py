@@ -9,8 +9,8 @@ from django.db.models import Count
 from django.http import HttpResponse
 
 from controlplane import numbers
-from controlplane.alerts.measures import KINDS, Measure
-from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.alerts.measures import KINDS, AlertMeasure
+from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.columns import Row, figure_rows
 from dashboard.clusters.charts import readings_in
@@ -29,7 +29,7 @@ _LIVE_SPAN: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
-class NodeRow:
+class NodeTableRow:
     """A node: mean load (records/s) and p95 (ms) over the span, newest backlog and state (bytes).
 
     `line`: its load/capacity over the range; `grade`, `latency_grade`: by the policy's limits.
@@ -69,7 +69,7 @@ class NodeRow:
 class NodeTable:
     """The rows of the nodes, the limit of their load, and how many nodes there are."""
 
-    rows: Sequence[NodeRow]
+    rows: Sequence[NodeTableRow]
     limit: float | None
     total: int
 
@@ -100,7 +100,7 @@ def node_table(
             _row(node, hosted.get(node.pk, 0), recent, line, readings)
             for node, line in zip(shown, lines, strict=True)
         ],
-        limit=readings[Measure.LOAD].limit,
+        limit=readings[AlertMeasure.LOAD].limit,
         total=len(nodes),
     )
 
@@ -119,14 +119,14 @@ def _row(
     rows: Sequence[Row],
     line: Sequence[float | None],
     readings: ClusterReadings,
-) -> NodeRow:
+) -> NodeTableRow:
     p95, waiting, state, loads = (
         [value for row in rows if (value := _value(row[place], node.index)) is not None]
         for place in range(1, 5)
     )
     load, latency = _mean(loads), _mean(p95)
     share = None if load is None else load / node.capacity
-    return NodeRow(
+    return NodeTableRow(
         node=node,
         queries=queries,
         load=load,
@@ -134,12 +134,12 @@ def _row(
         backlog=waiting[-1] if waiting else None,
         state=state[-1] if state else None,
         line=line,
-        grade=_grade(readings, readings[Measure.LOAD], share),
-        latency_grade=_grade(readings, readings[Measure.LATENCY], latency),
+        grade=_grade(readings, readings[AlertMeasure.LOAD], share),
+        latency_grade=_grade(readings, readings[AlertMeasure.LATENCY], latency),
     )
 
 
-def _grade(readings: ClusterReadings, reading: Reading, value: float | None) -> str:
+def _grade(readings: ClusterReadings, reading: AlertReading, value: float | None) -> str:
     kind = KINDS[reading.measure]
     return kind.grade(value, reading.limit, readings.policy.dead_band).value
 

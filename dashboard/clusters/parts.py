@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import ClusterReadings
 from controlplane.catalog.queries import state_counts
 from controlplane.clusters.flow import FlowUnit, flow_of
@@ -22,7 +22,7 @@ from dashboard.clusters.node_rows import node_table
 from dashboard.clusters.scenarios import open_rows
 from dashboard.clusters.strip import strip_of
 from dashboard.clusters.tiles import span_text, tiles_of
-from dashboard.figures.flow import Bar, flow_drawing
+from dashboard.figures.flow import FlowBar, flow_drawing
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
 from dashboard.policies.decisions import why
@@ -71,7 +71,7 @@ def flow(request: PageRequest, cluster: Cluster) -> HttpResponse:
     unit = FlowUnit.BYTES if request.GET.get("unit") == FlowUnit.BYTES else FlowUnit.RECORDS
     readings = readings_in(cluster, requested_range(request, "unit"))
     measured = flow_of(cluster, readings.end - readings.period, readings.end, unit)
-    drawing = flow_drawing(measured, readings[Measure.LOAD].limit)
+    drawing = flow_drawing(measured, readings[AlertMeasure.LOAD].limit)
     context = {
         "unit": unit.value,
         "units": [known.value for known in FlowUnit],
@@ -82,7 +82,7 @@ def flow(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return render_page(request, "_cluster_flow.html", context)
 
 
-def _linked(cluster: Cluster, bar: Bar) -> Bar:
+def _linked(cluster: Cluster, bar: FlowBar) -> FlowBar:
     """Return a bar of the flow with the URL of its page."""
     if bar.key is None or bar.kind == "split":
         return replace(bar, url=reverse("streams", args=[cluster.slug]))
@@ -133,5 +133,5 @@ def nodes_of(cluster: Cluster, time_range: TimeRange, readings: ClusterReadings)
         "span": time_range,
         "table": node_table(cluster, time_range, readings),
         "tile_span": span_text(readings),
-        "load_limit": readings[Measure.LOAD],
+        "load_limit": readings[AlertMeasure.LOAD],
     }

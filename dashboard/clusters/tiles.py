@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane import numbers
-from controlplane.alerts.measures import Measure
-from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, MeasurePoint, Node
 from controlplane.policies.grades import Grade
 from dashboard.frame.tile import Tile
@@ -13,14 +13,14 @@ from dashboard.frame.tile import Tile
 DAY: Final = timedelta(days=1)
 # The measures of the tiles, and the part of the page that shows each over time.
 SHOWN: Final = {
-    Measure.LATENCY: "latency",
-    Measure.LOAD: "heat",
-    Measure.IMBALANCE: "imbalance",
-    Measure.REPLICATION: "replication",
-    Measure.RECORDS: "records",
-    Measure.KEPT: "records",
+    AlertMeasure.LATENCY: "latency",
+    AlertMeasure.LOAD: "heat",
+    AlertMeasure.IMBALANCE: "imbalance",
+    AlertMeasure.REPLICATION: "replication",
+    AlertMeasure.RECORDS: "records",
+    AlertMeasure.KEPT: "records",
 }
-_OF_CAPACITY: Final = (Measure.LOAD, Measure.IMBALANCE)
+_OF_CAPACITY: Final = (AlertMeasure.LOAD, AlertMeasure.IMBALANCE)
 
 
 def tiles_of(readings: ClusterReadings) -> list[Tile]:
@@ -28,7 +28,7 @@ def tiles_of(readings: ClusterReadings) -> list[Tile]:
     return [_tile(readings, readings[measure]) for measure in SHOWN]
 
 
-def _tile(readings: ClusterReadings, reading: Reading) -> Tile:
+def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
     value, unit = numbers.with_unit(reading.value, reading.kind.unit)
     is_bad = reading.grade in (Grade.BAD, Grade.WARN)
     return Tile(
@@ -41,19 +41,23 @@ def _tile(readings: ClusterReadings, reading: Reading) -> Tile:
     )  # fmt: skip
 
 
-def _trend(readings: ClusterReadings, reading: Reading) -> str:
+def _trend(readings: ClusterReadings, reading: AlertReading) -> str:
     if reading.value is None:
         return "no records in this period"
     changed = numbers.change(reading.value, reading.before, reading.kind.unit)
-    if reading.measure is Measure.LOAD and reading.node is not None:
+    if reading.measure is AlertMeasure.LOAD and reading.node is not None:
         return f"{node_name(readings.cluster, reading.node)}, {changed}"
-    if reading.measure is Measure.KEPT and reading.value >= 1.0 and (reading.before or 1.0) >= 1.0:
+    if (
+        reading.measure is AlertMeasure.KEPT
+        and reading.value >= 1.0
+        and (reading.before or 1.0) >= 1.0
+    ):
         return "nothing dropped"
     return changed
 
 
-def _limit(readings: ClusterReadings, reading: Reading) -> str:
-    if reading.measure is Measure.RECORDS:
+def _limit(readings: ClusterReadings, reading: AlertReading) -> str:
+    if reading.measure is AlertMeasure.RECORDS:
         return _yesterday(readings.cluster, readings.end, readings.period)
     if reading.limit is None:
         return "limit: bound not computed yet"

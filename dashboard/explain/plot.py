@@ -25,7 +25,7 @@ _TABLE_ROWS: Final = 120
 
 
 @dataclass(frozen=True)
-class Tick:
+class AxisLabel:
     """A word beside the drawing; `place`: in per cent of its height or width."""
 
     place: str
@@ -53,14 +53,14 @@ class Plot:
 
     label: str
     path: str
-    ys: Sequence[Tick]
-    xs: Sequence[Tick]
-    limit: Tick | None = None
+    ys: Sequence[AxisLabel]
+    xs: Sequence[AxisLabel]
+    limit: AxisLabel | None = None
     over: tuple[str, str] | None = None
     baseline: str | None = None
-    changed: Tick | None = None
+    changed: AxisLabel | None = None
     point: tuple[str, str] | None = None
-    end: Tick | None = None
+    end: AxisLabel | None = None
     title: str = ""
     points: Sequence[PlotPoint] = ()
 
@@ -86,15 +86,15 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
         path=_path(series, x, y),
         ys=_y_ticks(top, y, series.unit),
         xs=_x_ticks(first, last, x),
-        limit=None if series.limit is None else Tick(
+        limit=None if series.limit is None else AxisLabel(
             y.percent(series.limit),
             f"{series.limit_title} {quantity(series.limit, series.unit)}",
         ),
         over=None if series.limit is None else _forbidden(y(series.limit), series.is_lower),
         baseline=None if series.baseline is None else y.percent(series.baseline),
-        changed=None if changed is None else Tick(x.percent(changed), "change"),
+        changed=None if changed is None else AxisLabel(x.percent(changed), "change"),
         point=_point(series, x, y),
-        end=Tick(y.percent(known[-1]), quantity(known[-1], series.unit), "start"),
+        end=AxisLabel(y.percent(known[-1]), quantity(known[-1], series.unit), "start"),
         title=series.title,
         points=list(_points(series, x, y)),
     )  # fmt: skip
@@ -141,19 +141,19 @@ def _point(series: Series, x: Scale[float], y: Scale[float]) -> tuple[str, str] 
     return x.percent(moment), y.percent(value)
 
 
-def _y_ticks(top: float, y: Scale[float], unit: ValueUnit) -> list[Tick]:
+def _y_ticks(top: float, y: Scale[float], unit: ValueUnit) -> list[AxisLabel]:
     return [
-        Tick(y.percent(value), quantity(value, unit).removesuffix(f" {unit}"), "end")
+        AxisLabel(y.percent(value), quantity(value, unit).removesuffix(f" {unit}"), "end")
         for value in round_values(0.0, top, _Y_TICKS)
     ]
 
 
-def _x_ticks(first: int, last: int, x: Scale[float]) -> list[Tick]:
+def _x_ticks(first: int, last: int, x: Scale[float]) -> list[AxisLabel]:
     """Return times at full minutes, evenly spread."""
     length = last - first
     moments = [first + length * place // _X_TICKS for place in range(_X_TICKS + 1)]
     anchors = ["start", *["middle"] * (_X_TICKS - 1), "end"]
     return [
-        Tick(x.percent(moment), f"{datetime.fromtimestamp(moment / 1000, UTC):%H:%M}", anchor)
+        AxisLabel(x.percent(moment), f"{datetime.fromtimestamp(moment / 1000, UTC):%H:%M}", anchor)
         for moment, anchor in zip(moments, anchors, strict=True)
     ]

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane import numbers
-from controlplane.explain import Explanation, Subject, SubjectKind
+from controlplane.explain import Explanation, ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.explain.values import (
     Contribution,
@@ -97,7 +97,9 @@ class ExplanationRow:
     def subject(self) -> str:
         """Return the subject as a text, with its time if it is not explained live."""
         subject = self.value.subject
-        return str(Subject(subject.kind, subject.name) if self.value.is_live else subject)
+        return str(
+            ExplanationSubject(subject.kind, subject.name) if self.value.is_live else subject
+        )
 
 
 def explain_url(cluster: Cluster, subject: str) -> str:
@@ -206,15 +208,17 @@ def _url(cluster: Cluster, kind: str, row: Contribution) -> str:
 def _neighbours(explanation: Explanation) -> tuple[str, str]:
     """Return the subject one minute earlier, and one minute later: "" for a live one."""
     subject = explanation.subject
-    earlier = Subject(subject.kind, subject.name, explanation.time - STEP)
+    earlier = ExplanationSubject(subject.kind, subject.name, explanation.time - STEP)
     if explanation.is_live:
         return str(earlier), ""
     later = explanation.time + STEP
     is_now = later >= timezone.now() - STEP
-    return str(earlier), str(Subject(subject.kind, subject.name, None if is_now else later))
+    return str(earlier), str(
+        ExplanationSubject(subject.kind, subject.name, None if is_now else later)
+    )
 
 
-def _nodes_beside(cluster: Cluster, subject: Subject) -> tuple[str, str]:
+def _nodes_beside(cluster: Cluster, subject: ExplanationSubject) -> tuple[str, str]:
     """Return the nodes before and after a node at the same time, "" without one."""
     if subject.kind is not SubjectKind.NODE:
         return "", ""
@@ -225,13 +229,13 @@ def _nodes_beside(cluster: Cluster, subject: Subject) -> tuple[str, str]:
         ).values_list("index", flat=True)
     )
     above, below = (
-        str(Subject(subject.kind, str(other), subject.time)) if other in known else ""
+        str(ExplanationSubject(subject.kind, str(other), subject.time)) if other in known else ""
         for other in (index - 1, index + 1)
     )
     return above, below
 
 
-def _page_url(cluster: Cluster, subject: Subject) -> str:
+def _page_url(cluster: Cluster, subject: ExplanationSubject) -> str:
     """Return the page of the explained thing, "" for others than nodes."""
     if subject.kind is SubjectKind.NODE:
         return reverse("node", args=[cluster.slug, int(subject.name)])

@@ -43,7 +43,7 @@ class ChartLimits:
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """A line of a chart: the name of its figure, its colour, the word at its end, and its dash.
 
     `word`: "" for the newest value.
@@ -57,13 +57,13 @@ class Line:
 
 
 LATENCY: Final = (
-    Line("p50", "--series-2", "p50"),
-    Line("p95", "--series-1", "p95"),
-    Line("p99", "--series-4", "p99", "dash", 1.4),
+    ChartLine("p50", "--series-2", "p50"),
+    ChartLine("p95", "--series-1", "p95"),
+    ChartLine("p99", "--series-4", "p99", "dash", 1.4),
 )
 RATES: Final = (
-    Line("in", "--series-1", "in"),
-    Line("delivered", "--series-4", "delivered", "dash"),
+    ChartLine("in", "--series-1", "in"),
+    ChartLine("delivered", "--series-4", "delivered", "dash"),
 )
 
 
@@ -88,7 +88,7 @@ def latency(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
 def imbalance(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
     """Return the chart of the fullest node's load over capacity, minus the mean over nodes."""
     shapes = forbidden(limits.imbalance, f"limit {numbers.percent(limits.imbalance)}")
-    lines = (Line("imbalance", "--series-1"),)
+    lines = (ChartLine("imbalance", "--series-1"),)
     axis = value_axis("", tickformat=".0%")
     return _over_time(lines, marks, axis, shapes, text="percent", hover="%{y:.1%}")
 
@@ -101,7 +101,7 @@ def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
         *forbidden(limits.replication, f"limit {numbers.ratio(limits.replication)}{times}"),
         level(bound, "--muted", "dot", f"lower bound {numbers.ratio(bound)}"),
     ]
-    lines = (Line("rf", "--series-1"),)
+    lines = (ChartLine("rf", "--series-1"),)
     axis = value_axis("", rangemode="normal", minallowed=0)
     return _over_time(lines, marks, axis, shapes, text="ratio", hover="%{y:.3f}", floor=1.0)
 
@@ -132,7 +132,7 @@ def level(value: float, color: str, dash: str, text: str) -> dict[str, Any]:
 
 
 def _over_time(
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     marks: Sequence[PlanMark],
     axis: dict[str, Any],
     shapes: Sequence[dict[str, Any]] = (),
@@ -158,7 +158,7 @@ def _over_time(
     )
 
 
-def _trace(line: Line, hover: str, scale: float) -> Trace:
+def _trace(line: ChartLine, hover: str, scale: float) -> Trace:
     declared = figure_of(line.name)
     drawn = scatter(declared.label or declared.title, [], [])
     return drawn | {
@@ -169,7 +169,7 @@ def _trace(line: Line, hover: str, scale: float) -> Trace:
     }
 
 
-def _ends(lines: Sequence[Line], scale: float, text: str) -> Trace:
+def _ends(lines: Sequence[ChartLine], scale: float, text: str) -> Trace:
     """Return the words at the ends of the lines."""
     return scatter("ends", [], [], "text") | {
         "text": [],

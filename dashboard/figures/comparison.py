@@ -17,7 +17,7 @@ from dashboard.figures.parts import (
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanPoint:
     """A plan as a point: plans of one series differ in their budget; url is that of its page.
 
     cost is in bytes or moves.
@@ -45,7 +45,7 @@ _COSTS: Final = {"bytes": ("bytes of state moved", "B"), "moves": ("moves", "")}
 
 
 def comparison_figures(
-    plans: Sequence[Plan], cost: str, imbalance: float, replication_factor: float | None
+    plans: Sequence[PlanPoint], cost: str, imbalance: float, replication_factor: float | None
 ) -> dict[str, Figure]:
     """Return the cost (bytes or moves) against imbalance, and against the replication factor.
 
@@ -67,7 +67,7 @@ def comparison_figures(
     }
 
 
-def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
+def _lines(plans: Sequence[PlanPoint], cost: str, field: str) -> Iterable[Trace]:
     (title, form), unit = _MEASURES[field], _COSTS[cost][1] or " moves"
     value = f"{title} %{{y:{form}}}"
     series = dict.fromkeys(plan.series for plan in plans)
@@ -94,7 +94,7 @@ def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
         }
 
 
-def _y_range(plans: Sequence[Plan], field: str, now: float | None) -> list[float]:
+def _y_range(plans: Sequence[PlanPoint], field: str, now: float | None) -> list[float]:
     """Return the ends of the axis of a measure, which is never below 0.
 
     Equal values are in its middle: Plotly would draw them between -1 and 1.

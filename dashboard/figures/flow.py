@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane import numbers
-from controlplane.clusters.flow import Flow, FlowUnit, Link
+from controlplane.clusters.flow import ClusterFlow, FlowUnit, Link
 
 WIDTH: Final = 1000
 BAR: Final = 8.0
@@ -26,7 +26,7 @@ _THINNEST: Final = 0.75
 
 
 @dataclass(frozen=True)
-class Bar:
+class FlowBar:
     """A stream, split node, node or aggregator node; `kind`: stream, split, node or aggregator.
 
     `key`: the id of a stream or the index of a node, None for the other streams together. `rate`:
@@ -74,12 +74,12 @@ class FlowDrawing:
     """The drawing with its height in pixels; `finding`: the largest flows in words."""
 
     height: float
-    bars: Sequence[Bar]
+    bars: Sequence[FlowBar]
     ribbons: Sequence[Ribbon]
     finding: str
 
 
-def flow_drawing(flow: Flow, load_limit: float | None) -> FlowDrawing:
+def flow_drawing(flow: ClusterFlow, load_limit: float | None) -> FlowDrawing:
     """Return the drawing of a flow; nodes beyond the limit of load over capacity stand out."""
     columns = _bars(flow, load_limit)
     height = max(_LEAST_HEIGHT, _ROW * max(map(len, columns)))
@@ -99,21 +99,22 @@ def flow_drawing(flow: Flow, load_limit: float | None) -> FlowDrawing:
     return FlowDrawing(height, [bar for bars in placed for bar in bars], ribbons, _finding(flow))
 
 
-def _bars(flow: Flow, load_limit: float | None) -> list[list[Bar]]:
+def _bars(flow: ClusterFlow, load_limit: float | None) -> list[list[FlowBar]]:
     """Return the bars of each column, without places."""
     unit = flow.unit
     streams = [
-        Bar("stream", own.id, own.name, own.rate, rate_text(own.rate, unit)) for own in flow.streams
+        FlowBar("stream", own.id, own.name, own.rate, rate_text(own.rate, unit))
+        for own in flow.streams
     ]
     splits = [
-        Bar(
+        FlowBar(
             "split", own.index, f"split {own.index}", max(own.read, own.sent),
             f"{rate_text(own.read, unit)} read", f"{rate_text(own.sent, unit)} sent",
         )
         for own in flow.splits
     ]  # fmt: skip
     nodes = [
-        Bar(
+        FlowBar(
             "node", own.index, own.name, own.rate, rate_text(own.rate, unit),
             numbers.percent(own.share),
             is_bad=load_limit is not None and own.share > load_limit,
@@ -121,7 +122,7 @@ def _bars(flow: Flow, load_limit: float | None) -> list[list[Bar]]:
         for own in flow.nodes
     ]  # fmt: skip
     aggregators = [
-        Bar(
+        FlowBar(
             "aggregator", own.index, f"aggregator {own.index}", own.rate,
             f"{numbers.compact(round(own.rate))}/s",
         )
@@ -137,7 +138,7 @@ def rate_text(rate: float, unit: FlowUnit) -> str:
     return f"{numbers.compact(round(rate) if rate >= 10 else rate)}/s"  # noqa: PLR2004
 
 
-def _scale(columns: Sequence[Sequence[Bar]], height: float) -> float:
+def _scale(columns: Sequence[Sequence[FlowBar]], height: float) -> float:
     """Return the pixels per unit with which the fullest column fits."""
     scales = [
         (height - _GAP * (len(bars) + 1)) / total
@@ -147,7 +148,7 @@ def _scale(columns: Sequence[Sequence[Bar]], height: float) -> float:
     return max(min(scales, default=0.0), 0.0)
 
 
-def _stacked(bars: Sequence[Bar], x: float, scale: float, height: float) -> list[Bar]:
+def _stacked(bars: Sequence[FlowBar], x: float, scale: float, height: float) -> list[FlowBar]:
     """Return the bars of a column one below the other, spread over the height."""
     heights = [max(1.0, bar.rate * scale) for bar in bars]
     gap = max(1.0, (height - sum(heights)) / (len(bars) + 1)) if bars else 0.0
@@ -160,8 +161,8 @@ def _stacked(bars: Sequence[Bar], x: float, scale: float, height: float) -> list
 
 def _ribbons(
     links: Sequence[Link],
-    sources: Sequence[Bar],
-    targets: Sequence[Bar],
+    sources: Sequence[FlowBar],
+    targets: Sequence[FlowBar],
     scale: float,
     unit: FlowUnit,
 ) -> list[Ribbon]:
@@ -195,7 +196,7 @@ def _outline(x0: float, y0: float, x1: float, y1: float, width: float) -> str:
     )
 
 
-def _finding(flow: Flow) -> str:
+def _finding(flow: ClusterFlow) -> str:
     """Return the largest stream and the fullest node in words."""
     known = [stream for stream in flow.streams if stream.id is not None and stream.rate > 0]
     if not known or not flow.nodes:

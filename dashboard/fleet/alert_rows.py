@@ -9,22 +9,23 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane import numbers
-from controlplane.alerts.measures import Measure
-from controlplane.alerts.states import APPLICATION, Status, status_of, title_of, unit_of
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.states import APPLICATION, AlertStatus, status_of, title_of, unit_of
 from controlplane.models import Alert
 from dashboard.fleet.headline import since_text
 from dashboard.fleet.rows import Chip
 from dashboard.frame.headline import Headline
 
 CHIPS: Final = {
-    Status.FIRING: Chip("Firing", "bad"),
-    Status.ACKNOWLEDGED: Chip("Acknowledged", "warn", "ok"),
-    Status.SILENCED: Chip("Silenced", "", "clock"),
-    Status.CLEARED: Chip("Cleared", "good"),
-    Status.PENDING: Chip("Pending", ""),
+    AlertStatus.FIRING: Chip("Firing", "bad"),
+    AlertStatus.ACKNOWLEDGED: Chip("Acknowledged", "warn", "ok"),
+    AlertStatus.SILENCED: Chip("Silenced", "", "clock"),
+    AlertStatus.CLEARED: Chip("Cleared", "good"),
+    AlertStatus.PENDING: Chip("Pending", ""),
 }
 ORDER: Final = (
-    Status.FIRING, Status.ACKNOWLEDGED, Status.SILENCED, Status.CLEARED, Status.PENDING,
+    AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED, AlertStatus.CLEARED,
+    AlertStatus.PENDING,
 )  # fmt: skip
 # The range around an explained alert that has been cleared.
 _MARGIN: Final = timedelta(minutes=10)
@@ -35,7 +36,7 @@ class AlertRow:
     """An alert in words; `explain`: the address that explains it, of the cluster without one."""
 
     alert: Alert
-    status: Status
+    status: AlertStatus
     title: str
     value: str
     worst: str
@@ -53,12 +54,12 @@ class AlertRow:
     @property
     def is_firing(self) -> bool:
         """Return True if the alert is neither acknowledged, nor silenced, nor cleared."""
-        return self.status is Status.FIRING
+        return self.status is AlertStatus.FIRING
 
     @property
     def is_open(self) -> bool:
         """Return True if the alert is not cleared."""
-        return self.status is not Status.CLEARED
+        return self.status is not AlertStatus.CLEARED
 
 
 def alert_rows(alerts: Iterable[Alert], now: datetime) -> list[AlertRow]:
@@ -88,20 +89,22 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
 
 def _title(alert: Alert) -> str:
     node = (
-        f", node {alert.node}" if alert.subject == Measure.LOAD and alert.node is not None else ""
+        f", node {alert.node}"
+        if alert.subject == AlertMeasure.LOAD and alert.node is not None
+        else ""
     )
     return f"{title_of(alert.subject)}{node}"
 
 
-def _handled(alert: Alert, status: Status, now: datetime) -> str:
+def _handled(alert: Alert, status: AlertStatus, now: datetime) -> str:
     """Return who handles the alert, or until when it is silent."""
-    if status is Status.CLEARED:
+    if status is AlertStatus.CLEARED:
         return f"cleared {since_text(alert.cleared_at, now)}" if alert.cleared_at else "cleared"
     parts = []
     if alert.acknowledged_at is not None:
         when = since_text(alert.acknowledged_at, now)
         parts.append(f"by {alert.acknowledged_by} {when}")
-    if status is Status.SILENCED and alert.silenced_until is not None:
+    if status is AlertStatus.SILENCED and alert.silenced_until is not None:
         until = since_text(alert.silenced_until, now)
         parts.append(f"silent until {until} by {alert.silenced_by}")
     return " · ".join(parts)
@@ -126,7 +129,7 @@ def explain_address(alert: Alert) -> str:
 
 
 def _subject(alert: Alert) -> str:
-    if alert.subject == Measure.LOAD and alert.node is not None:
+    if alert.subject == AlertMeasure.LOAD and alert.node is not None:
         return f"node:{alert.node}"
     return f"measure:{alert.subject}"
 
@@ -147,6 +150,6 @@ def alert_headline(row: AlertRow) -> Headline:
     why = row.handled
     if why and alert.note:
         why += f": {alert.note}"
-    if why and alert.silence_reason and row.status is Status.SILENCED:
+    if why and alert.silence_reason and row.status is AlertStatus.SILENCED:
         why += f" ({alert.silence_reason})"
     return Headline(what, why, chip.grade)

@@ -16,7 +16,7 @@ from controlplane.access.roles import OPERATOR, require
 from controlplane.alerts import actions
 from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
 from controlplane.alerts.readings import cluster_readings
-from controlplane.alerts.states import SUBJECTS, Status, title_of
+from controlplane.alerts.states import SUBJECTS, AlertStatus, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Alert, AuditEntry, Cluster
 from dashboard.clusters.headline import headline_of
@@ -48,7 +48,7 @@ def history(request: PageRequest) -> HttpResponse:
         "filters": filters,
         "page": page,
         "rows": [alert_row(alert, now) for alert in page.rows],
-        "states": [str(status) for status in ORDER if status is not Status.PENDING],
+        "states": [str(status) for status in ORDER if status is not AlertStatus.PENDING],
         "subjects": [(subject, title_of(subject)) for subject in SUBJECTS],
         "operated": {
             alert.cluster_id for alert in page.rows if request.actor.may(OPERATOR, alert.cluster_id)
@@ -169,7 +169,7 @@ def _form(
         "errors": faults_by_field(refusal, "reason") if refusal is not None else {},
         "durations": DURATIONS,
         "is_open": alert.state == Alert.State.FIRING,
-        "is_acknowledged": alert_row(alert, timezone.now()).status is Status.ACKNOWLEDGED,
+        "is_acknowledged": alert_row(alert, timezone.now()).status is AlertStatus.ACKNOWLEDGED,
     }
     template = "_alert_silence_form.html" if verb == "silence" else "_alert_note_form.html"
     return render_page(request, template, context, 422 if refusal is not None else 200)

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from controlplane import numbers
 from controlplane.alerts.fleet import FleetCluster
-from controlplane.alerts.measures import Measure
-from controlplane.alerts.readings import Reading
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.statuses import FleetStatus
 from controlplane.models import Alert, Cluster, Proposal
 from controlplane.planning.plan_summary import PlanSummary
@@ -37,7 +37,7 @@ class Attention:
     what: str
     cause: str
     explain: str
-    measure: Reading | None
+    measure: AlertReading | None
     value: str
     plot: Plot | None
     proposal: Proposal | None
@@ -83,16 +83,16 @@ def _problem(row: FleetCluster, now: datetime) -> tuple[str, str, str]:
     return what, "The alert ends if the value stays within the limit.", alert.explain
 
 
-def _worst(row: FleetCluster) -> Reading | None:
+def _worst(row: FleetCluster) -> AlertReading | None:
     """Return the reading to draw: the farthest beyond its limit that has a line."""
     readings = row.assessed.readings
-    drawn = [reading for reading in readings.exceeded if reading.measure is not Measure.AGE]
+    drawn = [reading for reading in readings.exceeded if reading.measure is not AlertMeasure.AGE]
     if drawn:
         return drawn[0]
-    return readings[Measure.RECORDS] if row.assessed.status is FleetStatus.FAILED else None
+    return readings[AlertMeasure.RECORDS] if row.assessed.status is FleetStatus.FAILED else None
 
 
-def _plot(row: FleetCluster, reading: Reading) -> Plot | None:
+def _plot(row: FleetCluster, reading: AlertReading) -> Plot | None:
     values = row.lines.get(reading.measure, ())
     finding = phrase(row.assessed.cluster, reading)
     return measure_plot(reading.kind, values, row.assessed.readings.end, reading.limit, finding)

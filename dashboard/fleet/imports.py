@@ -40,7 +40,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Fault:
+class DocumentError:
     """An error with its place in the document, "" for the whole."""
 
     place: str
@@ -120,8 +120,10 @@ def _differences(report: ImportReport) -> list[Difference]:
     ]
 
 
-def _faults(faults: Mapping[str, Any]) -> list[Fault]:
-    return [Fault(place, text) for place, texts in faults.items() for text in texts][:_FAULTS_SHOWN]
+def _faults(faults: Mapping[str, Any]) -> list[DocumentError]:
+    return [DocumentError(place, text) for place, texts in faults.items() for text in texts][
+        :_FAULTS_SHOWN
+    ]
 
 
 def _headline(report: ImportReport) -> Headline:

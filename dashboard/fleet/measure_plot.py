@@ -6,7 +6,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from controlplane.alerts.measures import KINDS, Measure, MeasureKind
+from controlplane.alerts.measures import KINDS, AlertMeasure, MeasureKind
 from controlplane.alerts.readings import LINE_PERIOD, lines_of
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Series
@@ -45,13 +45,13 @@ def alert_plot(alert: Alert, finding: str) -> Plot | None:
 
     Of an alert that fires for long, the newest part; None for one about no measure.
     """
-    if alert.subject not in set(Measure):
+    if alert.subject not in set(AlertMeasure):
         return None
     now = timezone.now()
     end = now if alert.cleared_at is None else min(now, alert.cleared_at + _MARGIN)
     period = min(end - alert.since + _MARGIN, _LONGEST)
     # Whole minutes, as the means are.
     period = timedelta(milliseconds=_MINUTE_MS * -(-period // timedelta(milliseconds=_MINUTE_MS)))
-    measure = Measure(alert.subject)
+    measure = AlertMeasure(alert.subject)
     values = lines_of([alert.cluster], period, end)[alert.cluster_id].get(measure, ())
     return measure_plot(KINDS[measure], values, end, alert.limit, finding, period)

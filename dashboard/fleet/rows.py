@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from controlplane import numbers
 from controlplane.alerts.fleet import FleetCluster
-from controlplane.alerts.measures import Measure
-from controlplane.alerts.readings import Reading
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
@@ -18,7 +18,8 @@ from dashboard.clusters.headline import subject_of
 
 # The measures of the table, in the order of its columns.
 SHOWN: Final = (
-    Measure.LATENCY, Measure.LOAD, Measure.IMBALANCE, Measure.REPLICATION, Measure.RECORDS,
+    AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE, AlertMeasure.REPLICATION,
+    AlertMeasure.RECORDS,
 )  # fmt: skip
 _WORDS: Final = {
     FleetStatus.NEAR: "near a limit",
@@ -60,7 +61,7 @@ class MeasureCell:
 
 
 @dataclass(frozen=True)
-class FleetRow:
+class FleetTableRow:
     """A row of the table; `explain`: the subject of the worst measure, "" for none.
 
     `url`: of the cluster's page.
@@ -93,9 +94,9 @@ class FleetRow:
         return self.assessed.status in _CALM
 
 
-def fleet_row(row: FleetCluster, now: datetime) -> FleetRow:
+def fleet_row(row: FleetCluster, now: datetime) -> FleetTableRow:
     """Return the row of a cluster."""
-    return FleetRow(
+    return FleetTableRow(
         fleet=row,
         url=reverse("cluster", args=[row.assessed.cluster.slug]),
         chip=chip_of(row.assessed),
@@ -120,7 +121,7 @@ def chip_of(row: ClusterStatus) -> Chip:
     return Chip(_WORDS.get(row.status, str(row.status)), grade)
 
 
-def _cell(row: FleetCluster, measure: Measure) -> MeasureCell:
+def _cell(row: FleetCluster, measure: AlertMeasure) -> MeasureCell:
     reading = row.assessed.readings[measure]
     title, is_bad = reading.kind.title, reading.grade in (Grade.BAD, Grade.WARN)
     return MeasureCell(
@@ -134,14 +135,14 @@ def _cell(row: FleetCluster, measure: Measure) -> MeasureCell:
     )
 
 
-def _of(row: FleetCluster, reading: Reading) -> str:
+def _of(row: FleetCluster, reading: AlertReading) -> str:
     """Return what stands beside a value: the node, the bound, the kept part, or the limit."""
     if reading.value is None:
         return ""
-    if reading.measure is Measure.LOAD:
+    if reading.measure is AlertMeasure.LOAD:
         return f"node {reading.node}" if reading.node is not None else ""
-    if reading.measure is Measure.RECORDS:
-        kept = row.assessed.readings[Measure.KEPT]
+    if reading.measure is AlertMeasure.RECORDS:
+        kept = row.assessed.readings[AlertMeasure.KEPT]
         is_dropped = kept.value is not None and kept.value < 1
         return f"{numbers.percent(kept.value)} kept" if is_dropped else ""
     if reading.bound is not None:

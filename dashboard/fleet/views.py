@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.access.roles import OPERATOR
 from controlplane.alerts.fleet import FleetCluster, fleet_clusters
 from controlplane.alerts.measures import KINDS
-from controlplane.alerts.states import Status
+from controlplane.alerts.states import AlertStatus
 from controlplane.alerts.statuses import cluster_statuses
 from controlplane.alerts.visits import changes_since, last_visit
 from controlplane.clusters import demo
@@ -25,12 +25,12 @@ from dashboard.navigation import navigation
 from dashboard.responses import render_page
 
 _BY_NAME: Final = "name"
-_HANDLED: Final = (Status.FIRING, Status.ACKNOWLEDGED, Status.SILENCED)
+_HANDLED: Final = (AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
 
 
 @dataclass(frozen=True)
 class Briefing:
-    """What happened since a moment, as in `Changes`; `title`: the moment in words."""
+    """What happened since a moment, as in `ChangesSinceVisit`; `title`: the moment in words."""
 
     title: str
     changes: Any
@@ -105,7 +105,7 @@ def _counts(alerts: Sequence[AlertRow]) -> str:
     """Return the number of alerts by state in words: 3 firing, 1 acknowledged."""
     parts = [
         f"{count} {status}"
-        for status in (*_HANDLED, Status.PENDING)
+        for status in (*_HANDLED, AlertStatus.PENDING)
         if (count := sum(row.status is status for row in alerts))
     ]
     return ", ".join(parts) or "none"

@@ -12,7 +12,7 @@ from dashboard.navigation import SITE_PAGES, cluster_pages
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaletteEntry:
     """A line of the palette.
 
     `url`: what it opens, "" for a command that `run` names (static/js/palette.js). `detail`: the
@@ -67,19 +67,19 @@ _PAGE_OF: Final = {
 }  # fmt: skip
 
 
-def entries_of(hit: Hit) -> list[Entry]:
+def entries_of(hit: Hit) -> list[PaletteEntry]:
     """Return the entry of an object, and for a node what can be opened about it."""
-    entry = Entry(hit.name, _ICONS[hit.kind], url_of(hit), "", hit.detail, hit.cluster_name)
+    entry = PaletteEntry(hit.name, _ICONS[hit.kind], url_of(hit), "", hit.detail, hit.cluster_name)
     if hit.kind != HitKind.NODE:
         return [entry]
     explain = f"{reverse('explain', args=[hit.cluster])}?subject=node:{hit.key}"
     queries = f"{reverse('queries', args=[hit.cluster])}?node={hit.key}"
     return [
         entry,
-        Entry(
+        PaletteEntry(
             f"Explain {hit.name}, now", "plan", explain, "", "load, latency, backlog", entry.cluster
         ),
-        Entry(f"Queries on {hit.name}", "table", queries, "", "", entry.cluster),
+        PaletteEntry(f"Queries on {hit.name}", "table", queries, "", "", entry.cluster),
     ]
 
 
@@ -92,30 +92,30 @@ def url_of(hit: Hit) -> str:
     return reverse(_PAGE_OF[hit.kind], args=[hit.cluster, hit.key])
 
 
-def pages(actor: Actor, cluster: Cluster | None) -> list[Entry]:
+def pages(actor: Actor, cluster: Cluster | None) -> list[PaletteEntry]:
     """Return the pages of the open cluster and of Weir that the actor may open."""
     own = [] if cluster is None else [
-        Entry(page.label, "arrow", _url(page.name, page.fragment, cluster), "", cluster.name)
+        PaletteEntry(page.label, "arrow", _url(page.name, page.fragment, cluster), "", cluster.name)
         for page in cluster_pages()
     ]  # fmt: skip
     site = [
-        Entry(page.label, "arrow", reverse(page.name), "", "Weir")
+        PaletteEntry(page.label, "arrow", reverse(page.name), "", "Weir")
         for page in SITE_PAGES
         if page.name != "grants" or actor.is_any_admin
     ]
-    return [*own, Entry("Fleet", "arrow", reverse("fleet"), "", "all clusters"), *site]
+    return [*own, PaletteEntry("Fleet", "arrow", reverse("fleet"), "", "all clusters"), *site]
 
 
-def commands(actor: Actor, cluster: Cluster | None) -> list[Entry]:
+def commands(actor: Actor, cluster: Cluster | None) -> list[PaletteEntry]:
     """Return the commands of the open cluster that the actor may use, and those of Weir."""
     own = [] if cluster is None else [
-        Entry(command.text, command.icon, _url(command.page, command.fragment, cluster), "",
+        PaletteEntry(command.text, command.icon, _url(command.page, command.fragment, cluster), "",
               cluster.name)
         for command in _CLUSTER_COMMANDS
         if actor.on(cluster).may(command.role)
     ]  # fmt: skip
     site = [
-        Entry(command.text, command.icon, reverse(command.page) if command.page else "",
+        PaletteEntry(command.text, command.icon, reverse(command.page) if command.page else "",
               command.run)
         for command in _COMMANDS
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from controlplane.clusters.listing import visible_cluster
 from controlplane.lists.search import MAX_LENGTH, search_objects
 from controlplane.lists.search.hits import Match, match_of
 from dashboard.guards import PageRequest, anyone_page
-from dashboard.palette.entries import Entry, commands, entries_of, pages
+from dashboard.palette.entries import PaletteEntry, commands, entries_of, pages
 from dashboard.responses import render_page
 
 _MOST: Final = 40
@@ -26,12 +26,12 @@ _LAB: Final = "Lab"
 class Option:
     """An entry with the words of the search marked in its text."""
 
-    entry: Entry
+    entry: PaletteEntry
     marked: SafeString
 
 
 @dataclass(frozen=True)
-class Group:
+class OptionGroup:
     """Options below one heading."""
 
     title: str
@@ -49,7 +49,7 @@ def index(request: PageRequest) -> HttpResponse:
     slug = request.GET.get("cluster", "")
     cluster = visible_cluster(request.actor, slug) if slug else None
     words = text.casefold().split()
-    sections: dict[str, list[Entry]] = {}
+    sections: dict[str, list[PaletteEntry]] = {}
     for hit in search_objects(request.actor, text, cluster):
         for entry in entries_of(hit):
             sections.setdefault(entry.cluster or _LAB, []).append(entry)
@@ -61,10 +61,12 @@ def index(request: PageRequest) -> HttpResponse:
     return render_page(request, "_palette_options.html", {"groups": groups})
 
 
-def _ordered(sections: dict[str, list[Entry]], words: list[str]) -> dict[str, list[Entry]]:
+def _ordered(
+    sections: dict[str, list[PaletteEntry]], words: list[str]
+) -> dict[str, list[PaletteEntry]]:
     """Return the sections, that with the best match first; of equal ones, the Lab is last."""
 
-    def key(section: tuple[str, list[Entry]]) -> tuple[int, bool]:
+    def key(section: tuple[str, list[PaletteEntry]]) -> tuple[int, bool]:
         title, entries = section
         matches = [match_of(entry.text, words) for entry in entries]
         best = min((match for match in matches if match is not None), default=Match.INSIDE)
@@ -73,14 +75,14 @@ def _ordered(sections: dict[str, list[Entry]], words: list[str]) -> dict[str, li
     return dict(sorted(sections.items(), key=key))
 
 
-def _bounded(sections: dict[str, list[Entry]], words: list[str]) -> Iterator[Group]:
+def _bounded(sections: dict[str, list[PaletteEntry]], words: list[str]) -> Iterator[OptionGroup]:
     """Yield groups with at most `_MOST` options in all."""
     left = _MOST
     for title, entries in sections.items():
         shown = entries[:left]
         left -= len(shown)
         if shown:
-            yield Group(title, tuple(Option(row, marked(row.text, words)) for row in shown))
+            yield OptionGroup(title, tuple(Option(row, marked(row.text, words)) for row in shown))
 
 
 def marked(text: str, words: Iterable[str]) -> SafeString:

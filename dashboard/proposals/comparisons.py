@@ -14,7 +14,7 @@ from controlplane.pagination.pages import whole
 from controlplane.proposals import comparisons, decisions
 from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_listing
 from controlplane.proposals.listing import proposal_by_id
-from dashboard.figures.comparison import Plan, comparison_figures
+from dashboard.figures.comparison import PlanPoint, comparison_figures
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import page_number
 from dashboard.plan_names import budget_name, parameters_name, series_names
@@ -77,7 +77,7 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
         [(candidate.planner, candidate.algorithm, candidate.parameters) for candidate in known]
     )
     plans = [
-        Plan(
+        PlanPoint(
             series=name,
             name=f"Proposal {candidate.proposal}, {budget_name(candidate.budget) or 'no limit'}",
             url=f"/clusters/{cluster.slug}/proposals/{candidate.proposal}/",

@@ -6,8 +6,8 @@ from typing import Any, Final
 from django.db.models import Max
 from django.utils import timezone
 
-from controlplane.alerts.measures import Measure
-from controlplane.alerts.readings import Reading, cluster_readings
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import AlertReading, cluster_readings
 from controlplane.models import Execution, Proposal, Step
 from controlplane.numbers import MISSING, milliseconds, percent, seconds, size
 from controlplane.pagination.listing import Filters
@@ -103,15 +103,15 @@ def _tiles(progress: Progress, policy: PolicySettings) -> list[Tile]:
         Tile("Longest pause", *_split(milliseconds(pause)), f"planned {milliseconds(planned)}",
              f"limit {milliseconds(policy.pause_ms)}",
              pause or 0, policy.pause_ms, grade="bad" if (pause or 0) > policy.pause_ms else ""),
-        _reading_tile("Latency p95", readings[Measure.LATENCY], milliseconds),
-        _reading_tile("Imbalance", readings[Measure.IMBALANCE], percent),
+        _reading_tile("Latency p95", readings[AlertMeasure.LATENCY], milliseconds),
+        _reading_tile("Imbalance", readings[AlertMeasure.IMBALANCE], percent),
         Tile("Rollback cost", back, back_unit,
              f"{size(rollback.get('bytes'))}, {rollback.get('actions', 0):,} actions"
              if rollback else "nothing applied yet", "from here"),
     ]  # fmt: skip
 
 
-def _reading_tile(name: str, reading: Reading, write: Any) -> Tile:
+def _reading_tile(name: str, reading: AlertReading, write: Any) -> Tile:
     value, unit = _split(write(reading.value))
     limit = "" if reading.limit is None else f"limit {write(reading.limit)}"
     grade = reading.grade if reading.grade in ("warn", "bad") else ""

@@ -64,7 +64,7 @@ def completions() -> dict[str, list[dict[str, str]]]:
     }
 
 
-def _word(entry: language.Entry) -> dict[str, str]:
+def _word(entry: language.LanguageEntry) -> dict[str, str]:
     name = entry.written.partition("(")[0]
     return {"name": name, "written": entry.written, "about": f"{entry.gives}: {entry.about}"}
 

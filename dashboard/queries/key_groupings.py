@@ -10,7 +10,7 @@ from algorithms.vocabulary import title_of_name
 from controlplane.numbers import lowered, result
 from controlplane.planners.partitioning.key_report import GroupingReplay, KeyReport
 from controlplane.svg import percent
-from dashboard.queries.key_rows import Columns, TaskColumn, imbalance_grade
+from dashboard.queries.key_rows import TaskColumn, TaskColumns, imbalance_grade
 
 # The heights of charts end at round shares of capacity: these times a power of ten.
 _ROUND: Final = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -74,7 +74,7 @@ class GroupingCharts:
     limit_y: str
 
 
-def grouping_charts(report: KeyReport, columns: Columns, limit: float) -> GroupingCharts:
+def grouping_charts(report: KeyReport, columns: TaskColumns, limit: float) -> GroupingCharts:
     """Return the charts; `limit`: of the imbalance, a share of capacity."""
     replays = [item for item in report.groupings if len(item.loads) == len(columns.tasks)]
     shares = [_shares(item, report, columns) for item in replays]
@@ -114,12 +114,14 @@ def _value(value: Any) -> str:
     return "no" if value is False else result(value)
 
 
-def _shares(replay: GroupingReplay, report: KeyReport, columns: Columns) -> list[float]:
+def _shares(replay: GroupingReplay, report: KeyReport, columns: TaskColumns) -> list[float]:
     pairs = zip(replay.loads, columns.tasks, strict=True)
     return [load * report.records_per_s / task.capacity for load, task in pairs]
 
 
-def _bars(shares: Sequence[float], columns: Columns, top: float, edge: float) -> Iterator[LoadBar]:
+def _bars(
+    shares: Sequence[float], columns: TaskColumns, top: float, edge: float
+) -> Iterator[LoadBar]:
     count = len(columns.tasks)
     gap = min(_WIDEST_GAP, _GAPS / count)
     room = 100.0 - gap * (count - 1)

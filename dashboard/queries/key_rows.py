@@ -54,7 +54,7 @@ class TaskColumn:
 
 
 @dataclass(frozen=True)
-class Columns:
+class TaskColumns:
     """The tasks of a query. `unit`: node, if each has one of its own, or else task."""
 
     tasks: Sequence[TaskColumn]
@@ -139,7 +139,7 @@ class KeyBars:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ShareCell:
     """The share of a key's records at a task, None for none; `level`: of its colour."""
 
     share: float | None
@@ -166,7 +166,7 @@ class PlaceRow:
     """
 
     label: str
-    cells: Sequence[Cell]
+    cells: Sequence[ShareCell]
     tasks: float
     others: int = 0
     known: bool = True
@@ -220,14 +220,14 @@ class KeyStatus:
 
 
 @dataclass(frozen=True)
-class Trend:
+class HourlyChange:
     """The changes within an hour, None where the figure of that time is not known."""
 
     top_share: float | None = None
     imbalance: float | None = None
 
 
-def columns_of(loads: Sequence[TaskLoad]) -> Columns:
+def columns_of(loads: Sequence[TaskLoad]) -> TaskColumns:
     """Return the columns of tasks; of nodes where each task has a node of its own."""
     by_node = len({load.node for load in loads}) == len(loads)
     tasks = [
@@ -240,10 +240,10 @@ def columns_of(loads: Sequence[TaskLoad]) -> Columns:
         )
         for load in loads
     ]  # fmt: skip
-    return Columns(tasks, "node" if by_node else "task")
+    return TaskColumns(tasks, "node" if by_node else "task")
 
 
-def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
+def key_bars(report: KeyReport, columns: TaskColumns) -> KeyBars:
     """Return the bars of the most frequent keys, with the capacity of the largest task."""
     scale = _scale_of(report.keys, columns.largest)
     bars = list(_bars(report.keys, scale, columns))
@@ -256,7 +256,7 @@ def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
     return KeyBars(bars, scale.ticks, limit, bars[-1].running if bars else 0.0)
 
 
-def _bars(keys: Sequence[KeyShare], scale: BarScales, columns: Columns) -> Iterator[KeyBar]:
+def _bars(keys: Sequence[KeyShare], scale: BarScales, columns: TaskColumns) -> Iterator[KeyBar]:
     running = 0.0
     for key in keys:
         running += key.share
@@ -280,13 +280,13 @@ def _scale_of(keys: Sequence[KeyShare], holds: float) -> BarScales:
     return BarScales(linear, LogScale(low, 1.3 * max(top, holds)))
 
 
-def place_rows(report: KeyReport, columns: Columns) -> list[PlaceRow]:
+def place_rows(report: KeyReport, columns: TaskColumns) -> list[PlaceRow]:
     """Return the shares of the records of each key by task, all other keys in the last row."""
     keys = report.keys[:PLACED_KEYS]
     rows = [
         PlaceRow(
             key.label,
-            [Cell(key.tasks.get(task.task) or None) for task in columns.tasks],
+            [ShareCell(key.tasks.get(task.task) or None) for task in columns.tasks],
             sum(share > 0 for share in key.tasks.values()),
         )
         for key in keys
@@ -298,7 +298,7 @@ def place_rows(report: KeyReport, columns: Columns) -> list[PlaceRow]:
 
 
 def _others_row(
-    report: KeyReport, columns: Columns, keys: Sequence[KeyShare], others: int
+    report: KeyReport, columns: TaskColumns, keys: Sequence[KeyShare], others: int
 ) -> PlaceRow:
     rest = [
         task.rate - sum(key.records_per_s * key.tasks.get(task.task, 0.0) for key in keys)
@@ -308,11 +308,11 @@ def _others_row(
     # Shares are of ten minutes, tasks and rates of the last: of few records they do not fit.
     known = min(rest) >= -_TOLERANCE * report.records_per_s
     total = sum(max(0.0, rate) for rate in rest) if known else 0.0
-    cells = [Cell(rate / total if total and rate > 0 else None) for rate in rest]
+    cells = [ShareCell(rate / total if total and rate > 0 else None) for rate in rest]
     return PlaceRow("", cells, max(1.0, pairs / others), others, known)
 
 
-def status_of(report: KeyReport, columns: Columns, limit: float) -> KeyStatus:
+def status_of(report: KeyReport, columns: TaskColumns, limit: float) -> KeyStatus:
     """Return the status of the skew: the limit is the policy's, near it is as for loads."""
     largest = report.keys[0] if report.keys else None
     overloads = largest is not None and columns.is_overloaded_by(largest)
@@ -344,12 +344,12 @@ def imbalance_grade(imbalance: float, limit: float) -> str:
     return LOAD.grade(imbalance / limit) if limit else UNKNOWN
 
 
-def trend_of(history: Sequence[SkewPoint]) -> Trend:
+def trend_of(history: Sequence[SkewPoint]) -> HourlyChange:
     """Return the changes of the newest point since an hour before."""
     if not history:
-        return Trend()
+        return HourlyChange()
     newest = history[-1]
     before = min(history, key=lambda point: abs(newest.time - _HOUR - point.time))
     if abs(newest.time - _HOUR - before.time) > _NEAR:
-        return Trend()
-    return Trend(newest.top_share - before.top_share, newest.imbalance - before.imbalance)
+        return HourlyChange()
+    return HourlyChange(newest.top_share - before.top_share, newest.imbalance - before.imbalance)

@@ -3,12 +3,12 @@
 from controlplane.numbers import change_in_points, compact, percent, points, ratio
 from controlplane.planners.partitioning.key_report import KeyReport
 from dashboard.frame.tile import Tile
-from dashboard.queries.key_rows import Columns, KeyBars, KeyStatus, Trend
+from dashboard.queries.key_rows import HourlyChange, KeyBars, KeyStatus, TaskColumns
 from dashboard.thresholds import BAD
 
 
 def key_tiles(
-    report: KeyReport, columns: Columns, status: KeyStatus, bars: KeyBars, trend: Trend
+    report: KeyReport, columns: TaskColumns, status: KeyStatus, bars: KeyBars, trend: HourlyChange
 ) -> list[Tile]:
     """Return the tiles of a query; a click on each opens the part of the page that explains it."""
     unit, fullest = columns.unit, status.fullest
@@ -42,7 +42,9 @@ def key_tiles(
     ]  # fmt: skip
 
 
-def _largest(report: KeyReport, columns: Columns, status: KeyStatus, trend: Trend) -> Tile:
+def _largest(
+    report: KeyReport, columns: TaskColumns, status: KeyStatus, trend: HourlyChange
+) -> Tile:
     """Return the tile of the most frequent key against what the largest task holds."""
     largest, unit = status.largest, columns.unit
     share = None if largest is None else largest.share

@@ -20,7 +20,7 @@ _NEARLY_ALL = 0.99
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """A formatted value; numbers are right-aligned. `title`: how far it is an estimate."""
 
     text: str
@@ -37,7 +37,7 @@ class ResultRow:
     """
 
     start: datetime
-    cells: list[Cell]
+    cells: list[ResultCell]
     state: str = "open"
     final_at: datetime | None = None
     kept: str = ""
@@ -55,7 +55,7 @@ def result_rows(
         ResultRow(
             window.start,
             [
-                *(Cell(key_text(value), name=name) for name, value in window.key.items()),
+                *(ResultCell(key_text(value), name=name) for name, value in window.key.items()),
                 *(
                     _value_cell(window, name, is_number=name in numbers, is_scaled=is_scaled)
                     for name in window.values
@@ -69,13 +69,13 @@ def result_rows(
     ]
 
 
-def _value_cell(window: KeyedWindow, name: str, *, is_number: bool, is_scaled: bool) -> Cell:
+def _value_cell(window: KeyedWindow, name: str, *, is_number: bool, is_scaled: bool) -> ResultCell:
     text = window.errors.get(name) or result(window.values[name])
     if window.kept == 1:
-        return Cell(text, is_number, name)
+        return ResultCell(text, is_number, name)
     estimate = window.estimates.get(name) if is_scaled else None
     if estimate is None:
-        return Cell(text, is_number, name, "Of the kept records only")
+        return ResultCell(text, is_number, name, "Of the kept records only")
     is_whole = isinstance(window.values[name], int)
 
     def rounded(number: float) -> str:
@@ -85,7 +85,7 @@ def _value_cell(window: KeyedWindow, name: str, *, is_number: bool, is_scaled: b
     if estimate.low is not None and estimate.high is not None:
         low, high = rounded(estimate.low), rounded(estimate.high)
         title = f"{low} to {high} with 95 % confidence; {title}"
-    return Cell(f"\N{ALMOST EQUAL TO} {rounded(estimate.value)}", is_number, name, title)
+    return ResultCell(f"\N{ALMOST EQUAL TO} {rounded(estimate.value)}", is_number, name, title)
 
 
 def _kept(fraction: float | None) -> str:

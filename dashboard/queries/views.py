@@ -10,7 +10,7 @@ from django.utils import timezone
 from redis import RedisError
 
 from controlplane.catalog.computations import text_of
-from controlplane.catalog.queries import QueryRow, computed_by, query_by_id, row_of
+from controlplane.catalog.queries import QueryListRow, computed_by, query_by_id, row_of
 from controlplane.catalog.query_checks import OutputColumn, output_columns
 from controlplane.errors import Conflict, Invalid
 from controlplane.explain.query_report import query_report
@@ -117,7 +117,7 @@ def edges_context(cluster: Cluster, query: Query) -> dict[str, Any]:
     }
 
 
-def _text(row: QueryRow) -> dict[str, Any]:
+def _text(row: QueryListRow) -> dict[str, Any]:
     """Return the text of a query for people, and the number of its tasks by node."""
     text = text_of(row.query)
     sql = pseudo_sql(text, row.left, row.query.task_count, row.right)

@@ -14,7 +14,7 @@ from controlplane.access.roles import require_operator
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.pagination.cursors import Place, Slice
+from controlplane.pagination.cursors import PageRange, Slice
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_list import (
     ABOUT,
@@ -22,7 +22,7 @@ from controlplane.records.dead_letter_list import (
     DeadLetterListing,
     exported,
 )
-from controlplane.records.dead_letters import Choice, Replayed
+from controlplane.records.dead_letters import DeadLetterSelection, Replayed
 from controlplane.wire.dead_letters import read_counts
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import require_known
@@ -41,7 +41,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     away = False
     try:
         filters = DeadLetterFilters.of(cluster, request.GET.dict())
-        page = DeadLetterListing(cluster, filters).after(Place.of(request.GET))
+        page = DeadLetterListing(cluster, filters).after(PageRange.of(request.GET))
         counts = read_counts(redis_client(), cluster.slug)
     except RedisError:
         filters, page, counts, away = DeadLetterFilters(), Slice([], ""), {}, True
@@ -99,13 +99,13 @@ def _outcome(done: Replayed) -> str:
     return f"{text}{f' ({first})' if first else ''}{more}."
 
 
-def _choice(request: PageRequest, cluster: Cluster) -> Choice:
+def _choice(request: PageRequest, cluster: Cluster) -> DeadLetterSelection:
     if request.POST.get("all") == "1":
-        return Choice(None, DeadLetterFilters.of(cluster, request.POST))
+        return DeadLetterSelection(None, DeadLetterFilters.of(cluster, request.POST))
     ids = request.POST.getlist("id")
     if not ids:
         raise Invalid({"id": ["Choose one or more"]})
-    return Choice(ids)
+    return DeadLetterSelection(ids)
 
 
 def _back(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
-from controlplane.catalog.streams import StreamRow, stream_by_id
+from controlplane.catalog.streams import StreamListRow, stream_by_id
 from controlplane.models import Cluster, Stream, StreamArrivals
 from controlplane.planners.admission.cluster_forecast import cluster_forecast
 from controlplane.planners.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
@@ -132,7 +132,7 @@ def _change(report: StreamReport, item: SplitNodeChange) -> dict[str, Any]:
     }
 
 
-def _schema_context(row: StreamRow) -> dict[str, Any]:
+def _schema_context(row: StreamListRow) -> dict[str, Any]:
     """Return the context of a stream's schema, with the kinds of columns in queries."""
     schema = row.schema
     columns = [

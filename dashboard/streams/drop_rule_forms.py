@@ -25,7 +25,7 @@ class StepRow:
 
 
 @dataclass(frozen=True)
-class DropRuleRow:
+class DropRuleFormRow:
     """A drop rule in its row and dialog; rules of windows have steps."""
 
     drop: Drop
@@ -48,11 +48,11 @@ class DropRuleRow:
         return f"{100 * shares[-1]:.4g}"
 
 
-def drop_rule_row(drop: Drop) -> DropRuleRow:
+def drop_rule_row(drop: Drop) -> DropRuleFormRow:
     """Return the row of a drop rule."""
     rule = drop.value
     steps = tuple(StepRow(moment_of(since), share) for since, share in rule.steps)
-    return DropRuleRow(
+    return DropRuleFormRow(
         drop=drop,
         share=rule.steps[-1][1],
         what=windows_text(rule),

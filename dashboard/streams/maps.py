@@ -12,7 +12,7 @@ from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.queries import computed_by, query_by_id
 from controlplane.catalog.query_checks import output_columns
 from controlplane.catalog.streams import stream_by_id
-from controlplane.catalog.tiles import Tile, TileMap
+from controlplane.catalog.tiles import MapTile, TileMap
 from controlplane.errors import Conflict
 from controlplane.models import Cluster
 from controlplane.records.stream_map import candidates, stream_map, suggested
@@ -141,7 +141,7 @@ def _rows(tiles: list[DrawnTile]) -> list[list[DrawnTile]]:
     return [list(row) for _, row in groupby(ordered, key=lambda tile: tile.y)]
 
 
-def _drawn(tiles: TileMap, tile: Tile, unit: str) -> DrawnTile:
+def _drawn(tiles: TileMap, tile: MapTile, unit: str) -> DrawnTile:
     west = _edge(tiles.west + (tiles.east - tiles.west) * tile.column / tiles.across)
     south = _edge(tiles.south + (tiles.north - tiles.south) * tile.row / tiles.up)
     text = f"{numbers.compact(tile.value)}{unit}"

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from algorithms.admission.metadata import CHARACTERISTICS
 from controlplane.access.roles import require_operator
 from controlplane.catalog.computations import schema_of
-from controlplane.catalog.streams import StreamRow, stream_by_id
+from controlplane.catalog.streams import StreamListRow, stream_by_id
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.records.bodies import Format
@@ -100,7 +100,7 @@ def preview_change(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespo
 
 
 def _invalid(
-    request: PageRequest, cluster: Cluster, row: StreamRow, invalid: Invalid
+    request: PageRequest, cluster: Cluster, row: StreamListRow, invalid: Invalid
 ) -> HttpResponse:
     form = form_of_post(request.POST, invalid.fields)
     return _change(request, cluster, row, {"form": form, "errors": invalid.fields}, 422)
@@ -153,7 +153,7 @@ def _new(
 def _change(
     request: PageRequest,
     cluster: Cluster,
-    row: StreamRow,
+    row: StreamListRow,
     context: dict[str, Any],
     status: int = 200,
 ) -> HttpResponse:

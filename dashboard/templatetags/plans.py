@@ -21,7 +21,7 @@ _SHADES: Final = 5
 STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
 
 
-class Check(Protocol):
+class PassableCheck(Protocol):
     """A check of the policy (proposals.check_rows)."""
 
     passed: bool
@@ -34,7 +34,7 @@ def state_word(state: str) -> str:
 
 
 @register.simple_tag
-def passed_of(checks: Sequence[Check]) -> str:
+def passed_of(checks: Sequence[PassableCheck]) -> str:
     """Return how many of the checks pass."""
     passed = sum(check.passed for check in checks)
     return f"{passed} of {len(checks)} checks pass"

@@ -6,7 +6,7 @@ import pytest
 
 from algorithms.errors import BadProblem
 from algorithms.lab.json_files import parse_json, read_json
-from algorithms.strict_json import BadJson, Bounds, read_bounded
+from algorithms.strict_json import BadJson, JsonLimits, read_bounded
 
 
 def test_values_are_those_of_the_standard() -> None:
@@ -24,8 +24,8 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 def test_bounds_are_counted_over_blocks(size: int) -> None:
     """Quotes, escapes and depth continue where the next block of the text begins."""
     text = b'["' + rb"\\\"[," * (size // 6) + b'",' + b"[" * 3 + b"1,2" + b"]" * 3 + b"]"
-    assert read_bounded(text, Bounds(depth=4, values=7))[1:] == [[[[1, 2]]]]
-    for bounds, code in ((Bounds(depth=3), "depth"), (Bounds(values=5), "values")):
+    assert read_bounded(text, JsonLimits(depth=4, values=7))[1:] == [[[[1, 2]]]]
+    for bounds, code in ((JsonLimits(depth=3), "depth"), (JsonLimits(values=5), "values")):
         with pytest.raises(BadJson) as refused:
             read_bounded(text, bounds)
         assert refused.value.code == code
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> No
     ],
 )
 def test_size_depth_and_values_are_bounded(raw: bytes, code: str) -> None:
-    bounds = Bounds(size=50, depth=3, values=8)
+    bounds = JsonLimits(size=50, depth=3, values=8)
     if not code:
         read_bounded(raw, bounds)
         return

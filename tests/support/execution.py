@@ -11,7 +11,7 @@ from controlplane.plans.plan import TaskMove, task_moves
 from controlplane.policies.store import policy_of
 from controlplane.proposals import computation, decisions, requests
 from controlplane.proposals.executions import progression
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.cluster import placed, telemetry
 from tests.support.prepared import prepared
@@ -28,7 +28,7 @@ def scattered(by: Actor, cluster: Cluster, count: int = 12) -> Cluster:
         node = nodes[number % len(nodes)]
         ops.append(MoveTasks(query.pk, ((node.index, 0, 1),)))
     cluster.refresh_from_db()
-    apply(cluster, ops, Change("scattered"))
+    apply(cluster, ops, TopologyChange("scattered"))
     Cluster.objects.filter(pk=cluster.pk).update(desired="running")
     cluster.refresh_from_db()
     return cluster

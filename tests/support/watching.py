@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.models import Cluster, Decision, MetricSample
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch.observation import Observation, ObservedNode
+from controlplane.watch.observation import ObservedNode, WatchObservation
 
 COUNT = 10
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -48,11 +48,11 @@ def sample(second: int, **changed: Any) -> dict[str, Any]:
     } | changed  # fmt: skip
 
 
-def looked(**changed: Any) -> Observation:
+def looked(**changed: Any) -> WatchObservation:
     """Return what was seen of a cluster of two nodes, without a database."""
     values: dict[str, Any] = {
         "cluster": Cluster(slug="sf"), "policy": PolicySettings(), "now": NOW,
         "whole_queries": 10, "split_queries": 0,
         "nodes": [node(0), node(1)], "samples": [sample(at) for at in range(20)], "trend": [],
     } | changed  # fmt: skip
-    return Observation(**values)
+    return WatchObservation(**values)

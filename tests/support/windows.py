@@ -15,7 +15,7 @@ from controlplane.wire.aggregates.sampling import sample_cells
 from controlplane.wire.aggregates.sketches import float_codes
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.results.feed import followed
-from controlplane.wire.results.write import Changes, write
+from controlplane.wire.results.write import WindowChanges, write
 
 
 def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -33,7 +33,7 @@ def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -
     changes = [(name, table), *((cells, sample) for sample in _samples(cells, table, rows))]
     client, slug = redis_client(), query.cluster.slug
     watched = followed(client, slug, time.time_ns() // 1_000_000)
-    write(client, slug, batch, Changes(changes), watched)
+    write(client, slug, batch, WindowChanges(changes), watched)
 
 
 def _samples(name: str, table: Any, rows: Sequence[Mapping[str, Any]]) -> Iterator[Any]:

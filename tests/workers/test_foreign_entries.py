@@ -20,7 +20,7 @@ from controlplane.models import Cluster, MetricSample
 from controlplane.processes.runtime import beats
 from controlplane.results import archiving
 from controlplane.wire import attempts, dead_letters, key_samples, keys, measures, node_faults
-from controlplane.wire.foreign.entries import SITE, Place, skipped_entries
+from controlplane.wire.foreign.entries import SITE, EntryLocation, skipped_entries
 from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.results.feed import entries_after, followed
 from tests.support.cluster import actor, small_cluster, telemetry
@@ -91,7 +91,9 @@ def test_the_relay_reads_the_row_after_any_entries(
     for slug in ("sf", "other"):
         publish(slug, 1)
     assert relayed(redis_url) == {sf.pk, other.pk}
-    (counted,) = [row for row in skipped_entries(client, "sf") if row.place == Place.TELEMETRY]
+    (counted,) = [
+        row for row in skipped_entries(client, "sf") if row.place == EntryLocation.TELEMETRY
+    ]
     assert counted.count == len(entries)
     assert skipped_entries(client, "other") == []
 
@@ -104,7 +106,7 @@ def test_keys_of_another_type_stop_no_other_cluster(sf: Cluster, redis_url: str)
     client.set(beats.BEATS, "x")
     publish("other", 1)
     assert relayed(redis_url) == {other.pk}
-    assert {row.place for row in skipped_entries(client, "sf")} == {Place.TELEMETRY}
+    assert {row.place for row in skipped_entries(client, "sf")} == {EntryLocation.TELEMETRY}
     client.delete(keys.telemetry_key("sf"))
     publish("sf", 1)
     assert relayed(redis_url) == {sf.pk, other.pk}
@@ -159,7 +161,7 @@ def states(client: "redis.Redis", slug: str, value: bytes) -> None:
         (keys.dead_counts_key(slug), ("1:schema", "?:?")),
         (keys.dead_data_key(slug), ("1-0:1:0",)),
         (keys.generation_key(slug), ()),
-        (keys.skipped_key(slug), (Place.LOG,)),
+        (keys.skipped_key(slug), (EntryLocation.LOG,)),
         (beats.BEATS, ("web", "agent/x")),
         (beats.AGENT_CLUSTERS, (slug,)),
     ):
@@ -206,7 +208,7 @@ def test_readers_of_states_go_on(sf: Cluster, redis_url: str, write: Write, valu
     assert observed.batch in (-1, 1)
     assert newest_rows(client, "sf", 3) in ([], newest_rows(client, "sf", 1))
     assert read_load_feedback(client, "sf").waiting == 0
-    assert attempts.begin(client, "sf", attempts.Attempt(1, 0, "0-0", "1-0", 1, 1), "d") >= 1
+    assert attempts.begin(client, "sf", attempts.BatchAttempt(1, 0, "0-0", "1-0", 1, 1), "d") >= 1
     measures.read_tasks(client, "sf", [0])
     key_samples.read_newest(client, "sf", [1], 3)
     node_faults.active(client, "sf", 0)
@@ -241,4 +243,6 @@ def test_what_is_skipped_at_the_site_is_counted(sf: Cluster) -> None:
     for _ in range(3):
         read_site(fresh=True)
     (counted,) = skipped_entries(redis_client(), SITE)
-    assert (counted.place, counted.count) == (Place.BEATS, 1), "a state counts once per reason"
+    assert (counted.place, counted.count) == (EntryLocation.BEATS, 1), (
+        "a state counts once per reason"
+    )

@@ -18,7 +18,7 @@ from controlplane.connections import redis_client
 from controlplane.events.publish import group
 from controlplane.models import Cluster, MetricSample, Stream
 from controlplane.processes.runtime.beats import last_beat_ms
-from controlplane.telemetry.arrivals import Interval
+from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.wire.keys import progress_key, telemetry_key
 from tests.support import redis_server
 from tests.support.cluster import actor, small_cluster, telemetry
@@ -155,9 +155,9 @@ def test_the_meter_waits_for_five_seconds_of_arrivals() -> None:
     """Intervals whose records are not known do not count."""
     start = datetime(2026, 3, 1, tzinfo=UTC)
 
-    def interval(second: int, *, is_measured: bool = True) -> Interval:
+    def interval(second: int, *, is_measured: bool = True) -> ArrivalInterval:
         begin = start + timedelta(seconds=second)
-        return Interval(begin, begin + timedelta(seconds=1), {7: 10.0}, {}, is_measured)
+        return ArrivalInterval(begin, begin + timedelta(seconds=1), {7: 10.0}, {}, is_measured)
 
     meter = RateMeter()
     assert meter.add([interval(0), None, interval(1), interval(2, is_measured=False)]) is None

@@ -9,7 +9,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.foreign.entries import Place, decoded, values_of, whole
+from controlplane.wire.foreign.entries import EntryLocation, decoded, values_of, whole
 from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Log, position_key
@@ -105,11 +105,11 @@ class Observer:
         if log_url:
             unread, total = self._logs.unread(cluster, log_url, batch), 0
         else:
-            reading = (Place.LOG, lambda value: self._unread(cluster, value, end), index)
+            reading = (EntryLocation.LOG, lambda value: self._unread(cluster, value, end), index)
             unread, total = decoded(self._client, cluster, *reading) or (None, 0)
-        beat = decoded(self._client, cluster, Place.HEARTBEAT, heartbeat_of, driver)
-        routed = decoded(self._client, cluster, Place.ROUTING, _number, latest) or 0
-        finished = decoded(self._client, cluster, Place.HEARTBEAT, _number, steps) or 0
+        beat = decoded(self._client, cluster, EntryLocation.HEARTBEAT, heartbeat_of, driver)
+        routed = decoded(self._client, cluster, EntryLocation.ROUTING, _number, latest) or 0
+        finished = decoded(self._client, cluster, EntryLocation.HEARTBEAT, _number, steps) or 0
         problem, text = self._refusal(cluster)
         return Observation(
             beat, batch, row.get("version", 0), end, routed, finished, unread, total,

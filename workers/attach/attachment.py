@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from . import events
 from .events import NAME_CHARS, Event, public
-from .reporter import Poster, Reporter
+from .reporter import JobReporter, Poster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +82,7 @@ class WeirListener(StreamingQueryListener):
 class Attachment:
     """The reports of a job to Weir. No method raises; after `detach` nothing is sent."""
 
-    def __init__(self, spark: SparkSession, listener: WeirListener, reporter: Reporter) -> None:
+    def __init__(self, spark: SparkSession, listener: WeirListener, reporter: JobReporter) -> None:
         self._spark = spark
         self._listener = listener
         self._reporter = reporter
@@ -148,7 +148,7 @@ def _attach(
         if known is not None and known.reporting:
             return known
     _end_others(key)
-    reporter = Reporter(poster, job)
+    reporter = JobReporter(poster, job)
     listener = WeirListener(reporter.put, error_text=error_text)
     spark.streams.addListener(listener)
     attachment = Attachment(spark, listener, reporter)

@@ -52,7 +52,7 @@ class Unreachable(Exception):
     """No answer came; str() is the reason."""
 
 
-class Answer(NamedTuple):
+class ServerResponse(NamedTuple):
     """A status and, for a refusal, the start of the body."""
 
     status: int
@@ -81,7 +81,7 @@ class Poster:
         self._timeout = timeout
         self._opener = urllib.request.build_opener(_NoRedirects)
 
-    def __call__(self, body: bytes) -> Answer:
+    def __call__(self, body: bytes) -> ServerResponse:
         """Return the answer; raises `Unreachable`."""
         request = urllib.request.Request(  # noqa: S310 - the scheme is checked above
             self.address,
@@ -95,10 +95,10 @@ class Poster:
         )
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
-                return Answer(int(answer.status))
+                return ServerResponse(int(answer.status))
         except urllib.error.HTTPError as refusal:
             with refusal:
-                return Answer(refusal.code, _body_of(refusal))
+                return ServerResponse(refusal.code, _body_of(refusal))
         except (OSError, HTTPException, ValueError) as failure:
             raise Unreachable(str(failure) or type(failure).__name__) from None
 
@@ -118,7 +118,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 # No answer came.
-NOBODY: Final = Answer(0)
+NOBODY: Final = ServerResponse(0)
 
 
 class EventQueue:
@@ -180,16 +180,16 @@ def delay_before(failures: int, draw: Callable[[], float] = random.random) -> fl
     return most / 2 + most / 2 * draw()
 
 
-def _is_taken(answer: Answer) -> bool:
+def _is_taken(answer: ServerResponse) -> bool:
     return 200 <= answer.status < 300  # noqa: PLR2004 - what HTTP calls success
 
 
-class Reporter:
+class JobReporter:
     """Sends the events of one job; `put` costs its caller some microseconds."""
 
     def __init__(
         self,
-        post: Poster | Callable[[bytes], Answer],
+        post: Poster | Callable[[bytes], ServerResponse],
         job: dict[str, str],
         waiting: EventQueue | None = None,
         every: float = EVERY_SECONDS,
@@ -293,7 +293,7 @@ class Reporter:
         head = f'{{"job":{self._job},"dropped":{self._waiting.dropped}'
         return f'{head},"ended":{json.dumps(ended)},"events":[{",".join(events)}]}}'.encode()
 
-    def _try(self, body: bytes) -> Answer:
+    def _try(self, body: bytes) -> ServerResponse:
         """Return the answer, or `NOBODY`; an error that is worth a retry is logged once."""
         try:
             answer = self._post(body)
@@ -304,7 +304,7 @@ class Reporter:
             self._warn("away", "Weir answers %s; trying again quietly", answer.status)
         return answer
 
-    def _settle(self, answer: Answer, count: int) -> None:
+    def _settle(self, answer: ServerResponse, count: int) -> None:
         if not _is_taken(answer):
             self._waiting.give_up(count)
             message = f"{answer.status} {answer.reason}"

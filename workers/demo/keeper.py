@@ -14,7 +14,7 @@ import httpx
 import redis
 
 from controlplane.wire.keys import cluster_prefix
-from workers.demo.program import Wanted
+from workers.demo.program import ProgramQuery
 from workers.demo.scenarios import Disturbance
 
 # Well under the API's limit of 1000, so that one request stays short beside live traffic.
@@ -23,7 +23,7 @@ PAGE: Final = 1000
 _DONE: Final = b"1"
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """The API rejected the request: repeating it does not help."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -61,12 +61,12 @@ class WeirApi:
             cursor = body["next"]
         return {name for name in names if name.startswith(prefix)}
 
-    def submit(self, wanted: Sequence[Wanted]) -> None:
-        """Submit queries together, all or none. Raises `Refused`, for one when a name is taken."""
+    def submit(self, wanted: Sequence[ProgramQuery]) -> None:
+        """Submit queries together, all or none. Raises `RequestRejected` if a name is in use."""
         self._call("POST", "/queries/bulk", {"queries": [query.body() for query in wanted]})
 
     def end(self, names: Sequence[str]) -> None:
-        """End live queries together, all or none. Raises `Refused` when one is not alive."""
+        """End live queries together, all or none. Raises `RequestRejected` if one has ended."""
         self._call("POST", "/queries/end", {"names": list(names)})
 
     def pending(self) -> int:
@@ -89,25 +89,25 @@ class WeirApi:
     def _call(self, method: str, path: str, body: object = None) -> Any:
         answer = self._client.request(method, self._base + path, json=body)
         if answer.status_code in (400, 409, 422):
-            raise Refused(answer.status_code, answer.text)
+            raise RequestRejected(answer.status_code, answer.text)
         # Anything else is not about this request: no token yet, no cluster yet, Weir restarting.
         answer.raise_for_status()
         return answer.json()
 
 
 @dataclass(frozen=True)
-class Changes:
+class QueryChanges:
     """The queries to submit, and the names of the queries to end."""
 
-    submit: tuple[Wanted, ...]
+    submit: tuple[ProgramQuery, ...]
     end: tuple[str, ...]
 
 
-def changes(live: set[str], wanted: Iterable[Wanted]) -> Changes:
+def changes(live: set[str], wanted: Iterable[ProgramQuery]) -> QueryChanges:
     """Return the difference between the live queries and the wanted ones."""
     by_name = {query.name: query for query in wanted}
     missing = tuple(query for name, query in by_name.items() if name not in live)
-    return Changes(missing, tuple(sorted(live - by_name.keys())))
+    return QueryChanges(missing, tuple(sorted(live - by_name.keys())))
 
 
 class QueryKeeper:
@@ -118,11 +118,11 @@ class QueryKeeper:
         self._prefixes = tuple(prefixes)
         self._live: set[str] | None = None
 
-    def step(self, wanted: Sequence[Wanted]) -> Changes:
+    def step(self, wanted: Sequence[ProgramQuery]) -> QueryChanges:
         """Make the wanted queries live and end all others; return what was done.
 
-        Raises `httpx.HTTPError` while Weir is unreachable, and `Refused` as on the first step after
-        a user ended a query: call again later, the live queries are then read again.
+        Raises `httpx.HTTPError` while Weir is unreachable, and `RequestRejected`, as on the first
+        step after a user ended a query: call again later, the live queries are then read again.
         """
         try:
             return self._apply(wanted)
@@ -131,7 +131,7 @@ class QueryKeeper:
             self._live = None
             raise
 
-    def _apply(self, wanted: Sequence[Wanted]) -> Changes:
+    def _apply(self, wanted: Sequence[ProgramQuery]) -> QueryChanges:
         if self._live is None:
             self._live = {
                 name for prefix in self._prefixes for name in self._api.live_names(prefix)

@@ -19,7 +19,7 @@ RETENTION_S: Final = 6 * 3600
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ProgramQuery:
     """A query that should be live: its name, its streams, and what it computes.
 
     `text`: the query as the API takes it; `tasks`: over how many tasks its keys are split;
@@ -63,10 +63,10 @@ class Program(Protocol):
     def records_between(self, after: int, until: int) -> dict[str, pa.RecordBatch]:
         """Return the records of the moments (after, until] by stream, in order of time."""
 
-    def queries_at(self, moment: int) -> Sequence[Wanted]:
+    def queries_at(self, moment: int) -> Sequence[ProgramQuery]:
         """Return the queries that should be live at a moment."""
 
-    def queries_by_key(self) -> Sequence[Wanted]:
+    def queries_by_key(self) -> Sequence[ProgramQuery]:
         """Return the queries by key that are live during a hot key besides; none if some are."""
 
 

@@ -75,7 +75,7 @@ def derive_speeds(car: Ints, ts_ms: Ints, tile_x: Ints, tile_y: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Tile:
+class RecordedTile:
     """A 1 km map tile whose reports are one stream; `reports` in the recorded day."""
 
     x: int
@@ -114,7 +114,7 @@ class Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class Positions:
+class CarReports:
     """Reports in order of time: `at` milliseconds into the day, `tile` number in `tiles`.
 
     `x`, `y` in metres on the map, `speed` in cm/s with -1 where it is not known; all int64[n].
@@ -142,8 +142,8 @@ class Trips:
 class Recording:
     """The recorded day; tiles are ordered from the busiest."""
 
-    tiles: tuple[Tile, ...]
-    positions: Positions
+    tiles: tuple[RecordedTile, ...]
+    positions: CarReports
     trips: Trips
 
 
@@ -153,7 +153,7 @@ def load_recording(folder: Path = DATA) -> Recording:
     x, y = whole_column(reports, "tile_x"), whole_column(reports, "tile_y")
     tiles = _ranked_tiles(x // 10, y // 10)
     numbers = {(tile.x, tile.y): number for number, tile in enumerate(tiles)}
-    positions = Positions(
+    positions = CarReports(
         at=whole_column(reports, "ts") - START_MS,
         tile=np.array(
             [numbers[key] for key in zip((x // 10).tolist(), (y // 10).tolist(), strict=True)]
@@ -166,11 +166,11 @@ def load_recording(folder: Path = DATA) -> Recording:
     return Recording(tiles, positions, _trips(pq.read_table(folder / TRIPS), numbers))
 
 
-def _ranked_tiles(x: Ints, y: Ints) -> tuple[Tile, ...]:
+def _ranked_tiles(x: Ints, y: Ints) -> tuple[RecordedTile, ...]:
     result, reports = np.unique(np.stack([x, y]), axis=1, return_counts=True)
     order = np.argsort(-reports, kind="stable")
     return tuple(
-        Tile(int(result[0, index]), int(result[1, index]), int(reports[index]))
+        RecordedTile(int(result[0, index]), int(result[1, index]), int(reports[index]))
         for index in order.tolist()
     )
 

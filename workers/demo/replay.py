@@ -26,8 +26,8 @@ from controlplane.wire.errors import LogFull, LogUnavailable
 from controlplane.wire.keys import cluster_prefix
 from controlplane.wire.producer import Producer
 from controlplane.wire.redis_clients import connect_patiently
-from workers.demo.keeper import LateNodes, QueryKeeper, Refused, WeirApi
-from workers.demo.program import Program, Wanted
+from workers.demo.keeper import LateNodes, QueryKeeper, RequestRejected, WeirApi
+from workers.demo.program import Program, ProgramQuery
 from workers.demo.scenarios import HOT_KEY, Disturbances, DisturbedRecords
 from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web
@@ -210,7 +210,7 @@ def replay(
     logger.info("%s: %d streams registered, moment %d", program.slug, len(streams), feed.moment)
     keeper = QueryKeeper(api, program.prefixes)
 
-    def wanted() -> Sequence[Wanted]:
+    def wanted() -> Sequence[ProgramQuery]:
         disturbances.listed = api.disturbances()
         is_hot = HOT_KEY in disturbances.kinds(datetime.now(UTC))
         return [*program.queries_at(feed.moment), *(program.queries_by_key() if is_hot else ())]
@@ -227,7 +227,7 @@ def replay(
 
 def keep_queries(
     keeper: QueryKeeper,
-    wanted_now: Callable[[], Sequence[Wanted]],
+    wanted_now: Callable[[], Sequence[ProgramQuery]],
     stop: Event,
     late_nodes: Callable[[], None],
 ) -> None:
@@ -250,7 +250,7 @@ def persistently(ask: Callable[[], T], stop: Event) -> T | None:
     while not stop.is_set():
         try:
             return ask()
-        except (httpx.HTTPError, Refused) as error:
+        except (httpx.HTTPError, RequestRejected) as error:
             logger.warning("asking again in %g s: %s", pause, error)
         stop.wait(pause)
         pause = min(2 * pause, _LONGEST_WAIT_S)

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from workers.demo.program import Ints, Wanted, rows_between, slices_by
+from workers.demo.program import Ints, ProgramQuery, rows_between, slices_by
 from workers.demo.recording import NO_SPEED, REPORT, SPAN_MS, START_MS, Recording, load_recording
 
 MOST_STREAMS: Final = 4
@@ -33,7 +33,7 @@ CAR_TASKS: Final = 8
 ANY: Final = 1 << 30
 
 
-def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> list[Wanted]:
+def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> list[ProgramQuery]:
     """Return `count` queries over 1 to 4 streams each; `streams` from the most popular.
 
     The first queries stay what they are when more are drawn.
@@ -43,7 +43,7 @@ def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> lis
     shares = weights / weights.sum()
     most = min(MOST_STREAMS, len(streams))
     return [
-        Wanted(query_name(number), _drawn(draw, streams, shares, most), TEXT)
+        ProgramQuery(query_name(number), _drawn(draw, streams, shares, most), TEXT)
         for number in range(1, count + 1)
     ]
 
@@ -85,15 +85,15 @@ class Taxis:
         result = reports_between(self._recording, after, until)
         return {self._recording.tiles[tile].name: batch for tile, batch in result.items()}
 
-    def queries_at(self, moment: int) -> Sequence[Wanted]:
+    def queries_at(self, moment: int) -> Sequence[ProgramQuery]:
         """Return the long-lived queries, and those of the trips that are in progress."""
         trips = trips_at(self._recording, moment, TRIPS_PER_QUERY, MOST_TILES)
         return [*self._long_lived, *trips]
 
-    def queries_by_key(self) -> Sequence[Wanted]:
+    def queries_by_key(self) -> Sequence[ProgramQuery]:
         """Return a query over all tiles by car, split over tasks: trips are queries by tile."""
         names = tuple(tile.name for tile in self._recording.tiles)
-        return [Wanted("by-car", names, {**TEXT, "key": [self.key]}, tasks=CAR_TASKS)]
+        return [ProgramQuery("by-car", names, {**TEXT, "key": [self.key]}, tasks=CAR_TASKS)]
 
 
 def reports_between(recording: Recording, after: int, until: int) -> dict[int, pa.RecordBatch]:
@@ -106,7 +106,7 @@ def reports_between(recording: Recording, after: int, until: int) -> dict[int, p
 
 def trips_at(
     recording: Recording, moment: int, one_in: int = 1, most_tiles: int = ANY
-) -> list[Wanted]:
+) -> list[ProgramQuery]:
     """Return the trips on the way at a moment: started, and not yet at their end.
 
     One in `one_in` of the trips, and none that crosses more than `most_tiles` tiles.
@@ -123,12 +123,12 @@ def trips_at(
     ]
 
 
-def _on_the_way(recording: Recording, loop: int, within: int, one_in: int) -> list[Wanted]:
+def _on_the_way(recording: Recording, loop: int, within: int, one_in: int) -> list[ProgramQuery]:
     trips = recording.trips
     chosen = trips.number % one_in == 0
     result = np.flatnonzero(chosen & (trips.start <= within) & (within < trips.end))
     return [
-        Wanted(
+        ProgramQuery(
             f"trip-{trips.number[index]}-{loop}",
             tuple(recording.tiles[tile].name for tile in trips.tiles[index]),
             TEXT,

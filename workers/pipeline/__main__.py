@@ -23,7 +23,7 @@ from workers.pipeline.checkpoints.files import (
     existing_partitions,
     finish_swap,
 )
-from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
+from workers.pipeline.reports.heartbeat import DriverHeartbeat, ProgressListener
 from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
 from workers.pipeline.spark.query_runs import QueryRuns
 from workers.pipeline.spark.session import SparkSettings, session
@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace, given: Surroundings, engine: SparkSettings
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
-    with Heartbeat(client, options.cluster) as heartbeat:
+    with DriverHeartbeat(client, options.cluster) as heartbeat:
         if note := partition_warning(there, wanted):
             logger.warning("%s", note)
             heartbeat.update(note=note)

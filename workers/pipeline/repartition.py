@@ -51,7 +51,7 @@ class RepartitionRejected(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RepartitionRequest:
     """The request for another number of partitions."""
 
     cluster: str
@@ -62,7 +62,7 @@ class Plan:
 
 
 @dataclass
-class Outcome:
+class RepartitionResult:
     """What was done: the batch after which it continues, and the bytes of state of each node."""
 
     before: int
@@ -81,7 +81,7 @@ class Outcome:
         )
 
 
-def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
+def repartition(plan: RepartitionRequest, *, dry_run: bool = False) -> RepartitionResult:
     """Change the number of partitions.
 
     Raises `RepartitionRejected`, `AlreadyRunning` or `CheckpointUnusable`.
@@ -89,17 +89,19 @@ def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
     with exclusive_lock(plan.checkpoint):
         finish_swap(plan.checkpoint)
         result = _checked(plan)
-        outcome = Outcome(result.partitions, plan.partitions, result.offset["batch"])
+        outcome = RepartitionResult(result.partitions, plan.partitions, result.offset["batch"])
         return outcome if dry_run else _repartition(plan, result)
 
 
-def _repartition(plan: Plan, checkpoint: Checkpoint) -> Outcome:
+def _repartition(plan: RepartitionRequest, checkpoint: Checkpoint) -> RepartitionResult:
     spark = session(plan.cluster, checkpoint.partitions)
     try:
         if checkpoint.pending is not None:
             _finish_batch(spark, plan, checkpoint)
             checkpoint = Checkpoint.read(plan.checkpoint)
-        outcome = Outcome(checkpoint.partitions, plan.partitions, checkpoint.offset["batch"])
+        outcome = RepartitionResult(
+            checkpoint.partitions, plan.partitions, checkpoint.offset["batch"]
+        )
         draft = create_draft(plan.checkpoint)
         outcome.nodes = _write_seed(spark, checkpoint, draft, plan.partitions)
     finally:
@@ -118,7 +120,7 @@ def _free_name(checkpoint: Path, suffix: str) -> Path:
     return next(path for path in names if not path.exists())
 
 
-def _checked(plan: Plan) -> Checkpoint:
+def _checked(plan: RepartitionRequest) -> Checkpoint:
     client = client_of(plan.redis_url)
     _check_silence(client, plan.cluster)
     if has_pending_bootstrap(plan.checkpoint):
@@ -144,7 +146,7 @@ def _check_silence(client: "redis.Redis", cluster: str) -> None:
         )
 
 
-def _finish_batch(spark: SparkSession, plan: Plan, checkpoint: Checkpoint) -> None:
+def _finish_batch(spark: SparkSession, plan: RepartitionRequest, checkpoint: Checkpoint) -> None:
     """Run the unfinished batch, as Spark does after a crash, and no other."""
     assert checkpoint.pending is not None
     table = read_table(client_of(plan.redis_url), plan.cluster, checkpoint.pending["version"])
@@ -195,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_log_to_stderr()
     try:
         given = surroundings()
-        plan = Plan(
+        plan = RepartitionRequest(
             options.cluster, given.redis_url, options.checkpoint, options.partitions, given.log_url
         )
         outcome = repartition(plan, dry_run=options.dry_run)

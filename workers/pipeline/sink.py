@@ -31,7 +31,7 @@ from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
-from controlplane.wire.results.write import Changes, References, write
+from controlplane.wire.results.write import References, WindowChanges, write
 from workers.pipeline.exchange import output, task_states
 from workers.pipeline.exchange.durability import (
     check_parts,
@@ -39,7 +39,7 @@ from workers.pipeline.exchange.durability import (
     parts_of_splits,
     server_of,
 )
-from workers.pipeline.exchange.output import NodeReport
+from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.spark.connections import client_of, freeze_heap, task_partition
@@ -134,7 +134,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Append the batch's telemetry row. Raises `WritesLost`."""
         written = [item for item in messages if isinstance(item, Written) and item.reports]
-        reports = [NodeReport.from_json(text) for item in written for text in item.reports]
+        reports = [NodeMeasures.from_json(text) for item in written for text in item.reports]
         if not reports:
             return
         row = telemetry_row(reports, emitted_ms=time.time_ns() // 1_000_000)
@@ -187,14 +187,14 @@ class Blocks:
         """Write the references of queries that had nothing else in this batch."""
         if self._refs:
             refs = self.of(list(self._refs))
-            write(self.client, self.cluster, self._batch, Changes([]), self.watched, refs)
+            write(self.client, self.cluster, self._batch, WindowChanges([]), self.watched, refs)
 
 
 def write_results(
     client: "redis.Redis",
     cluster: str,
-    report: NodeReport,
-    changed: Changes,
+    report: NodeMeasures,
+    changed: WindowChanges,
     blocks: Blocks,
     merged: Collection[int],
 ) -> None:
@@ -222,7 +222,9 @@ def write_results(
     _execute_ignoring_duplicates(pipe)
 
 
-def _rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
+def _rows_by_query(
+    changes: WindowChanges, wanted: Collection[int]
+) -> dict[int, dict[str, list[bytes]]]:
     """Return the changed windows of each wanted query: the bytes of its rows, by state schema."""
     result: dict[int, dict[str, list[bytes]]] = {}
     for name, rows in changes.tables:
@@ -233,17 +235,17 @@ def _rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[
     return result
 
 
-def _without_queries(changes: Changes, queries: Collection[int]) -> Changes:
+def _without_queries(changes: WindowChanges, queries: Collection[int]) -> WindowChanges:
     """Return the changed windows of all other queries."""
     if not queries:
         return changes
     others = list(queries)
     tables = [(name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), others))))
               for name, rows in changes.tables]  # fmt: skip
-    return Changes(tables)
+    return WindowChanges(tables)
 
 
-def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:
+def forget_parts(client: "redis.Redis", cluster: str, report: NodeMeasures) -> None:
     """Delete the parts that the node emitted for queries that have left the table, and samples."""
     names = [keys.part_key(cluster, query, report.node) for query in report.ended]
     if names:
@@ -264,7 +266,7 @@ def write_key_samples(
         logger.exception("samples of keys are lost")
 
 
-def clock_of(reports: Sequence[NodeReport]) -> int:
+def clock_of(reports: Sequence[NodeMeasures]) -> int:
     """Return the newest append time (ms) that a batch has read, 0 if it read nothing.
 
     By this clock, that of the log, streams are idle: a pipeline that is behind has not yet read

@@ -9,7 +9,7 @@ import numpy as np
 from controlplane.catalog.computations import kinds_of
 from controlplane.explain.drafts.values import MOST_WINDOWS, Preview, PreviewWindow, ReadStream
 from controlplane.results.filters import WindowState
-from controlplane.results.values import Names, RawWindow, moment
+from controlplane.results.values import RawWindow, ResultColumns, moment
 from controlplane.wire.aggregates.finalize import WindowRow, finalize, newest_rows
 from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import Computation, computation_of
@@ -17,9 +17,9 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.places import start_bytes
 from controlplane.wire.schema import StreamSchema
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.preview.records import NewestEntries, NewestRecords, newest_records
 
@@ -51,7 +51,7 @@ class Draft:
 class QueryFailed(Exception):
     """The engine could not compute the query."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: FaultReason) -> None:
         super().__init__(fault)
         self.fault = fault
 
@@ -79,7 +79,7 @@ def evaluate(draft: Draft, computation: Computation, newest: NewestEntries) -> P
     if fault := changes.faults.get(_QUERY):
         raise QueryFailed(fault)
     rows = _rows(computation, changes)
-    names = Names(draft.text, computation, draft.names)
+    names = ResultColumns(draft.text, computation, draft.names)
     return Preview(
         streams=_streams(draft, records),
         windows=[_window(names, row) for row in rows[:MOST_WINDOWS]],
@@ -93,7 +93,7 @@ def evaluate(draft: Draft, computation: Computation, newest: NewestEntries) -> P
 def _advanced(draft: Draft, computation: Computation, records: NewestRecords) -> BatchChanges:
     streams = tuple(sorted(draft.names))
     subscription = Subscription(_QUERY, 0, streams, 1, np.ones(1, np.bool_))
-    tasks = Tasks.of([Group.of(computation, [subscription])])
+    tasks = Tasks.of([NodeGroup.of(computation, [subscription])])
     # No window closes: all of them are changes.
     return advance_state(_Memory(), tasks, records.parts, {}, _BATCH, closes=False)
 
@@ -107,7 +107,7 @@ def _rows(computation: Computation, changes: BatchChanges) -> list[WindowRow]:
     return sorted(finalize(computation, newest, _USER_S), key=lambda row: -row.start_ms)
 
 
-def _window(names: Names, row: WindowRow) -> PreviewWindow:
+def _window(names: ResultColumns, row: WindowRow) -> PreviewWindow:
     place, key, values = (
         start_bytes(row.start_ms),
         list(row.key.values()),

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.explain.drafts.values import MOST_BYTES, MOST_RECORDS
-from controlplane.wire.log.values import Entry, Log
+from controlplane.wire.log.values import Log, LogEntry
 from controlplane.wire.query import Computation
 from controlplane.wire.schema import StreamSchema
 from workers.pipeline.engine.arrow import pa
@@ -28,7 +28,7 @@ class NewestEntries:
     `is_partial`: True if the limit of bytes left out streams.
     """
 
-    entries: Mapping[int, Sequence[Entry]]
+    entries: Mapping[int, Sequence[LogEntry]]
     is_partial: bool
 
 
@@ -46,7 +46,7 @@ def read_newest(log: Log, streams: Sequence[int]) -> NewestEntries:
 
     Raises `LogUnavailable`.
     """
-    entries: dict[int, Sequence[Entry]] = {}
+    entries: dict[int, Sequence[LogEntry]] = {}
     size = 0
     for first in range(0, len(streams), _TOGETHER):
         if size > MOST_BYTES:
@@ -73,7 +73,9 @@ def newest_records(
     return NewestRecords([part for part in parts if len(part)], rejected, is_partial)
 
 
-def _records(projection: Projection, entries: Sequence[Entry], dead: DeadLetterBuffer) -> Records:
+def _records(
+    projection: Projection, entries: Sequence[LogEntry], dead: DeadLetterBuffer
+) -> Records:
     """Return the correct records of the blocks of a stream."""
     projected = projection.of(entries, dead)
     watermarks = [NO_WATERMARK if entry.mark_ms is None else entry.mark_ms for entry in entries]

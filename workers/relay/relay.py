@@ -15,15 +15,15 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from controlplane.background import ingestion
-from controlplane.background.ingestion import Positions
+from controlplane.background.ingestion import RelayPositions
 from controlplane.connections import redis_client
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
 from controlplane.processes.runtime.beats import beat, now_ms
 from controlplane.processes.runtime.process_kinds import RELAY
-from controlplane.telemetry.arrivals import Interval
+from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.telemetry.samples import Sample
-from controlplane.wire.foreign.entries import Place, decoded, is_other_type, skip
+from controlplane.wire.foreign.entries import EntryLocation, decoded, is_other_type, skip
 from controlplane.wire.foreign.telemetry import batch_ms_from, row_from
 from controlplane.wire.keys import progress_key, telemetry_key
 from controlplane.wire.redis_clients import connect_async
@@ -44,7 +44,7 @@ _AWAY = (RedisError, OSError, OperationalError, InterfaceError, InternalError)
 
 
 @dataclass
-class Cursor:
+class RelayCursor:
     """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms)."""
 
     telemetry: str
@@ -53,7 +53,7 @@ class Cursor:
 
 
 @dataclass
-class News(Cursor):
+class News(RelayCursor):
     """The rows of one read for one cluster; positions are "" if there were none.
 
     `places`: the position of each row.
@@ -65,7 +65,9 @@ class News(Cursor):
     places: list[str] = field(default_factory=list)
 
 
-async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) -> dict[str, News]:
+async def read_news(
+    client: Redis, cursors: dict[str, RelayCursor], block_ms: int
+) -> dict[str, News]:
     """Wait up to block_ms for entries after the cursors and return them by cluster slug."""
     places: dict[str, str] = {}
     for slug, cursor in cursors.items():
@@ -78,10 +80,10 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
     return {slug: news for slug, news in answer.items() if news.telemetry or news.progress}
 
 
-async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
+async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: RelayCursor) -> bool:
     """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then."""
-    telemetry = await _last_id(client, cluster.slug, Place.TELEMETRY)
-    progress = await _last_id(client, cluster.slug, Place.PROGRESS)
+    telemetry = await _last_id(client, cluster.slug, EntryLocation.TELEMETRY)
+    progress = await _last_id(client, cluster.slug, EntryLocation.PROGRESS)
     lost = _order(telemetry) < _order(cursor.telemetry)
     if lost:
         cursor.telemetry = START
@@ -95,19 +97,23 @@ def _news(slug: str, pages: dict[str, list[Any]]) -> News:
     news, client = News(), redis_client()
     for position, fields in pages.get(telemetry_key(slug), ()):
         news.telemetry = position.decode()
-        row = decoded(client, slug, Place.TELEMETRY, row_from, fields.get(b"t"), news.telemetry)
+        row = decoded(
+            client, slug, EntryLocation.TELEMETRY, row_from, fields.get(b"t"), news.telemetry
+        )
         if row is not None:
             news.rows.append(row)
             news.places.append(news.telemetry)
     for position, fields in pages.get(progress_key(slug), ()):
         news.progress = position.decode()
         report = fields.get(b"p")
-        news.batch_ms = decoded(client, slug, Place.PROGRESS, batch_ms_from, report, news.progress)
+        news.batch_ms = decoded(
+            client, slug, EntryLocation.PROGRESS, batch_ms_from, report, news.progress
+        )
     return news
 
 
-async def _last_id(client: Redis, slug: str, place: Place) -> str:
-    key = telemetry_key(slug) if place is Place.TELEMETRY else progress_key(slug)
+async def _last_id(client: Redis, slug: str, place: EntryLocation) -> str:
+    key = telemetry_key(slug) if place is EntryLocation.TELEMETRY else progress_key(slug)
     try:
         about: Any = await client.xinfo_stream(key)
     except ResponseError as error:
@@ -131,7 +137,9 @@ class RateMeter:
         self._records: defaultdict[int, float] = defaultdict(float)
         self._seconds = 0.0
 
-    def add(self, intervals: Iterable[Interval | None]) -> tuple[dict[int, float], float] | None:
+    def add(
+        self, intervals: Iterable[ArrivalInterval | None]
+    ) -> tuple[dict[int, float], float] | None:
         """Count intervals; return records per stream and seconds when an update is due."""
         for interval in intervals:
             if interval is not None and interval.is_measured:
@@ -152,7 +160,7 @@ class Relay:
     def __init__(self, redis_url: str) -> None:
         self._client: Redis = connect_async(redis_url, block_s=BLOCK_MS / 1000)
         self._clusters: dict[str, Cluster] = {}
-        self._cursors: dict[str, Cursor] = {}
+        self._cursors: dict[str, RelayCursor] = {}
         self._meters: dict[str, RateMeter] = {}
         self._sent_ms: dict[str, int] = {}
         self._refreshed_at = float("-inf")
@@ -203,7 +211,7 @@ class Relay:
         self._clusters = {cluster.slug: cluster for cluster in clusters}
         self._cursors = {
             slug: self._cursors.get(slug)
-            or Cursor(cluster.telemetry_position, cluster.progress_position)
+            or RelayCursor(cluster.telemetry_position, cluster.progress_position)
             for slug, cluster in self._clusters.items()
         }
         for slug, cluster in self._clusters.items():
@@ -215,13 +223,13 @@ class Relay:
         """Relay the rows of a cluster; those that cannot be stored are skipped and counted."""
         batch_ms = news.batch_ms or self._cursors[cluster.slug].batch_ms
         try:
-            end = Positions(news.telemetry, news.progress)
+            end = RelayPositions(news.telemetry, news.progress)
             await self._ingest(cluster, news.rows, batch_ms, end)
         except _AWAY:
             raise
         except Exception as error:  # noqa: BLE001 - one of the rows is at fault
             if len(news.rows) <= 1:
-                place, entry = Place.TELEMETRY, news.telemetry
+                place, entry = EntryLocation.TELEMETRY, news.telemetry
                 await sync_to_async(skip)(redis_client(), cluster.slug, place, error, entry)
                 return
             for row, position in zip(news.rows, news.places, strict=True):
@@ -229,7 +237,11 @@ class Relay:
                 await self._relay(cluster, part)
 
     async def _ingest(
-        self, cluster: Cluster, rows: list[dict[str, Any]], batch_ms: float | None, end: Positions
+        self,
+        cluster: Cluster,
+        rows: list[dict[str, Any]],
+        batch_ms: float | None,
+        end: RelayPositions,
     ) -> None:
         measured = await sync_to_async(ingestion.measure)(cluster, rows, batch_ms)
         await self._send(cluster, measured.samples)
@@ -247,7 +259,9 @@ class Relay:
             try:
                 await layer.group_send(group(cluster.pk), sample_message(sample))
             except ResponseError as error:
-                await sync_to_async(skip)(redis_client(), cluster.slug, Place.BROWSERS, error)
+                await sync_to_async(skip)(
+                    redis_client(), cluster.slug, EntryLocation.BROWSERS, error
+                )
             # A row of the far future must not keep the ones after it from the browsers.
             self._sent_ms[cluster.slug] = min(sample["t"], now_ms())
 

@@ -12,7 +12,11 @@ from algorithms.lab.partitioning.formats import MAX_DISTINCT, MAX_EXPONENT, MAX_
 from algorithms.lab.partitioning.workloads import zipf_shares
 from algorithms.partitioning.catalog import grouping_text, parsed_text
 from algorithms.partitioning.grouping import MAX_WORKERS
-from algorithms.partitioning.recommendation import Candidate, Recommendation, RecommendationProblem
+from algorithms.partitioning.recommendation import (
+    GroupingCandidate,
+    Recommendation,
+    RecommendationProblem,
+)
 from algorithms.partitioning.replay import ReplayProblem, SampledKeys, key_hashes
 from algorithms.vocabulary import is_finite
 
@@ -112,12 +116,12 @@ def recommendation_to_json(result: Recommendation) -> dict[str, Any]:
     }
 
 
-def _grouping(candidate: Candidate) -> dict[str, Any]:
+def _grouping(candidate: GroupingCandidate) -> dict[str, Any]:
     name, parameters = parsed_text(candidate.text)
     return {"grouping": name} | parameters
 
 
-def _candidate(row: Candidate) -> dict[str, Any]:
+def _candidate(row: GroupingCandidate) -> dict[str, Any]:
     replay = row.replay
     return _grouping(row) | {
         "loads": replay.loads.tolist(),

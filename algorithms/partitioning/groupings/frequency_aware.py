@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.compiled import compiled
-from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, State, Workers
+from algorithms.partitioning.grouping import (
+    Feedback,
+    Grouping,
+    GroupingState,
+    Hashes,
+    Messages,
+    Workers,
+)
 from algorithms.partitioning.groupings.key_frequencies import (
     KEPT,
     PACKED,
@@ -51,7 +58,7 @@ class SplitKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class FrequencyState(State):
+class FrequencyState(GroupingState):
     """Key frequencies, the divided keys, and the next part of each, int64[k]."""
 
     frequencies: KeyFrequencies

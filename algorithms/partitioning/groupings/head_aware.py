@@ -14,7 +14,14 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import BadProblem
-from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, State, Workers
+from algorithms.partitioning.grouping import (
+    Feedback,
+    Grouping,
+    GroupingState,
+    Hashes,
+    Messages,
+    Workers,
+)
 from algorithms.partitioning.groupings.hash_choice import WORD, mixed_word, reciprocal
 from algorithms.partitioning.groupings.key import slot_table
 from algorithms.partitioning.groupings.key_frequencies import (
@@ -67,7 +74,7 @@ class HotKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class HeadState(State):
+class HeadState(GroupingState):
     """Loads of the workers, frequencies of keys, the hot keys, and which other keys may move.
 
     `movable`: int64[n], of 1,024 keys of each worker, how many may use a second one.

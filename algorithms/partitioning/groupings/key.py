@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State, Workers
+from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Messages, Workers
 from algorithms.partitioning.groupings.hash_choice import (
     SlotTable,
     hashed_workers,
@@ -19,7 +19,7 @@ slot_table = lru_cache(maxsize=64)(SlotTable.of)
 
 
 @dataclass(frozen=True)
-class KeyGrouping(Grouping[State]):
+class KeyGrouping(Grouping[GroupingState]):
     """Sends all messages of a key to the worker that the hash of the key names."""
 
     name: ClassVar[str] = "key"
@@ -30,11 +30,11 @@ class KeyGrouping(Grouping[State]):
         help="Whether workers receive keys in proportion to their capacities.",
     )
 
-    def start(self, workers: Workers) -> State:
+    def start(self, workers: Workers) -> GroupingState:
         """Return a state without content: the key alone decides."""
-        return State(self.of_workers(workers))
+        return GroupingState(self.of_workers(workers))
 
-    def route(self, state: State, messages: Messages) -> tuple[Ints, State]:
+    def route(self, state: GroupingState, messages: Messages) -> tuple[Ints, GroupingState]:
         """Return the worker of each message, and the same state."""
         result = np.empty(len(messages), np.int64)
         table = slot_table(state.workers)
@@ -43,15 +43,18 @@ class KeyGrouping(Grouping[State]):
         return result, state
 
     def combined(
-        self, before: State, after: Sequence[State], feedback: Feedback | None = None
-    ) -> State:
+        self,
+        before: GroupingState,
+        after: Sequence[GroupingState],
+        feedback: Feedback | None = None,
+    ) -> GroupingState:
         """Return the same state."""
         return before
 
-    def pack(self, state: State) -> dict[str, Any]:
+    def pack(self, state: GroupingState) -> dict[str, Any]:
         """Return nothing."""
         return {}
 
-    def unpack(self, workers: Workers, row: Mapping[str, Any]) -> State:
+    def unpack(self, workers: Workers, row: Mapping[str, Any]) -> GroupingState:
         """Return a state without content."""
         return self.start(workers)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.errors import BadProblem
-from algorithms.partitioning.grouping import Feedback, Grouping, State, Workers
+from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Workers
 from algorithms.vocabulary import Floats, Ints
 
 # Messages per worker on average above which all loads are halved.
@@ -17,7 +17,7 @@ _BELOW: Final = 1.0 - 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class LoadState(State):
+class LoadState(GroupingState):
     """Loads of workers in messages, int64[n].
 
     `load`: messages sent to each worker, old ones counted less; `waiting`: those that wait at it

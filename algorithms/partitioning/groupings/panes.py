@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State, Workers
+from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Messages, Workers
 from algorithms.partitioning.groupings.load_state import integers
 from algorithms.partitioning.windows import pane_size
 from algorithms.vocabulary import Ints, parameter
@@ -33,7 +33,7 @@ def slide_parameter() -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class PaneState(State):
+class PaneState(GroupingState):
     """The number of messages so far: the time of a message that has none."""
 
     routed: int

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from algorithms.compiled import compiled, inlined
-from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State, Workers
+from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Messages, Workers
 from algorithms.partitioning.groupings.load_state import (
     LoadState,
     combined_loads,
@@ -74,7 +74,7 @@ class OpenPanes:
 
 
 @dataclass(frozen=True, eq=False)
-class RateState(State):
+class RateState(GroupingState):
     """Loads of the workers, the panes, and how many sources the stream has.
 
     `forgotten`: int64[n], load far above that of the other workers, which counts no more.

@@ -16,13 +16,17 @@ from controlplane.planners.shedding.arming import arm, disarm
 from controlplane.planners.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
 from controlplane.planners.shedding.episodes import Episode, episodes
 from controlplane.planners.shedding.history import intervals
-from controlplane.planners.shedding.interval_costs import IntervalCost, QueryCost, interval_costs
+from controlplane.planners.shedding.interval_costs import (
+    IntervalCost,
+    IntervalRecords,
+    interval_costs,
+)
 from controlplane.planners.shedding.node_costs import NodeCost
 from controlplane.planners.shedding.report import (
     EdgeDrop,
     LadderReport,
-    QueryReport,
     RungReport,
+    SheddingQueryReport,
     ladder_report,
 )
 from controlplane.planners.shedding.staleness import LadderDrift, StaleReason
@@ -50,7 +54,7 @@ class RungOut(fields_of(RungReport, without="drops")):  # type: ignore[misc]
     drops: list[EdgeDropOut]
 
 
-class QueryKeptOut(fields_of(QueryReport)):  # type: ignore[misc]
+class QueryKeptOut(fields_of(SheddingQueryReport)):  # type: ignore[misc]
     """A query; kept: the part of its records that each rung keeps, from rung 0."""
 
 
@@ -97,7 +101,7 @@ class LadderOut(
     queries: list[QueryKeptOut]
 
 
-class QueryCostOut(fields_of(QueryCost)):  # type: ignore[misc]
+class QueryCostOut(fields_of(IntervalRecords)):  # type: ignore[misc]
     """A query that lost records in an interval; kept: the part of arrived that the ladder kept."""
 
 

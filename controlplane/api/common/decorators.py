@@ -23,7 +23,7 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from ninja.operation import Operation
 
 from controlplane.access import idempotency
-from controlplane.access.idempotency import Claim
+from controlplane.access.idempotency import KeyClaim
 from controlplane.access.roles import Actor
 from controlplane.api.common.problems import problem
 from controlplane.api.common.security import admitted
@@ -96,7 +96,7 @@ def _once(
 
 
 def _done(
-    request: HttpRequest, claim: Claim, work: Callable[[], HttpResponseBase]
+    request: HttpRequest, claim: KeyClaim, work: Callable[[], HttpResponseBase]
 ) -> HttpResponseBase:
     response = None
     try:
@@ -111,7 +111,7 @@ def _done(
     return response
 
 
-def _store(request: HttpRequest, claim: Claim, response: HttpResponseBase | None) -> None:
+def _store(request: HttpRequest, claim: KeyClaim, response: HttpResponseBase | None) -> None:
     """Store a response that a repetition gets, and release the claim after any other, or none."""
     status = HTTPStatus.INTERNAL_SERVER_ERROR if response is None else response.status_code
     passes = status in _PASSING

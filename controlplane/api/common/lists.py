@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.pagination.cursors import MAX_CURSOR, Place, Slice
+from controlplane.pagination.cursors import MAX_CURSOR, PageRange, Slice
 from controlplane.pagination.listing import Filters
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE
 
@@ -14,7 +14,7 @@ from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE
 class Listed(Protocol):
     """Rows that are read after a cursor."""
 
-    def after(self, place: Place) -> Slice[Any]:
+    def after(self, place: PageRange) -> Slice[Any]:
         """Return the rows after a cursor. Raises `Invalid` for an invalid cursor."""
 
 
@@ -56,7 +56,7 @@ def listed(
     `name`: of the rows in the body; `row`: returns the body of a row; `limit`: the default number
     of rows. Raises `Invalid`.
     """
-    part = listing.after(Place.of(request.GET, limit))
+    part = listing.after(PageRange.of(request.GET, limit))
     if part.next:
         link_next(request, response, part.next)
     rows: Sequence[Any] = part.rows if row is None else list(map(row, part.rows))

@@ -106,7 +106,7 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     place = FeedPlace.read(after) if after else feed_start(cluster, query)
     if once == "true":
         return _page(cluster, query, place, is_final_only=only == "final")
-    follower = Follower(reader, cluster, query, place, is_final_only=only == "final")
+    follower = FeedFollower(reader, cluster, query, place, is_final_only=only == "final")
     lines = while_authorized(access_of_request(request, cluster), follower.lines())
     response = StreamingHttpResponse(lines, content_type="text/event-stream")
     # A proxy that gathers the answer would hold it back for ever.
@@ -123,7 +123,7 @@ def _page(cluster: Cluster, query: Query, place: FeedPlace, *, is_final_only: bo
 
 
 @dataclass
-class Follower:
+class FeedFollower:
     """A connection that reads events from the feed and sends them."""
 
     reader: str

@@ -25,7 +25,7 @@ from controlplane.api.common.schemas import (
 )
 from controlplane.catalog.columns.queries import COLUMNS
 from controlplane.catalog.drop_rules import moment_of
-from controlplane.catalog.queries import QueryRow
+from controlplane.catalog.queries import QueryListRow
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.models import Drop, Query
 from controlplane.pagination.columns import values_of
@@ -239,7 +239,7 @@ class QueryOut(listed_columns_of(Query, COLUMNS, base=_SUBMITTED)):  # type: ign
     placed_at: datetime | None
 
     @classmethod
-    def of(cls, row: QueryRow) -> Self:
+    def of(cls, row: QueryListRow) -> Self:
         """Return the body of a row."""
         query = row.query
         return response_of(
@@ -256,7 +256,7 @@ class QueryOut(listed_columns_of(Query, COLUMNS, base=_SUBMITTED)):  # type: ign
         )
 
 
-def _text(row: QueryRow) -> dict[str, Any]:
+def _text(row: QueryListRow) -> dict[str, Any]:
     """Return the text as it was submitted: streams by name."""
     text: dict[str, Any] = json.loads(row.query.text)
     return text | {"right": list(row.right)} if row.right else text

@@ -25,7 +25,7 @@ from controlplane.records.dead_letter_list import (
     DeadLetterRow,
     exported,
 )
-from controlplane.records.dead_letters import Choice
+from controlplane.records.dead_letters import DeadLetterSelection
 from controlplane.wire.dead_letters import Reason
 
 router = Router(tags=["dead letters"])
@@ -88,8 +88,8 @@ def delete_dead_letters(request: HttpRequest, slug: str, body: DeleteIn) -> Any:
     return {"deleted": dead_letters.delete(actor, cluster, _choice(cluster, body), body.reason)}
 
 
-def _choice(cluster: Cluster, body: ChoiceIn) -> Choice:
+def _choice(cluster: Cluster, body: ChoiceIn) -> DeadLetterSelection:
     if body.all == any((body.ids, body.stream, body.reason_code)):
         raise Invalid({"ids": ["Give ids, a stream or a reason_code, or else all: true"]})
     named = {"stream": body.stream or "", "reason": body.reason_code or ""}
-    return Choice(body.ids, DeadLetterFilters.of(cluster, named))
+    return DeadLetterSelection(body.ids, DeadLetterFilters.of(cluster, named))

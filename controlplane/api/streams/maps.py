@@ -10,7 +10,7 @@ from controlplane.api.common.schemas import ReasonIn, fields_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.streams import stream_by_key
-from controlplane.catalog.tiles import Tile, TileMap
+from controlplane.catalog.tiles import MapTile, TileMap
 from controlplane.errors import Away
 from controlplane.records.stream_map import stream_map, suggested
 from controlplane.topology.coordinates import set_coordinates
@@ -34,7 +34,7 @@ class CoordinatesIn(ReasonIn):
     north: str = ""
 
 
-class TileOut(fields_of(Tile)):  # type: ignore[misc]
+class TileOut(fields_of(MapTile)):  # type: ignore[misc]
     """A tile with records: its place from the west and from the south, and records/s."""
 
 

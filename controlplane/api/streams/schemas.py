@@ -24,7 +24,7 @@ from controlplane.api.common.schemas import (
 from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.columns.streams import COLUMNS
-from controlplane.catalog.streams import StreamRow
+from controlplane.catalog.streams import StreamListRow
 from controlplane.models import Stream
 from controlplane.pagination.columns import values_of
 from controlplane.pagination.cursors import MAX_CURSOR
@@ -233,7 +233,7 @@ class StreamOut(
     dead_letters: dict[str, int] | None
 
     @classmethod
-    def of(cls, row: StreamRow) -> Self:
+    def of(cls, row: StreamListRow) -> Self:
         """Return the body of a row."""
         schema = row.schema
         columns = schema.columns if schema else ()

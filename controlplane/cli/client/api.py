@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.cli.client.paths import query_string
 from controlplane.cli.client.problems import refused_by_answer
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.wire.redaction import without_password
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _RETRIED: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """A response: its status, its text, and its content type."""
 
     status: int
@@ -52,8 +52,10 @@ class Api:
         self.client = client
         self.pause = pause
 
-    def send(self, method: str, path: str, body: bytes = b"", content_type: str = JSON) -> Answer:
-        """Return the response, whatever its status. Raises `Refused` if none arrives."""
+    def send(
+        self, method: str, path: str, body: bytes = b"", content_type: str = JSON
+    ) -> ApiResponse:
+        """Return the response, whatever its status. Raises `CliError` if none arrives."""
         # Parsers are built without it.
         import httpx  # noqa: PLC0415
 
@@ -73,19 +75,21 @@ class Api:
             if is_last or not is_read or response.status_code not in _RETRIED:
                 break
             self.pause(_pause(number, response.headers.get("Retry-After", "")))
-        return Answer(response.status_code, response.text, response.headers.get("Content-Type", ""))
+        return ApiResponse(
+            response.status_code, response.text, response.headers.get("Content-Type", "")
+        )
 
     def request(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None
     ) -> Any:
-        """Return the JSON of a response. Raises `Refused` for an error."""
+        """Return the JSON of a response. Raises `CliError` for an error."""
         return self.answer(method, path, query, b"" if body is None else as_json(body)).value
 
     def answer(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: bytes = b"",
         content_type: str = JSON,
-    ) -> Answer:  # fmt: skip
-        """Return a response whose status is no error. Raises `Refused` for an error."""
+    ) -> ApiResponse:  # fmt: skip
+        """Return a response whose status is no error. Raises `CliError` for an error."""
         whole = path + query_string(query or {})
         answer = self.send(method, whole, body, content_type)
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
@@ -93,29 +97,29 @@ class Api:
         return answer
 
     def get(self, path: str, **query: Any) -> Any:
-        """Return the JSON of a GET. Raises `Refused` for an error."""
+        """Return the JSON of a GET. Raises `CliError` for an error."""
         return self.request("GET", path, query)
 
     def post(self, path: str, **body: Any) -> Any:
-        """Return the JSON of a POST. Raises `Refused` for an error."""
+        """Return the JSON of a POST. Raises `CliError` for an error."""
         return self.request("POST", path, body=body)
 
-    def _unreachable(self, error: "httpx.TransportError") -> Refused:
+    def _unreachable(self, error: "httpx.TransportError") -> CliError:
         kind = type(error).__name__
         what = f"the Weir at {without_password(str(self.client.base_url))} does not respond"
         if _is_permanent(error):
             advice = "check the certificate; --ca-file names the authority that signed it"
-            return Refused(Code.FORBIDDEN, what, [f"{kind}: {error}"], advice)
-        return Refused(Code.AWAY, what, [f"{kind}: {error}"], "check --url, and that it runs")
+            return CliError(ExitCode.FORBIDDEN, what, [f"{kind}: {error}"], advice)
+        return CliError(ExitCode.AWAY, what, [f"{kind}: {error}"], "check --url, and that it runs")
 
 
 def as_json(body: Any) -> bytes:
-    """Return a value of options or of YAML as JSON. Raises `Refused`."""
+    """Return a value of options or of YAML as JSON. Raises `CliError`."""
     try:
         return json.dumps(body, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as wrong:
         # YAML has names of any type, and aliases of what they are in.
-        raise Refused(Code.WRONG, f"JSON cannot express the values: {wrong}") from None
+        raise CliError(ExitCode.WRONG, f"JSON cannot express the values: {wrong}") from None
 
 
 def _plain(value: Any) -> Any:

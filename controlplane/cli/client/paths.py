@@ -7,7 +7,7 @@ from string import Formatter
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 
 
 def query_string(values: Mapping[str, Any]) -> str:
@@ -25,13 +25,13 @@ def _written(value: Any) -> str:
 def path_of(template: str, values: Mapping[str, Any]) -> str:
     """Return a path with its parameters in braces replaced by values.
 
-    Raises `Refused` for one that would be none, or several, of the parts of a path.
+    Raises `CliError` for one that would be none, or several, of the parts of a path.
     """
     names = [name for _, name, _, _ in Formatter().parse(template) if name]
     for name in names:
         text = str(values[name])
         if not text.strip(".") or "/" in text or text.startswith("-"):
-            raise Refused(Code.NOT_FOUND, f"There is no {name} {text!r}")
+            raise CliError(ExitCode.NOT_FOUND, f"There is no {name} {text!r}")
     return template.format_map({name: quote(str(values[name]), safe="") for name in names})
 
 

@@ -1,10 +1,10 @@
-"""Translation of the API's error responses (problem details) into `Refused`."""
+"""Translation of the API's error responses (problem details) into `CliError`."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 
 _MEND: Final = "mend the values that are named"
 _LISTS: Final = {
@@ -21,36 +21,36 @@ _ADVICE: Final = {
     "login_needed": "do this on a page of Weir, or on its machine: weir without --url",
 }
 _BY_STATUS: Final = {
-    400: (Code.WRONG, _MEND),
-    401: (Code.FORBIDDEN, "give a token that is valid: --token-file FILE, or WEIR_TOKEN"),
-    403: (Code.FORBIDDEN, "--as USER with the role, or let an admin grant it"),
-    404: (Code.NOT_FOUND, ""),
-    409: (Code.REFUSED, ""),
-    413: (Code.WRONG, "send less at once"),
-    415: (Code.WRONG, _MEND),
-    422: (Code.WRONG, _MEND),
-    429: (Code.AWAY, "try again later"),
-    503: (Code.AWAY, "try again in a few seconds"),
+    400: (ExitCode.WRONG, _MEND),
+    401: (ExitCode.FORBIDDEN, "give a token that is valid: --token-file FILE, or WEIR_TOKEN"),
+    403: (ExitCode.FORBIDDEN, "--as USER with the role, or let an admin grant it"),
+    404: (ExitCode.NOT_FOUND, ""),
+    409: (ExitCode.REFUSED, ""),
+    413: (ExitCode.WRONG, "send less at once"),
+    415: (ExitCode.WRONG, _MEND),
+    422: (ExitCode.WRONG, _MEND),
+    429: (ExitCode.AWAY, "try again later"),
+    503: (ExitCode.AWAY, "try again in a few seconds"),
 }  # fmt: skip
 _VERSIONS: Final = "update the older of both: this command speaks version 1 of the API"
 
 
-def refused_by_answer(path: str, status: int, text: str) -> Refused:
+def refused_by_answer(path: str, status: int, text: str) -> CliError:
     """Return the refusal of an error response; `path` is named if Weir does not know it."""
     body = _problem(text)
     if body is None:
         what = f"the response to {path} has status {status} and is none of Weir's API"
-        code = Code.AWAY if status in (502, 503, 504) else Code.WRONG
-        return Refused(code, what, advice="check --url: it is the address of Weir's pages")
+        code = ExitCode.AWAY if status in (502, 503, 504) else ExitCode.WRONG
+        return CliError(code, what, advice="check --url: it is the address of Weir's pages")
     if _is_unknown_operation(status, body):
         what = f"that Weir does not know the operation {path.partition('?')[0]}"
-        return Refused(Code.WRONG, what, advice=_VERSIONS)
-    code, advice = _BY_STATUS.get(status, (Code.BROKEN, ""))
-    if code == Code.BROKEN:
+        return CliError(ExitCode.WRONG, what, advice=_VERSIONS)
+    code, advice = _BY_STATUS.get(status, (ExitCode.BROKEN, ""))
+    if code == ExitCode.BROKEN:
         advice = f"its log has the reason under the request's id {body['request']}"
     kind = str((body.get("data") or {}).get("kind", ""))
     advice = _LISTS.get(kind, _ADVICE.get(str(body["code"]), advice))
-    return Refused(code, _message(status, body), _places(body, _rows_of(path)), advice)
+    return CliError(code, _message(status, body), _places(body, _rows_of(path)), advice)
 
 
 def _problem(text: str) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.urls import resolve
 
 from controlplane.access.roles import CONFIRMED_AT, Actor
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.installation import env
 
 # The user runs a command on the machine of Weir.
@@ -68,7 +68,7 @@ async def _awaited(response: Any) -> Any:
 
 
 def actor_of(given: Namespace) -> Actor:
-    """Return the actor: --as, else WEIR_USER, else the login name. Raises `Refused`.
+    """Return the actor: --as, else WEIR_USER, else the login name. Raises `CliError`.
 
     The audit log also gets the login name, which nobody chooses on the command line.
     """
@@ -78,7 +78,7 @@ def actor_of(given: Namespace) -> Actor:
     if user is None:
         text = f"there is no active user {name} in Weir"
         advice = "--as USER or WEIR_USER=USER; manage.py createsuperuser makes one"
-        raise Refused(Code.FORBIDDEN, text, advice=advice)
+        raise CliError(ExitCode.FORBIDDEN, text, advice=advice)
     return Actor(user, request=f"weir by {login}"[:40], is_local=True)
 
 

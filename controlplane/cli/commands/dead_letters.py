@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import cluster_path
-from controlplane.cli.codes import Code
+from controlplane.cli.codes import ExitCode
 from controlplane.cli.output import print_json, print_sentence
 
 
@@ -28,4 +28,4 @@ def replay_dead_letters(given: Namespace) -> int:
         print_sentence(f"{appended:,} appended again, {left:,} left")
         for name, why in faults.items():
             print_sentence(f"  {name}: {why}")
-    return Code.REFUSED if left else Code.DONE
+    return ExitCode.REFUSED if left else ExitCode.DONE

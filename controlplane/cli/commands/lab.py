@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management import CommandError, call_command
 
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.output import print_json
 
 
@@ -25,7 +25,7 @@ def run_experiment(given: Namespace) -> None:
                              **_options(given, out))  # fmt: skip
             print_json(json.loads(out.read_text(encoding="utf-8")))
     except CommandError as wrong:
-        raise Refused(Code.WRONG, str(wrong), advice="weir lab list") from None
+        raise CliError(ExitCode.WRONG, str(wrong), advice="weir lab list") from None
 
 
 def _options(given: Namespace, out: Path | None) -> dict[str, Any]:

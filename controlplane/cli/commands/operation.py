@@ -7,7 +7,7 @@ from typing import Any, Final
 from controlplane.cli.client.api import JSON, Api, as_json
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import path_of
-from controlplane.cli.codes import Code
+from controlplane.cli.codes import ExitCode
 from controlplane.cli.input_files import bytes_of
 from controlplane.cli.operations.derived import Operation
 from controlplane.cli.operations.names import DEFAULTS
@@ -31,7 +31,7 @@ def operate(given: Namespace) -> int:
     if answer.text and (len(operation.answers) > 1 or not answer.content_type.startswith(JSON)):
         # A file: the user has chosen its format.
         sys.stdout.write(answer.text)
-        return Code.DONE
+        return ExitCode.DONE
     value = answer.value
     failed = operation.command == "audit verify" and not (value["intact"] or value["pending"])
     wait = WAITS.get(operation.command)
@@ -43,7 +43,7 @@ def operate(given: Namespace) -> int:
         print_json(value)
     else:
         print_value(value, operation.answer, operation.schemas, is_change=method != "GET")
-    return Code.REFUSED if failed else Code.DONE
+    return ExitCode.REFUSED if failed else ExitCode.DONE
 
 
 def _path(api: Api, given: Namespace) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import path_of
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.proposal_output import print_proposal, proposal_values
 from controlplane.cli.waiting import Wait, follow
 
@@ -24,10 +24,10 @@ def plan(given: Namespace) -> int:
     """Print a plan for a described cluster, or request a proposal."""
     if (given.input is None) == (given.cluster is None):
         message = "name a cluster that Weir runs, or give --input FILE"
-        raise Refused(Code.WRONG, message, advice="weir plan --help")
+        raise CliError(ExitCode.WRONG, message, advice="weir plan --help")
     if given.url and (given.here or given.input is not None):
         message = "--here and --input compute in this process: omit --url and unset WEIR_URL"
-        raise Refused(Code.WRONG, message, advice="weir plan --help")
+        raise CliError(ExitCode.WRONG, message, advice="weir plan --help")
     if given.input is not None:
         return int(import_module("controlplane.cli.commands.planning").described(given))
     return _request(given)
@@ -45,7 +45,7 @@ def _request(given: Namespace) -> int:
         follow(api, _WAIT, {"cluster": given.cluster, "id": body["id"]}, given.timeout)
     row = proposal_values(api, given.cluster, api.get(own))
     print_proposal(given, api, row, ACTIONS_SHOWN)
-    return Code.REFUSED if row["state"] == "failed" else Code.DONE
+    return ExitCode.REFUSED if row["state"] == "failed" else ExitCode.DONE
 
 
 def _types(api: Api, path: str, given: Namespace) -> dict[str, str]:
@@ -63,12 +63,12 @@ def _types(api: Api, path: str, given: Namespace) -> dict[str, str]:
 
 
 def _parameters(given: Sequence[str], types: Mapping[str, str]) -> dict[str, Any]:
-    """Return the parameters as values of their types; Weir checks them. Raises `Refused`."""
+    """Return the parameters as values of their types; Weir checks them. Raises `CliError`."""
     parameters: dict[str, Any] = {}
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise Refused(Code.WRONG, f"--param {pair}: write NAME=VALUE")
+            raise CliError(ExitCode.WRONG, f"--param {pair}: write NAME=VALUE")
         parameters[name] = text if types.get(name) == "str" else _value(text)
     return parameters
 

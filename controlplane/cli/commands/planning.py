@@ -6,7 +6,7 @@ from typing import Any
 
 from algorithms.errors import BadParameters
 from algorithms.interrupts import interruptible
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.commands.documents import description_in
 from controlplane.cli.output import (
     print_facts,
@@ -21,7 +21,7 @@ from controlplane.cli.proposal_rows import (
     print_measures,
 )
 from controlplane.cluster_spec.document import ClusterDescription
-from controlplane.cluster_spec.planning import Planned, plan_for
+from controlplane.cluster_spec.planning import PlannedCluster, plan_for
 from controlplane.planning.adapters import adapter_of
 from controlplane.proposals.requests import default_planner
 
@@ -43,11 +43,11 @@ def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> in
         print_json(planned.to_json())
     else:
         _print_plan(description, planned)
-    return Code.DONE
+    return ExitCode.DONE
 
 
 def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters as their fields have them. Raises `Refused`, `Invalid`."""
+    """Return the parameters as their fields have them. Raises `CliError`, `Invalid`."""
     adapter = adapter_of(planner)
     chosen = adapter.algorithm(name)
     fields = {field.name: field for field in adapter.planner.fields(chosen)}
@@ -55,7 +55,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     for pair in given:
         key, equals, text = pair.partition("=")
         if not equals:
-            raise Refused(Code.WRONG, f"--param {pair}: write NAME=VALUE")
+            raise CliError(ExitCode.WRONG, f"--param {pair}: write NAME=VALUE")
         try:
             parameters[key] = fields[key].parsed(text) if key in fields else float(text)
         except ValueError as wrong:
@@ -64,7 +64,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     return parameters
 
 
-def _print_plan(description: ClusterDescription, planned: Planned) -> None:
+def _print_plan(description: ClusterDescription, planned: PlannedCluster) -> None:
     computed = planned.computed
     print_sentence(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
     print_measures(planned.planner, computed.before, computed.after, planned.bounds)

@@ -8,7 +8,7 @@ import yaml
 
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import cluster_path
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_answer
 from controlplane.cli.query_options import query_of
@@ -26,18 +26,18 @@ def submit_queries(given: Namespace) -> None:
 def _submitted(given: Namespace) -> list[Any]:
     if (given.input is None) == (given.name is None):
         message = "name one query, or give --input FILE"
-        raise Refused(Code.WRONG, message, advice="weir queries submit --help")
+        raise CliError(ExitCode.WRONG, message, advice="weir queries submit --help")
     return [_body(query_of(given))] if given.input is None else _listed(given)
 
 
 def _listed(given: Namespace) -> list[Any]:
-    """Return the queries of a file as they are: Weir checks them. Raises `Refused`."""
+    """Return the queries of a file as they are: Weir checks them. Raises `CliError`."""
     try:
         value = yaml.safe_load(text_of(given.input))
     except (yaml.YAMLError, RecursionError) as wrong:
-        raise Refused(Code.WRONG, f"{given.input} is no YAML", [str(wrong)]) from None
+        raise CliError(ExitCode.WRONG, f"{given.input} is no YAML", [str(wrong)]) from None
     if not isinstance(value, Mapping) or not isinstance(value.get("queries"), list):
-        raise Refused(Code.WRONG, f"{given.input} has no list `queries`")
+        raise CliError(ExitCode.WRONG, f"{given.input} has no list `queries`")
     return list(value["queries"])
 
 

@@ -13,7 +13,7 @@ import yaml
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import cluster_path, stream_path
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import (
     print_answer,
@@ -33,17 +33,17 @@ _NULLABLE: Final = {True: "yes", False: "no"}
 
 
 def schema_in_file(path: Path) -> StreamSchema:
-    """Return the schema in a file. Raises `Refused`, `BadDescription`, `Invalid`, `OSError`."""
+    """Return the schema in a file. Raises `CliError`, `BadDescription`, `Invalid`, `OSError`."""
     return schema_from(parse_schema(text_of(path)).model_dump())
 
 
 def inferred_from(path: Path, named: str | None) -> Inferred:
-    """Return the schema inferred from the records of a file. Raises `Refused`, `Invalid`."""
+    """Return the schema inferred from the records of a file. Raises `CliError`, `Invalid`."""
     kind = Format(named) if named else format_of_file(path.name)
     if kind is None:
         known = ", ".join(item.value for item in Format)
-        raise Refused(
-            Code.WRONG, f"{path}: its name has no known extension", advice=f"--format: {known}"
+        raise CliError(
+            ExitCode.WRONG, f"{path}: its name has no known extension", advice=f"--format: {known}"
         )
     return infer(*sample_of_file(path, kind))
 
@@ -87,7 +87,7 @@ def print_changes(preview: Mapping[str, Any]) -> bool:
 
 
 def _schema_of(api: Api, path: str) -> StreamSchema | None:
-    """Return the schema of a stream at a path, None if it has none yet. Raises `Refused`."""
+    """Return the schema of a stream at a path, None if it has none yet. Raises `CliError`."""
     if api.send("GET", f"{path}/schema").status != HTTPStatus.NOT_FOUND:
         return schema_from(api.get(f"{path}/schema"))
     # A stream that does not exist is refused here.
@@ -153,15 +153,15 @@ def change_schema(given: Namespace) -> int:
         method, body = ("PATCH", parts) if given.schema is None else ("PUT", new.to_json())
         schema = api.request(method, path, body=body | {"reason": given.reason})
         print_answer(given, schema, f"the schema of {given.stream} is changed")
-        return Code.DONE
+        return ExitCode.DONE
     preview = api.post(f"{path}/preview", **new.to_json())
     if given.json:
         print_json(preview["changes"])
-        return Code.DONE
+        return ExitCode.DONE
     allowed = print_changes(preview)
     if preview["changes"] and allowed:
         print_sentence("nothing is changed yet: --apply does it")
-    return Code.DONE if allowed else Code.REFUSED
+    return ExitCode.DONE if allowed else ExitCode.REFUSED
 
 
 def _settings(given: Namespace) -> dict[str, float]:
@@ -176,6 +176,6 @@ def _column(text: str, known: Mapping[str, ColumnSpec]) -> ColumnSpec:
     name, colon, kind = text.partition(":")
     if not colon:
         message = f"--column {text}: must be NAME:TYPE"
-        raise Refused(Code.WRONG, message, advice="as --column price:decimal(12, 2)")
+        raise CliError(ExitCode.WRONG, message, advice="as --column price:decimal(12, 2)")
     present = known.get(name)
     return ColumnSpec(name, kind.strip(), nullable=present is None or present.nullable)

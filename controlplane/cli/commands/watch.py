@@ -10,7 +10,7 @@ from typing import Any, Final
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import cluster_path, path_of
-from controlplane.cli.codes import Code
+from controlplane.cli.codes import ExitCode
 from controlplane.cli.output import console, print_json
 from controlplane.cli.proposal_output import execution_values
 from controlplane.plans.proposal_states import State
@@ -22,19 +22,19 @@ MOST_VERSIONS = 20
 _PROPOSALS: Final = 50
 _LONGEST_S: Final = 20.0
 # States that a proposal does not leave automatically, and the exit code of each.
-_ENDS: Final[Mapping[str, Code]] = {
-    State.DONE: Code.DONE,
-    State.ROLLED_BACK: Code.DONE,
-    State.STOPPED: Code.REFUSED,
-    State.REJECTED: Code.REFUSED,
-    State.STALE: Code.REFUSED,
-    State.FAILED: Code.REFUSED,
-    State.SUPERSEDED: Code.REFUSED,
+_ENDS: Final[Mapping[str, ExitCode]] = {
+    State.DONE: ExitCode.DONE,
+    State.ROLLED_BACK: ExitCode.DONE,
+    State.STOPPED: ExitCode.REFUSED,
+    State.REJECTED: ExitCode.REFUSED,
+    State.STALE: ExitCode.REFUSED,
+    State.FAILED: ExitCode.REFUSED,
+    State.SUPERSEDED: ExitCode.REFUSED,
 }
 
 
 @dataclass(frozen=True)
-class ClusterObservation:
+class WatchedCluster:
     """An observation: states of proposals by id, and progress of the watched proposal."""
 
     time: datetime
@@ -54,21 +54,21 @@ class ClusterObservation:
         return int(self.cluster["routing_version"])
 
 
-def observe(api: Api, path: str, proposal: int | None) -> ClusterObservation:
+def observe(api: Api, path: str, proposal: int | None) -> WatchedCluster:
     """Return an observation of the cluster with an address. Raises `Refused`."""
     cluster, sample = api.get(path), api.get(f"{path}/sample")
     if proposal is None:
         rows = api.get(f"{path}/proposals", limit=_PROPOSALS)["proposals"]
         states = {row["id"]: row["state"] for row in rows}
-        return ClusterObservation(datetime.now(UTC), cluster, sample, states, None)
+        return WatchedCluster(datetime.now(UTC), cluster, sample, states, None)
     # The execution first: a state that is read later is not older.
     execution = execution_values(api, f"{path}/proposals/{proposal}")
     state = api.get(f"{path}/proposals/{proposal}")["state"]
-    return ClusterObservation(datetime.now(UTC), cluster, sample, {proposal: state}, execution)
+    return WatchedCluster(datetime.now(UTC), cluster, sample, {proposal: state}, execution)
 
 
 def events_since(
-    api: Api, path: str, before: ClusterObservation | None, now: ClusterObservation
+    api: Api, path: str, before: WatchedCluster | None, now: WatchedCluster
 ) -> Iterator[Event]:
     """Yield the events since the last observation, which is None at first."""
     if before is None or before.state != now.state:
@@ -87,9 +87,7 @@ def events_since(
         yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 
 
-def _versions(
-    api: Api, path: str, before: ClusterObservation, now: ClusterObservation
-) -> Iterator[Event]:
+def _versions(api: Api, path: str, before: WatchedCluster, now: WatchedCluster) -> Iterator[Event]:
     rows = api.get(f"{path}/versions", limit=MOST_VERSIONS)["versions"]
     for row in reversed(rows):
         if before.version < row["version"] <= now.version:
@@ -106,14 +104,14 @@ def _sentence(sample: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "no figures"
 
 
-def _event(now: ClusterObservation, kind: str, text: str, **more: Any) -> Event:
+def _event(now: WatchedCluster, kind: str, text: str, **more: Any) -> Event:
     return {"at": now.time, "kind": kind, "text": text, **more}
 
 
 def watch_cluster(given: Namespace) -> int:
     """Print events until the proposal has ended, the time limit, or Ctrl-C."""
     api, path = api_of(given), cluster_path(given)
-    seen: ClusterObservation | None = None
+    seen: WatchedCluster | None = None
     for _ in _moments(given):
         now = observe(api, path, given.proposal)
         for event in events_since(api, path, seen, now):
@@ -123,7 +121,7 @@ def watch_cluster(given: Namespace) -> int:
         if code is not None:
             return code
     # A cluster is watched as long as was asked for; a proposal should have ended by then.
-    return Code.DONE if given.proposal is None else Code.WAITED
+    return ExitCode.DONE if given.proposal is None else ExitCode.WAITED
 
 
 def _moments(given: Namespace) -> Iterator[None]:

@@ -15,7 +15,7 @@ _OF_ANY_CLUSTER: Final = {f"proposals {verb.path}" for verb in SAID}
 
 
 @dataclass(frozen=True)
-class Field:
+class RequestField:
     """A value of a request: part of the path, of the query string or of the JSON body.
 
     `option`: its name for the user. `is_argument`: given by its place instead of its name.
@@ -88,7 +88,7 @@ class Operation:
         return resolved(self.answers.get(JSON, {}).get("schema", {}), self.schemas)
 
     @cached_property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[RequestField, ...]:
         """Return the values of a request, those of the path first."""
         parameters = [
             self._field(item["name"], item["in"], item["schema"] | _description(item),
@@ -103,10 +103,10 @@ class Operation:
         ]
         return tuple(sorted([*parameters, *body], key=lambda field: field.place != "path"))
 
-    def _field(self, name: str, place: str, schema: Schema, *, is_required: bool) -> Field:
+    def _field(self, name: str, place: str, schema: Schema, *, is_required: bool) -> RequestField:
         is_argument = place == "path" or name == self.argument
-        return Field(name, place, resolved(schema, self.schemas), option_of(self.command, name),
-                     is_required, is_argument)  # fmt: skip
+        schema, option = resolved(schema, self.schemas), option_of(self.command, name)
+        return RequestField(name, place, schema, option, is_required, is_argument)
 
 
 def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from controlplane.cli.command_parser import add_command, add_group, duration
-from controlplane.cli.operations.derived import Field, Operation, operations_of
+from controlplane.cli.operations.derived import Operation, RequestField, operations_of
 from controlplane.cli.operations.schemas import Schema
 from controlplane.cli.waiting import WAITS
 from controlplane.formats.moments import read_moment
@@ -65,7 +65,7 @@ def _add_fields(sub: Any, operation: Operation) -> None:
         sub.add_argument("--timeout", type=duration, default=600, metavar="SECONDS", help="(600)")
 
 
-def _add_argument(sub: Any, field: Field) -> None:
+def _add_argument(sub: Any, field: RequestField) -> None:
     more: dict[str, Any] = {"type": _type(field.schema), "help": _help(field.schema)}
     if field.schema.get("type") == "array":
         more["nargs"] = "+" if field.is_required else "*"
@@ -74,7 +74,7 @@ def _add_argument(sub: Any, field: Field) -> None:
     sub.add_argument(field.dest, metavar=field.option, **more)
 
 
-def _add_option(sub: Any, field: Field) -> None:
+def _add_option(sub: Any, field: RequestField) -> None:
     schema, option = field.schema, f"--{field.option}"
     more: dict[str, Any] = {"dest": field.dest, "help": _help(schema)}
     if schema.get("type") == "boolean":

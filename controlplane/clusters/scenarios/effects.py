@@ -13,7 +13,7 @@ from controlplane.errors import Conflict
 from controlplane.events.after_commit import after_commit
 from controlplane.models import Cluster, Node, Scenario
 from controlplane.topology import nodes
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire import node_faults
 from controlplane.wire.node_faults import LOST, NodeFault
@@ -80,7 +80,7 @@ def _remove_node(cluster: Cluster, index: int) -> str:
         actions.append(SetNodeCount(index, node.capacity))
     if actions:
         summary = f"{node.name} takes no new work" if kept else f"{cluster.name} has {index} nodes"
-        change = Change(f"{summary}: the scenario has ended", author=Automatic("weir").name)
+        change = TopologyChange(f"{summary}: the scenario has ended", author=Automatic("weir").name)
         apply(cluster, actions, change)
     return kept
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.causes.evidence import NodeEvidence, load_of
-from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.node_keys import NodeKey
 from controlplane.explain.units import ValueUnit
 
@@ -202,7 +202,7 @@ def unmeasured_effects(evidence: NodeEvidence) -> list[ChangeEffect]:
     ]
 
 
-def _details(change: Change) -> dict[str, object]:
+def _details(change: NearbyChange) -> dict[str, object]:
     return {
         "before": change.before, "after": change.after, "unit": ValueUnit.COUNT,
         "actor": change.actor, "stream_name": change.name, "count": change.count,

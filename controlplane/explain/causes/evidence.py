@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.change import Change
+from controlplane.explain.change import NearbyChange
 from controlplane.explain.node_findings import LoadShift
 from controlplane.explain.node_keys import NodeKeys
-from controlplane.explain.node_work import NodeWork
+from controlplane.explain.node_work import NodeQueries
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.stream_rises import CommonRise, StreamRises
 from controlplane.models import Node
@@ -23,12 +23,12 @@ class NodeEvidence:
 
     observed: ClusterObservation
     node: Node
-    work: NodeWork
+    work: NodeQueries
     shift: LoadShift
     rises: StreamRises
     together: CommonRise | None
     keys: NodeKeys | None
-    changes: Sequence[Change]
+    changes: Sequence[NearbyChange]
 
     def named(self, code: CauseCode, **values: object) -> Cause:
         """Return a cause on the node with these values."""

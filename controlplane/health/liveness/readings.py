@@ -23,7 +23,7 @@ from controlplane.processes.runtime.beats import (
 from controlplane.wire import keys
 from controlplane.wire.foreign.entries import (
     SITE,
-    Place,
+    EntryLocation,
     decoded,
     json_of,
     readable,
@@ -58,7 +58,7 @@ class RedisMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LivenessReading:
     """One reading. `beats`: the newest heartbeat by kind (ms).
 
     `lost_ms`: since when Redis does not respond, None while it does; the rest is empty then.
@@ -77,7 +77,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.reading: Reading | None = None
+        self.reading: LivenessReading | None = None
         self.url = ""
         self.until = 0.0
 
@@ -85,7 +85,7 @@ class _Kept:
 _KEPT: Final = _Kept()
 
 
-def read_site(*, fresh: bool = False) -> Reading:
+def read_site(*, fresh: bool = False) -> LivenessReading:
     """Return a reading, at most a second old unless it must be `fresh`.
 
     A lost Redis is part of the reading, no error. One thread reads, the others wait for it.
@@ -99,7 +99,7 @@ def read_site(*, fresh: bool = False) -> Reading:
             _KEPT.reading = _read()
         except (RedisError, OSError):
             at_ms = now_ms()
-            _KEPT.reading = Reading(at_ms, lost_ms=at_ms if lost_ms is None else lost_ms)
+            _KEPT.reading = LivenessReading(at_ms, lost_ms=at_ms if lost_ms is None else lost_ms)
         _KEPT.url, _KEPT.until = settings.REDIS_URL, time.monotonic() + KEPT_S
         return _KEPT.reading
 
@@ -115,7 +115,7 @@ def driver_beats(slugs: Sequence[str]) -> dict[str, int]:
         for slug in slugs:
             pipe.hget(keys.driver_key(slug), "beat_ms")
         beats = {
-            slug: decoded(client, slug, Place.HEARTBEAT, lambda ms: ms and whole(ms), value)
+            slug: decoded(client, slug, EntryLocation.HEARTBEAT, lambda ms: ms and whole(ms), value)
             for slug, value in zip(slugs, values_of(pipe), strict=True)
         }
     except (RedisError, OSError):
@@ -123,7 +123,7 @@ def driver_beats(slugs: Sequence[str]) -> dict[str, int]:
     return {slug: beat_ms for slug, beat_ms in beats.items() if beat_ms}
 
 
-def _read() -> Reading:
+def _read() -> LivenessReading:
     client = redis_client()
     pipe = client.pipeline(transaction=False)
     pipe.hgetall(BEATS)
@@ -135,14 +135,14 @@ def _read() -> Reading:
     beats, children, *queues, info = values_of(pipe)
     at_ms = now_ms()
     rows = zip(QUEUES, queues[::2], queues[1::2], strict=True)
-    return Reading(
+    return LivenessReading(
         at_ms,
         newest_by_kind(beats_of(client, beats)),
-        tuple(decoded(client, SITE, Place.CHILDREN, children_of, children) or ()),
+        tuple(decoded(client, SITE, EntryLocation.CHILDREN, children_of, children) or ()),
         tuple(
             QueueReading(
                 name,
-                decoded(client, SITE, Place.TASKS, whole, length) or 0,
+                decoded(client, SITE, EntryLocation.TASKS, whole, length) or 0,
                 next(readable(lambda message: _age_s(message, at_ms), [oldest]), None),
             )
             for name, length, oldest in rows

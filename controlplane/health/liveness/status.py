@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
 from controlplane.health.liveness.readings import (
+    LivenessReading,
     QueueReading,
-    Reading,
     RedisMemory,
     driver_beats,
     read_site,
@@ -140,7 +140,7 @@ class SiteStatus:
         ]
 
 
-def processes_of(reading: Reading) -> list[ProcessStatus]:
+def processes_of(reading: LivenessReading) -> list[ProcessStatus]:
     """Return Redis and the status of every kind of process of the site, without drivers."""
     if reading.lost_ms is not None:
         lost_s = (reading.at_ms - reading.lost_ms) / 1000
@@ -212,7 +212,7 @@ def _silence(statuses: list[ProcessStatus]) -> str:
     return "; ".join(status.text for status in statuses if status.state == "silent")
 
 
-def _drivers(slugs: list[str], reading: Reading) -> list[ProcessStatus]:
+def _drivers(slugs: list[str], reading: LivenessReading) -> list[ProcessStatus]:
     if reading.lost_ms is not None:
         return [ProcessStatus(DRIVER, "unknown", None, cluster=slug) for slug in slugs]
     beats = driver_beats(slugs)

@@ -58,7 +58,7 @@ class DatabaseFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class LossFacts:
     """The facts of all three; `checkpoint` is None without a batch or while it cannot be read."""
 
     redis: RedisFacts
@@ -76,12 +76,12 @@ class Facts:
         """Return the newest routing version of the data plane."""
         return max(self.redis.version, self.checkpoint.version if self.checkpoint else 0)
 
-    def without_checkpoint(self) -> "Facts":
+    def without_checkpoint(self) -> "LossFacts":
         """Return the facts without the checkpoint, which a running driver uses."""
         return replace(self, checkpoint=None, database=replace(self.database, checkpoint=False))
 
 
-def detect_losses(facts: Facts) -> list[Kind]:
+def detect_losses(facts: LossFacts) -> list[Kind]:
     """Return which stores lost data or were restored from a backup, in the order of repair."""
     losses = []
     if is_database_older(facts):
@@ -93,12 +93,12 @@ def detect_losses(facts: Facts) -> list[Kind]:
     return losses
 
 
-def is_database_older(facts: Facts) -> bool:
+def is_database_older(facts: LossFacts) -> bool:
     """Return True if the data plane has routing versions that the database does not have."""
     return facts.newest_version > facts.database.version
 
 
-def _redis(facts: Facts) -> Kind | None:
+def _redis(facts: LossFacts) -> Kind | None:
     own_newest, known = facts.redis.generation, facts.database.generation
     if known and own_newest.id != known:
         return Kind.REDIS_LOST
@@ -109,7 +109,7 @@ def _redis(facts: Facts) -> Kind | None:
     return None
 
 
-def _checkpoint(facts: Facts) -> Kind | None:
+def _checkpoint(facts: LossFacts) -> Kind | None:
     if not facts.database.checkpoint:
         return None
     if facts.checkpoint is None:

@@ -18,19 +18,19 @@ from controlplane.events.publish import announce, event
 from controlplane.health.losses.detection import (
     CheckpointFacts,
     DatabaseFacts,
-    Facts,
     Kind,
+    LossFacts,
     RedisFacts,
     detect_losses,
     is_database_older,
 )
 from controlplane.models import Cluster, ClusterHealth, Incident
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.publishing import republish
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, whole
+from controlplane.wire.foreign.entries import EntryLocation, decoded, whole
 from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.generation import Generation, read_generation, write_generation
 from controlplane.wire.routing.actions import Action
@@ -44,7 +44,7 @@ ADOPT: Final = "adopt-database"
 STOP: Final = "stop"
 
 
-def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> list[Kind]:
+def reconcile(cluster: Cluster, facts: LossFacts, set_aside: Callable[[], str]) -> list[Kind]:
     """Repair losses, record incidents, and return the kinds of loss.
 
     `set_aside` moves the rest of a checkpoint away and returns its new name. Nothing is repaired
@@ -96,11 +96,11 @@ def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
         return 0
     if cluster.routing_version != table.version:
         raise VersionMoved(table.version)
-    apply(cluster, ops, Change(reason, author=AGENT.name))
+    apply(cluster, ops, TopologyChange(reason, author=AGENT.name))
     return len(table.queries)
 
 
-def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
+def _adopt_generation(cluster: Cluster, facts: LossFacts) -> None:
     """Copy the generation id between Redis and the database if one of them has none."""
     generation = facts.redis.generation
     if generation.id and generation.id == facts.database.generation:
@@ -111,7 +111,7 @@ def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
     _store_generation(cluster, generation=generation.id)
 
 
-def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
+def _repair_redis(cluster: Cluster, facts: LossFacts, kind: Kind, *, states: bool) -> None:
     restored = time.time_ns() // 1_000_000
     generation = Generation(
         uuid4().hex if kind == Kind.REDIS_LOST else facts.redis.generation.id,
@@ -132,7 +132,7 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
 
 
 @transaction.atomic
-def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -> None:
+def _repair_checkpoint(cluster: Cluster, facts: LossFacts, kind: Kind, aside: str) -> None:
     restarted = restart_queries(cluster, "the checkpoint was lost: every query is restarted")
     lost = [f"The states of {restarted} queries, with records that waited at nodes"]
     lost.append("Pairs of joins between a record before the loss and one after it")
@@ -150,7 +150,7 @@ def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -
 
 
 @transaction.atomic
-def _request_decision(cluster: Cluster, facts: Facts) -> None:
+def _request_decision(cluster: Cluster, facts: LossFacts) -> None:
     undecided = cluster.incidents.filter(kind=Kind.DATABASE_OLDER, state=Incident.State.UNDECIDED)
     if undecided.exists():
         return
@@ -167,7 +167,7 @@ def _record(
     kind: Kind,
     lost: list[str],
     done: list[str],
-    facts: Facts,
+    facts: LossFacts,
     choices: list[str] | None = None,
 ) -> None:
     state = Incident.State.UNDECIDED if choices else Incident.State.RESOLVED
@@ -190,13 +190,13 @@ def _record(
     logger.error("%s: %s", cluster.slug, text)
 
 
-def _unread(facts: Facts) -> list[str]:
+def _unread(facts: LossFacts) -> list[str]:
     if facts.database.unread is None:
         return ["Records that were unread, of a number that is not known"]
     return [f"About {facts.database.unread:,} records that no micro-batch had read"]
 
 
-def _closed(kind: Kind, facts: Facts) -> str:
+def _closed(kind: Kind, facts: LossFacts) -> str:
     if kind == Kind.REDIS_LOST or facts.redis.event_ms is None:
         return "Results of closed windows that had not been archived"
     since = datetime.fromtimestamp(facts.redis.event_ms / 1000, UTC)
@@ -210,13 +210,13 @@ def _store_generation(cluster: Cluster, **values: Any) -> None:
     )
 
 
-def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) -> Facts:
+def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) -> LossFacts:
     """Return the facts of all three; `name`: the checkpoint's. Raises `redis.RedisError`.
 
     Redis is read before the database, so a change in between is in neither or in both.
     """
     redis = _redis_facts(cluster.slug)
-    return Facts(redis, _database_facts(cluster.pk, name), checkpoint)
+    return LossFacts(redis, _database_facts(cluster.pk, name), checkpoint)
 
 
 def _redis_facts(slug: str) -> RedisFacts:
@@ -224,7 +224,7 @@ def _redis_facts(slug: str) -> RedisFacts:
     row = next(iter(newest_rows(client, slug, 1)), {})
     batch = row.get("batch", -1)
     written: Any = client.hget(keys.activity_key(slug), "sink")
-    sink = decoded(client, slug, Place.HEARTBEAT, lambda value: whole(value or -1), written)
+    sink = decoded(client, slug, EntryLocation.HEARTBEAT, lambda value: whole(value or -1), written)
     half = sink if sink is not None and sink > batch else None
     generation, version = read_generation(client, slug), latest_version(client, slug)
     return RedisFacts(generation, batch, version or 0, half, row.get("event_ms"))

@@ -14,11 +14,11 @@ from controlplane.planners.admission.redirections import (
 )
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import requests
-from controlplane.watch.decision import Outcome, Situation, decide, unobservable
+from controlplane.watch.decision import LoopDecision, Situation, decide, unobservable
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.loop import Loop
+from controlplane.watch.loop import WatchLoop
 from controlplane.watch.planner_request import WATCH
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 
 ADMISSION: Final = "admission"
 # Load/capacity above which a split node is overloaded.
@@ -42,18 +42,18 @@ def redirect_streams(
 
 def _outcome(
     cluster: Cluster, policy: PolicySettings, situation: Situation, last: str, now: datetime
-) -> Outcome:
+) -> LoopDecision:
     if policy.redirects == "off":
-        return Outcome("off", None, None, "The policy switches redirections of streams off")
+        return LoopDecision("off", None, None, "The policy switches redirections of streams off")
     unable = unobservable(situation)
     if unable is None and not cluster.streams.exists():
-        unable = Outcome("no_data", None, FULL, "The cluster has no stream")
+        unable = LoopDecision("no_data", None, FULL, "The cluster has no stream")
     if unable is not None:
         return unable
     try:
         planned = plan_redirections(cluster, policy)
     except Conflict as refusal:
-        return Outcome(refusal.code, None, FULL, str(refusal))
+        return LoopDecision(refusal.code, None, FULL, str(refusal))
     reading = _reading(planned)
     if policy.redirects == "act":
         return _act(cluster, planned, reading, situation)
@@ -61,55 +61,57 @@ def _outcome(
     return _requested(cluster, policy, reading) if outcome.code == "asked" else outcome
 
 
-def _requested(cluster: Cluster, policy: PolicySettings, reading: Reading) -> Outcome:
+def _requested(cluster: Cluster, policy: PolicySettings, reading: LoopReading) -> LoopDecision:
     """Request a proposal of the same strategy."""
     proposal = requests.request(
         WATCH, cluster, policy.redirect_strategy,
         {"latency_s": policy.redirect_latency_s, "consolidate": policy.close_split_nodes},
         planner=ADMISSION,
     )  # fmt: skip
-    return Outcome("asked", reading.number, reading.limit, reading.text, proposal=proposal.pk)
+    return LoopDecision("asked", reading.number, reading.limit, reading.text, proposal=proposal.pk)
 
 
-def _reading(planned: PlannedRedirections) -> Reading:
+def _reading(planned: PlannedRedirections) -> LoopReading:
     text = f"Split node {planned.fullest} is expected at {percent(planned.worst)} of its capacity"
     if planned.too_large:
         names = ", ".join(planned.too_large[:_NAMED])
         text = f"{text}; a split node cannot read all of {names}"
-    return Reading(planned.worst, FULL, text, trouble=bool(planned.actions))
+    return LoopReading(planned.worst, FULL, text, trouble=bool(planned.actions))
 
 
 def _act(
-    cluster: Cluster, planned: PlannedRedirections, reading: Reading, situation: Situation
-) -> Outcome:
+    cluster: Cluster, planned: PlannedRedirections, reading: LoopReading, situation: Situation
+) -> LoopDecision:
     """Apply redirections, unless an execution or a blackout forbids it."""
     number, limit, text = reading.number, reading.limit, reading.text
     if not planned.actions:
         if planned.refused:
             text = f"{text}; {planned.refused} streams need more split nodes than the policy allows"
-            return Outcome("split_limit", number, limit, text)
+            return LoopDecision("split_limit", number, limit, text)
         code = "too_large" if planned.too_large else "within"
-        return Outcome(code, number, limit, text)
+        return LoopDecision(code, number, limit, text)
     if situation.running is not None:
         text = f"{text}; proposal {situation.running} is being executed"
-        return Outcome("execution_running", number, limit, text, proposal=situation.running)
+        return LoopDecision("execution_running", number, limit, text, proposal=situation.running)
     if situation.blackout_until is not None:
-        return Outcome("blackout", number, limit, f"{text}; blackout: {situation.blackout}")
+        return LoopDecision("blackout", number, limit, f"{text}; blackout: {situation.blackout}")
     count = planned.redirected
     summary = f"{count} {'stream' if count == 1 else 'streams'} redirected: {text}"
     try:
         apply_redirections(cluster, planned, summary)
     except VersionMoved:
-        return Outcome("busy", number, limit, "The routing table changed; the next cycle retries")
-    return Outcome("redirected", number, limit, summary)
+        return LoopDecision(
+            "busy", number, limit, "The routing table changed; the next cycle retries"
+        )
+    return LoopDecision("redirected", number, limit, summary)
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         ADMISSION,
         "a split node beyond its capacity, now or in the next periods",
         80,
-        lambda _: Reading(None, None, ""),
+        lambda _: LoopReading(None, None, ""),
         evaluate=redirect_streams,
     ),
 )

@@ -22,7 +22,7 @@ from controlplane.planners.admission.problem import (
 )
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.split_nodes import REDIRECT
 from controlplane.wire.routing.actions import Action
 
@@ -127,7 +127,7 @@ def apply_redirections(cluster: Cluster, planned: PlannedRedirections, summary: 
     Raises `VersionMoved` if the cluster changed since it was read.
     """
     after = {"redirected": planned.redirected, "opened": planned.opened, "closed": planned.closed}
-    change = Change(summary, REDIRECT, cluster.slug, after=after)
+    change = TopologyChange(summary, REDIRECT, cluster.slug, after=after)
     return apply(cluster, planned.actions, change, actor=ADMISSION).version.version
 
 

@@ -54,7 +54,7 @@ class PlannedMove:
 
 
 @dataclass(frozen=True)
-class Reader:
+class StreamReader:
     """A running query that reads the stream.
 
     `records_per_s`, `state_bytes`: of all its tasks; None if they are not measured. `nodes`: names.
@@ -89,7 +89,7 @@ class StreamReport:
     planned: PlannedMove
     policy: PolicySettings
     proposal: int | None
-    readers: Sequence[Reader]
+    readers: Sequence[StreamReader]
     reader_count: int
     node_count: int
     lag: LagPoint | None = None
@@ -156,7 +156,7 @@ def _proposal(stream: Stream) -> int | None:
     return None
 
 
-def _readers(stream: Stream) -> tuple[list[Reader], int, int]:
+def _readers(stream: Stream) -> tuple[list[StreamReader], int, int]:
     """Return the readers with the highest costs, the number of all, and the nodes that they use."""
     queries = Query.objects.filter(streams=stream, state=Query.State.RUNNING)
     placed = Task.objects.filter(query__in=queries).values_list("query", "node__name")
@@ -170,8 +170,10 @@ def _readers(stream: Stream) -> tuple[list[Reader], int, int]:
     for row in rows[:READERS]:
         rate, size = costs.get(row.pk, (None, None))
         readers.append(
-            Reader(row.pk, row.name, sorted(nodes.get(row.pk, ())), row.task_count, row.window_s,
-                   rate, size, *skews.get(row.pk, (None, None)))
+            StreamReader(
+                row.pk, row.name, sorted(nodes.get(row.pk, ())), row.task_count, row.window_s,
+                rate, size, *skews.get(row.pk, (None, None)),
+            )
         )  # fmt: skip
     return readers, len(rows), len(set().union(*nodes.values()))
 

@@ -7,15 +7,15 @@ from typing import Final
 from controlplane.numbers import percent
 from controlplane.planners.partitioning.skew_history import QuerySkew, recent_skews
 from controlplane.planning.measures import SKEW
-from controlplane.watch.loop import Loop
-from controlplane.watch.observation import WINDOW, Observation
-from controlplane.watch.reading import Reading, above
+from controlplane.watch.loop import WatchLoop
+from controlplane.watch.observation import WINDOW, WatchObservation
+from controlplane.watch.reading import LoopReading, above
 
 # A text names so many queries.
 _NAMED: Final = 3
 
 
-def read_skew(observed: Observation) -> Reading:
+def read_skew(observed: WatchObservation) -> LoopReading:
     """Return the reading of the most skewed query."""
     split = observed.split_queries
     return skew_reading(
@@ -23,13 +23,13 @@ def read_skew(observed: Observation) -> Reading:
     )
 
 
-def skew_reading(observed: Observation, skews: Sequence[QuerySkew]) -> Reading:
+def skew_reading(observed: WatchObservation, skews: Sequence[QuerySkew]) -> LoopReading:
     """Return the reading of these skews of the split queries whose key grouping can change."""
     limit = observed.policy.watch_skew
     if not skews:
         if not observed.split_queries:
-            return Reading(0.0, limit, "No query with several tasks is running")
-        return Reading(None, limit, "No keys were sampled in the last minute")
+            return LoopReading(0.0, limit, "No query with several tasks is running")
+        return LoopReading(None, limit, "No keys were sampled in the last minute")
     worst = max(skews, key=lambda skew: skew.imbalance)
     text = f"Skew of {worst.name} {percent(worst.imbalance)}, limit {percent(limit)}"
     reading = above(worst.imbalance, limit, observed.policy.dead_band, text)
@@ -41,7 +41,7 @@ def skew_reading(observed: Observation, skews: Sequence[QuerySkew]) -> Reading:
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         "skew", "the fullest task of a query, because of hot keys", 30, read_skew, SKEW,
         lambda policy: policy.watch_skew,
     ),

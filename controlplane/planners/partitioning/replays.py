@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from algorithms.partitioning.catalog import GROUPINGS, parsed_text
 from algorithms.partitioning.recommendation import (
-    Candidate,
+    GroupingCandidate,
     Recommend,
     Recommendation,
     RecommendationProblem,
@@ -128,7 +128,12 @@ def _replayed(
 
 
 def _of(
-    candidate: Candidate, result: Recommendation, distinct: int, present: str, *, changes: bool
+    candidate: GroupingCandidate,
+    result: Recommendation,
+    distinct: int,
+    present: str,
+    *,
+    changes: bool,
 ) -> GroupingReplay:
     name, parameters = parsed_text(candidate.text)
     replay = candidate.replay

@@ -11,9 +11,9 @@ from controlplane.models import Cluster
 from controlplane.planners.placement.adapter import active_positions, placement_problem
 from controlplane.planning.measures import REPLICATION_FACTOR, measures
 from controlplane.planning.snapshots import take_snapshot
-from controlplane.watch.loop import Loop
-from controlplane.watch.observation import Observation
-from controlplane.watch.reading import RATIO, Reading, above
+from controlplane.watch.loop import WatchLoop
+from controlplane.watch.observation import WatchObservation
+from controlplane.watch.reading import RATIO, LoopReading, above
 
 # Seconds before a new version makes a value stale: a single query changes it little.
 KEEP_S: Final = 60.0
@@ -70,20 +70,20 @@ def _computed(cluster: Cluster, now: datetime) -> Replication | None:
 
 
 def replication_reading(
-    observed: Observation,
+    observed: WatchObservation,
     computed: Callable[[Cluster, datetime], Replication | None] = replication_of,
-) -> Reading:
+) -> LoopReading:
     """Return the reading of the replication factor, whose limit follows from its lower bound."""
     measured, times = observed.middle("rf"), observed.policy.watch_replication
     if measured is None:
-        return Reading(None, None, "No records were delivered in the last minute")
+        return LoopReading(None, None, "No records were delivered in the last minute")
     if measured <= times:
         # Every bound is at least 1, so the expensive computation is unnecessary.
         text = f"Replication factor {measured:.2f}, limit {times:g} times its lower bound"
-        return Reading(measured, times, text, RATIO)
+        return LoopReading(measured, times, text, RATIO)
     replication = computed(observed.cluster, observed.now)
     if replication is None:
-        return Reading(None, None, "No query of one task is running")
+        return LoopReading(None, None, "No query of one task is running")
     # Placement does not change the records of split queries.
     number = replication.factor if observed.split_queries else measured
     limit = times * replication.bound
@@ -92,7 +92,7 @@ def replication_reading(
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         "replication", "records delivered to several nodes", 50, replication_reading,
         REPLICATION_FACTOR.name,
     ),

@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.planners.shedding.arming import NEEDS_REASON, NOT_ARMED
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder
 
@@ -27,7 +27,7 @@ def activate(actor: Actor, cluster: Cluster, rung: int, minutes: int, reason: st
     present, row = _armed(cluster)
     _check(row, rung, minutes, reason)
     until = timezone.now() + timedelta(minutes=minutes)
-    change = Change(
+    change = TopologyChange(
         f"{actor.name} activated rung {rung} until {until:%d %b %H:%M} UTC",
         "ladder.activate",
         cluster.slug,
@@ -50,7 +50,7 @@ def release(actor: Actor, cluster: Cluster, reason: str = "") -> ArmedLadder:
     present, row = _armed(cluster)
     if not row.value.least:
         raise Conflict("not_active", "No rung is activated on this cluster")
-    change = Change(
+    change = TopologyChange(
         f"{actor.name} released rung {row.value.least:g}",
         "ladder.release",
         cluster.slug,
@@ -69,7 +69,7 @@ def end_expired(cluster: Cluster, now: datetime) -> bool:
         return False
     present, row = _armed(cluster)
     message = f"the activation of rung {row.value.least:g} is over"
-    apply(present, [SetLadder(replace(row.value, least=0.0))], Change(message))
+    apply(present, [SetLadder(replace(row.value, least=0.0))], TopologyChange(message))
     return True
 
 

@@ -22,7 +22,7 @@ from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.limits import ladder_limits
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.versions import retry, retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.ladder import Ladder
@@ -84,7 +84,7 @@ def _arm(actor: Actor, cluster: Cluster, computed: ComputedLadder, reason: str) 
     present = Cluster.objects.get(pk=cluster.pk)
     present.routing_version = computed.snapshot.version
     replaced = ArmedLadder.objects.filter(cluster=cluster).first()
-    change = Change(
+    change = TopologyChange(
         f"{actor.name} armed a ladder of {len(computed.ladder.rungs)} rungs",
         "ladder.arm",
         cluster.slug,
@@ -122,7 +122,7 @@ def confirm_ladder(proposal: Proposal) -> bool:
     return True
 
 
-def _record(actor: Actor, cluster: Cluster, change: Change) -> None:
+def _record(actor: Actor, cluster: Cluster, change: TopologyChange) -> None:
     """Record that a ladder which is armed already was computed again."""
     audit.record(
         actor,
@@ -153,7 +153,7 @@ def disarm(actor: Actor, cluster: Cluster, reason: str, minutes: int = 0) -> Dis
         raise Conflict("not_armed", NOT_ARMED)
     arm_at = timezone.now() + timedelta(minutes=minutes) if minutes else None
     until = "" if arm_at is None else f" until {arm_at:%d %b %H:%M} UTC"
-    change = Change(
+    change = TopologyChange(
         f"{actor.name} disarmed the ladder{until}",
         "ladder.disarm",
         cluster.slug,
@@ -193,7 +193,7 @@ def arm_due(cluster: Cluster, now: datetime) -> bool:
     if row is None:
         return False
     summary = f"the ladder that {row.disarmed_by} disarmed is armed again"
-    change = Change(summary, reason=row.reason, snapshot=row.snapshot_id)
+    change = TopologyChange(summary, reason=row.reason, snapshot=row.snapshot_id)
     apply(present, [SetLadder(row.value)], change)
     return True
 

@@ -18,7 +18,7 @@ MOST_QUERIES: Final = 100
 
 
 @dataclass(frozen=True)
-class QueryCost:
+class IntervalRecords:
     """The records of a query's streams in an interval, and those that the ladder dropped.
 
     `kept`: the part that it kept, of a join the mean of both sides.
@@ -44,7 +44,7 @@ class IntervalCost:
     row: SheddingInterval
     quality_lost: float | None = None
     lossy_queries: int = 0
-    queries: tuple[QueryCost, ...] = ()
+    queries: tuple[IntervalRecords, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -124,7 +124,7 @@ def _cost(row: SheddingInterval, readers: Sequence[_Reader]) -> IntervalCost:
     queries = [reader.query for reader in ran]
     kept = kept_by(dict(_parts(read, dropped, queries)), queries, read)
     losses = [
-        QueryCost(query.id, reader.name, query.weight, query.floor, arrived, lost,
+        IntervalRecords(query.id, reader.name, query.weight, query.floor, arrived, lost,
                   kept.queries[query.id])
         for reader in ran
         for query in [reader.query]

@@ -20,13 +20,13 @@ from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, drift_of, is_measured
 from controlplane.planning.snapshots import keep_snapshot
 from controlplane.policies.settings import PolicySettings
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.versions import retry
 from controlplane.watch.codes import STALE, is_calm
 from controlplane.watch.decision_log import UNSEEN, last_decision
-from controlplane.watch.loop import Loop
-from controlplane.watch.observation import Observation
-from controlplane.watch.reading import Reading
+from controlplane.watch.loop import WatchLoop
+from controlplane.watch.observation import WatchObservation
+from controlplane.watch.reading import LoopReading
 from controlplane.wire.routing.cluster_actions import SetLadder
 
 LADDER: Final = "ladder"
@@ -100,25 +100,25 @@ def _drift(
     return drift
 
 
-def read_ladder(observed: Observation) -> Reading:
+def read_ladder(observed: WatchObservation) -> LoopReading:
     """Return the reading of the armed ladder."""
     policy = observed.policy
     return ladder_reading(policy, ladder_of(observed.cluster, policy, observed.now))
 
 
-def ladder_reading(policy: PolicySettings, ladder: ObservedLadder | None) -> Reading:
+def ladder_reading(policy: PolicySettings, ladder: ObservedLadder | None) -> LoopReading:
     """Return the reading of a ladder: stale for long enough is above the limit."""
     limit = policy.shedding_drift
     if ladder is None:
-        return Reading(0.0, limit, "No ladder of load shedding is armed")
+        return LoopReading(0.0, limit, "No ladder of load shedding is armed")
     number, reasons = ladder.drift.largest, ladder.reasons(limit)
     if not reasons:
         text = f"The armed ladder is up to date: changes of at most {percent(number)}"
-        return Reading(number, limit, text, near=number > limit * (1 - policy.dead_band))
+        return LoopReading(number, limit, text, near=number > limit * (1 - policy.dead_band))
     text = f"The armed ladder is stale: {'; '.join(reasons)}"
     if ladder.is_trouble or ladder.stale_s >= policy.watch_ladder_s:
-        return Reading(number, limit, text, trouble=True)
-    return Reading(number, limit, text, calm=STALE)
+        return LoopReading(number, limit, text, trouble=True)
+    return LoopReading(number, limit, text, calm=STALE)
 
 
 # A ladder beyond the limits of a computation is tried again after so long.
@@ -156,13 +156,13 @@ def refine_provisional(cluster: Cluster) -> bool:
     least = min(row.value.least, float(len(computed.ladder.rungs)))
     with transaction.atomic():
         snapshot = keep_snapshot(computed.snapshot).digest
-        change = Change(REFINED, reason=row.reason, snapshot=snapshot)
+        change = TopologyChange(REFINED, reason=row.reason, snapshot=snapshot)
         apply(present, [SetLadder(replace(computed.ladder, least=least))], change)
     return True
 
 
 LOOPS: Final = (
-    Loop(
+    WatchLoop(
         LADDER, "an armed ladder of load shedding for other rates, costs or queries", 70,
         read_ladder, prepare=refine_provisional, confirm=confirm_ladder,
     ),

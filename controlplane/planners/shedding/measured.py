@@ -24,7 +24,7 @@ _MINUTE: Final = int(MeasurePoint.Resolution.MINUTE)
 
 
 @dataclass(frozen=True)
-class KeptPart:
+class MeasuredDrops:
     """The records of a query's streams while it ran, and those that the ladder dropped of them."""
 
     arrived: int
@@ -52,13 +52,15 @@ def rung_latencies(cluster: Cluster, now: datetime) -> dict[int, float]:
     return latencies if quiet is None else latencies | {0: quiet}
 
 
-def kept_parts(cluster: Cluster, queries: Sequence[int], now: datetime) -> Mapping[int, KeptPart]:
+def kept_parts(
+    cluster: Cluster, queries: Sequence[int], now: datetime
+) -> Mapping[int, MeasuredDrops]:
     """Return what each of some queries kept in the last 7 days, by id; up to a minute old."""
     return _kept_parts(cluster.pk, tuple(queries), int(now.timestamp()) // _KEPT_S)
 
 
 @lru_cache(maxsize=32)
-def _kept_parts(cluster: int, queries: tuple[int, ...], minute: int) -> Mapping[int, KeptPart]:
+def _kept_parts(cluster: int, queries: tuple[int, ...], minute: int) -> Mapping[int, MeasuredDrops]:
     row = Cluster.objects.get(pk=cluster)
     now = datetime.fromtimestamp((minute + 1) * _KEPT_S, UTC)
     start = now - MEASURED
@@ -83,7 +85,7 @@ def _part(
     known: RateHistory,
     dropped: Sequence[SheddingInterval],
     ran: tuple[datetime, datetime],
-) -> KeptPart:
+) -> MeasuredDrops:
     """Return the part of a query that reads these streams and ran between two moments."""
     begin, end = ran
     inside = np.array([begin <= start < end for start in known.starts], np.bool_)
@@ -98,4 +100,4 @@ def _part(
         for stream in streams:
             lost += edges.get((stream, INPUT), 0) + edges.get((stream, query), 0)
     total = max(round(arrived), read)
-    return KeptPart(total, min(total, lost))
+    return MeasuredDrops(total, min(total, lost))

@@ -40,7 +40,7 @@ class Resource(NamedTuple):
         return f"{self.kind} {self.number}"
 
 
-class Delivery(NamedTuple):
+class NodeDelivery(NamedTuple):
     """The delivery of records of a stream to a node with an emulated capacity.
 
     `tasks`: of the records that these routings, and no others, assign to tasks on the node.
@@ -65,7 +65,7 @@ class ClusterNetwork:
     groups: Mapping[int, QueryGroup]
     locations: Mapping[Edge, str]
     costs: Sequence[Cost]
-    deliveries: Mapping[Delivery, tuple[tuple[int, ...], Cost]]
+    deliveries: Mapping[NodeDelivery, tuple[tuple[int, ...], Cost]]
     nodes: NodeCosts
 
 
@@ -101,7 +101,7 @@ class _Builder:
     operators: list[Operator] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     # By delivery: its leaders, and its cost per record of the stream.
-    delivered: dict[Delivery, tuple[tuple[int, ...], Cost]] = field(default_factory=dict)
+    delivered: dict[NodeDelivery, tuple[tuple[int, ...], Cost]] = field(default_factory=dict)
     # By the operator of a delivery: the operators that get its records.
     covers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     # The operator that a group's records of a stream come from, and the first of the group.
@@ -193,9 +193,11 @@ class _Builder:
             parts = {key: dict(key[1])[node] for key in readers}
             for tasks, part in _subsets(parts):
                 groups = [group for key in tasks for group in readers[key]]
-                self._deliver_to(Delivery(stream, node, frozenset(tasks)), groups, part)
+                self._deliver_to(NodeDelivery(stream, node, frozenset(tasks)), groups, part)
 
-    def _deliver_to(self, delivery: Delivery, groups: Sequence[QueryGroup], part: float) -> None:
+    def _deliver_to(
+        self, delivery: NodeDelivery, groups: Sequence[QueryGroup], part: float
+    ) -> None:
         stream, node, _ = delivery
         resource = Resource(ResourceKind.NODE, node)
         seconds = part * self.seconds.emulated[node]

@@ -10,7 +10,7 @@ from controlplane.wire.routing.ladder import Ladder
 
 
 @dataclass(frozen=True)
-class Kept:
+class ResultQuality:
     """What is kept: parts of the records of each query by id, of all input records, of the value.
 
     `quality_lost`: the part of the value of all records, by the weights of queries, that is lost.
@@ -28,7 +28,7 @@ class Kept:
 
 def kept_by(
     parts: Mapping[Edge, float], queries: Sequence[SheddingQuery], rates: Mapping[int, float]
-) -> Kept:
+) -> ResultQuality:
     """Return what is kept with these parts of edges at these records/s of streams.
 
     An edge to a query without a part keeps what its input edge keeps.
@@ -43,7 +43,9 @@ def kept_by(
     read = {stream for query in queries for stream in query.streams}
     arrived = sum(rates.get(stream, 0.0) for stream in read)
     entered = sum(rates.get(stream, 0.0) * part_of(parts, stream, INPUT) for stream in read)
-    return Kept(kept, entered / arrived if arrived else 1.0, 1 - value / whole if whole else 0.0)
+    return ResultQuality(
+        kept, entered / arrived if arrived else 1.0, 1 - value / whole if whole else 0.0
+    )
 
 
 def _kept_of(
@@ -74,7 +76,7 @@ def parts_at(ladder: Ladder, position: float) -> dict[Edge, float]:
     return {edge: compiled.part(edge, position) for edge in ladder.edges}
 
 
-def kept_at_factor(ladder: Ladder | None, given: SheddingInput, factor: float) -> Kept:
+def kept_at_factor(ladder: Ladder | None, given: SheddingInput, factor: float) -> ResultQuality:
     """Return what a ladder keeps at an input factor; without a ladder, nothing is dropped."""
     if ladder is None:
         return kept_by({}, given.queries, given.rates)

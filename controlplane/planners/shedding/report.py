@@ -16,7 +16,7 @@ from controlplane.planners.shedding.measured import rung_latencies
 from controlplane.planners.shedding.node_costs import NodeCost, costs_of
 from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.problem import network_of
-from controlplane.planners.shedding.quality import Kept, kept_by, parts_at
+from controlplane.planners.shedding.quality import ResultQuality, kept_by, parts_at
 from controlplane.planners.shedding.staleness import LadderDrift, drift_of
 from controlplane.planners.shedding.windows import RandomReason, choose_windows
 from controlplane.planning.snapshots import take_snapshot
@@ -70,7 +70,7 @@ class RungReport:
 
 
 @dataclass(frozen=True)
-class QueryReport:
+class SheddingQueryReport:
     """A query in load shedding; `kept`: the part of its records that each rung keeps, from 0."""
 
     id: int
@@ -112,7 +112,7 @@ class LadderReport:
     factor: float | None = None
     input_per_s: float = 0.0
     capacity_per_s: float | None = None
-    kept: Kept | None = None
+    kept: ResultQuality | None = None
     hold_s: float = 0.0
     limit: float = 1.0
     drift: LadderDrift | None = None
@@ -122,7 +122,7 @@ class LadderReport:
     empty_batch_s: float | None = None
     longest_batch_s: float = 0.0
     rungs: tuple[RungReport, ...] = ()
-    queries: tuple[QueryReport, ...] = ()
+    queries: tuple[SheddingQueryReport, ...] = ()
     ladder: Ladder | None = field(default=None, repr=False)
     given: SheddingInput | None = field(default=None, repr=False)
 
@@ -266,7 +266,7 @@ def _rungs(
     names: Mapping[int, str],
     position: object,
     reasons: Mapping[Edge, RandomReason],
-) -> tuple[tuple[RungReport, ...], list[Kept]]:
+) -> tuple[tuple[RungReport, ...], list[ResultQuality]]:
     active = ceil(position) if isinstance(position, float | int) else None
     streams = {stream.id: stream.name for stream in given.streams}
     windows = {(row.stream, row.query): row.window_ms / 1000 for row in ladder.windows}
@@ -303,10 +303,10 @@ def _rungs(
 
 
 def _queries(
-    queries: Sequence[SheddingQuery], names: Mapping[int, str], kept: Sequence[Kept]
-) -> tuple[QueryReport, ...]:
+    queries: Sequence[SheddingQuery], names: Mapping[int, str], kept: Sequence[ResultQuality]
+) -> tuple[SheddingQueryReport, ...]:
     rows = [
-        QueryReport(
+        SheddingQueryReport(
             query.id,
             names[query.id],
             query.weight,

@@ -16,7 +16,7 @@ import redis
 from controlplane.processes.runtime.process_kinds import PROCESSES
 from controlplane.wire.foreign.entries import (
     SITE,
-    Place,
+    EntryLocation,
     decoded_items,
     hash_items,
     json_of,
@@ -78,12 +78,12 @@ def beat(client: "redis.Redis", kind: str, instance: str = "") -> None:
 
 def last_beats(client: "redis.Redis") -> dict[str, int]:
     """Return the time of the last beat of every process (ms) by field. Raises RedisError."""
-    return dict(hash_items(client, SITE, Place.BEATS, BEATS, _beat_of))
+    return dict(hash_items(client, SITE, EntryLocation.BEATS, BEATS, _beat_of))
 
 
 def beats_of(client: "redis.Redis", rows: Any) -> dict[str, int]:
     """Return the times of beats by field, without those that cannot be read."""
-    return dict(decoded_items(client, SITE, Place.BEATS, rows, _beat_of))
+    return dict(decoded_items(client, SITE, EntryLocation.BEATS, rows, _beat_of))
 
 
 def _beat_of(field: str, value: bytes) -> tuple[str, int]:
@@ -145,6 +145,10 @@ def cluster_states(client: "redis.Redis") -> dict[str, str]:
     """Return the state of every cluster of the agent by slug."""
     return dict(
         hash_items(
-            client, SITE, Place.BEATS, AGENT_CLUSTERS, lambda slug, state: (slug, state.decode())
+            client,
+            SITE,
+            EntryLocation.BEATS,
+            AGENT_CLUSTERS,
+            lambda slug, state: (slug, state.decode()),
         )
     )

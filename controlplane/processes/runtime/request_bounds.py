@@ -6,13 +6,13 @@ All clients without a session or token share the bounds of one user; their reque
 from dataclasses import dataclass
 from typing import Final
 
-from algorithms.strict_json import Bounds
+from algorithms.strict_json import JsonLimits
 
 MIB: Final = 2**20
 
 # Values of a JSON body that the web process parses, and items of a list of rows in it: a bulk of
 # 10,000 queries has 150,000 values. Nothing else runs while a parser or validator does.
-JSON_BODY: Final = Bounds(values=250_000)
+JSON_BODY: Final = JsonLimits(values=250_000)
 MAX_ROWS: Final = 20_000
 # Faults of a body that are reported one by one: two of each query of a bulk.
 MAX_FAULTS: Final = 20_000

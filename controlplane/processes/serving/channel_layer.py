@@ -8,7 +8,7 @@ from redis.asyncio import ConnectionPool
 
 from controlplane.connections import redis_client
 from controlplane.wire.cancellable import make_cancellable
-from controlplane.wire.foreign.entries import SITE, Place, decoded
+from controlplane.wire.foreign.entries import SITE, EntryLocation, decoded
 
 # The types that Weir sends; those of a server, such as websocket.disconnect, are not among them.
 _TYPES: Final = re.compile(r"(access|cluster|fleet)\.\w+")
@@ -23,7 +23,9 @@ class ChannelLayer(RedisChannelLayer):  # type: ignore[misc]
 
     def deserialize(self, message: bytes) -> dict[str, Any]:
         """Return a message; what Weir did not send is skipped, and reaches no consumer."""
-        content = decoded(redis_client(), SITE, Place.BROWSERS, self._message_of, message, object())
+        content = decoded(
+            redis_client(), SITE, EntryLocation.BROWSERS, self._message_of, message, object()
+        )
         return {"type": "skipped"} if content is None else content
 
     def _message_of(self, data: bytes) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from kombu.transport import redis as kombu_redis
 from redis import RedisError
 
 from controlplane.connections import redis_client
-from controlplane.wire.foreign.entries import SITE, Place, skip
+from controlplane.wire.foreign.entries import SITE, EntryLocation, skip
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def _skipping() -> Iterator[None]:
     except (Empty, RedisError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever a message of another form causes
-        skip(redis_client(), SITE, Place.TASKS, error, object())
+        skip(redis_client(), SITE, EntryLocation.TASKS, error, object())
 
 
 class _Unacknowledged(kombu_redis.QoS):

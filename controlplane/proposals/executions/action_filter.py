@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from controlplane.models import Proposal, Query, Stream
-from controlplane.pagination.filter_text import BadFilter, FilterFault, Term, terms_of
+from controlplane.pagination.filter_text import BadFilter, FilterFault, FilterTerm, terms_of
 from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.proposals.executions.action_status import ActionStatus, Status
 from controlplane.wire.routing.action_json import kind_of
-from controlplane.wire.routing.actions import Kind
+from controlplane.wire.routing.actions import ObjectKind
 
 # Whether an action with its status matches.
 _Test = Callable[[PlannedAction, ActionStatus], bool]
@@ -55,7 +55,7 @@ def matching_places(
     return places
 
 
-def _test(proposal: Proposal, term: Term) -> _Test:
+def _test(proposal: Proposal, term: FilterTerm) -> _Test:
     """Return the test of one term, of which one value must match."""
     make = _NUMBERS.get(term.field) or _WORDS.get(term.field) or _NAMES.get(term.field)
     if term.field and make is None:
@@ -75,7 +75,7 @@ def _test(proposal: Proposal, term: Term) -> _Test:
     return lambda planned, status: any(test(planned, status) for test in tests)
 
 
-def _number_test(term: Term, value: str) -> _Test:
+def _number_test(term: FilterTerm, value: str) -> _Test:
     try:
         number, compare = float(value), _COMPARED[term.operator]
     except ValueError:
@@ -85,7 +85,7 @@ def _number_test(term: Term, value: str) -> _Test:
     return lambda planned, _: any(compare(each, number) for each in read(planned))
 
 
-def _word_test(term: Term, value: str) -> _Test:
+def _word_test(term: FilterTerm, value: str) -> _Test:
     if term.operator not in (":", "="):
         text = f"{term.field} takes : ="
         raise BadFilter(FilterFault.OPERATOR, text, term.start, term.end)
@@ -107,8 +107,8 @@ def _name_test(proposal: Proposal, field: str, value: str) -> _Test:
             return planned.query in queries
         return any(
             subject.query in queries
-            or (subject.kind == Kind.QUERY and subject.id in queries)
-            or (subject.kind in (Kind.STREAM, Kind.EDGE) and subject.id in streams)
+            or (subject.kind == ObjectKind.QUERY and subject.id in queries)
+            or (subject.kind in (ObjectKind.STREAM, ObjectKind.EDGE) and subject.id in streams)
             for subject in planned.action.subjects()
         )
 
@@ -118,7 +118,9 @@ def _name_test(proposal: Proposal, field: str, value: str) -> _Test:
 def _nodes(planned: PlannedAction) -> tuple[int, ...]:
     if isinstance(planned, TaskMove):
         return (planned.source, planned.target)
-    return tuple(subject.id for subject in planned.action.subjects() if subject.kind == Kind.NODE)
+    return tuple(
+        subject.id for subject in planned.action.subjects() if subject.kind == ObjectKind.NODE
+    )
 
 
 _NUMBERS: Final[Mapping[str, Callable[[PlannedAction], tuple[int, ...]]]] = {

@@ -10,7 +10,7 @@ from controlplane.planning.action_text import ActionText, Names, action_text, na
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.proposals.ledger import rollback_places
 from controlplane.topology.applicability import OBSTACLES
-from controlplane.wire.routing.actions import Kind
+from controlplane.wire.routing.actions import ObjectKind
 
 _FORWARD = Execution.Direction.FORWARD
 
@@ -140,8 +140,8 @@ def _row(
     return ActionRow(
         place=place,
         text=action_text(planned, names),
-        query=subject.id if subject.kind == Kind.QUERY else edge_query,
-        stream=subject.id if subject.kind in (Kind.STREAM, Kind.EDGE) else None,
+        query=subject.id if subject.kind == ObjectKind.QUERY else edge_query,
+        stream=subject.id if subject.kind in (ObjectKind.STREAM, ObjectKind.EDGE) else None,
         task=planned.task if isinstance(planned, TaskMove) and planned.query in split else None,
         bytes=planned.bytes,
         status=status,

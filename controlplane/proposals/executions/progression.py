@@ -33,7 +33,7 @@ from controlplane.proposals.executions.step_limits import step_limits
 from controlplane.proposals.executions.steps import publish, rollback_of, select
 from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
-from controlplane.topology.apply import Refused
+from controlplane.topology.apply import ActionRejected
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def _publish(
     except (VersionMoved, IntegrityError) as lost:
         logger.info("%s: %s; trying again", execution, lost)
         return True
-    except Refused as refusal:
+    except ActionRejected as refusal:
         return _end(execution, "fail", f"failed: {refusal}", error=str(refusal))
     except Away as away:
         Execution.objects.filter(pk=execution.pk).update(waits=str(away)[:200])

@@ -20,7 +20,7 @@ from controlplane.proposals.drift import Drift, observe_drift
 from controlplane.proposals.executions.step_limits import columns, first_cap
 from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
-from controlplane.wire.routing.actions import Subject
+from controlplane.wire.routing.actions import ActionObject
 
 logger = logging.getLogger(__name__)
 
@@ -109,5 +109,5 @@ def _supersede(started: Proposal) -> None:
             move_on(WEIR, other, "supersede", message=f"superseded by proposal {started.pk}")
 
 
-def _subjects(proposal: Proposal) -> set[Subject]:
+def _subjects(proposal: Proposal) -> set[ActionObject]:
     return {subject for planned in proposal.plan for subject in planned.action.subjects()}

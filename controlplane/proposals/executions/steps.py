@@ -10,7 +10,7 @@ from controlplane.models import Cluster, Execution, Step
 from controlplane.plans.plan import PlannedAction, TaskMove, planned_action
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology.applicability import Obstacle, obstacles
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.drop_rules import scheduled
 from controlplane.topology.rows import Scope, read_part
 from controlplane.wire.routing.action_json import action_from_json, action_to_json
@@ -109,7 +109,7 @@ def _apply(step: Step, chosen: Selection, author: str) -> None:
     applied = apply(
         chosen.cluster,
         list(chosen.actions.values()),
-        Change(summary, author=author),
+        TopologyChange(summary, author=author),
         proposal=proposal,
         inverses=True,
     )

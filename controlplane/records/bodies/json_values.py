@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from algorithms.strict_json import BadJson, check_bounds, object_of
-from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.casts import CastRules
 from controlplane.wire.records.conversion import Converted
 from controlplane.wire.records.numbers import NumberText, is_text
 from controlplane.wire.records.values import convert_array, convert_values
@@ -41,11 +41,11 @@ def no_constant(name: str) -> Any:
 _read = json_reader()
 
 
-def convert_column(array: Any, target: Any, rules: Rules) -> Converted:
+def convert_column(array: Any, target: Any, rules: CastRules) -> Converted:
     """Return an Arrow array as `convert_array` does, and text that is JSON as a nested type."""
     if rules.textual and is_text(array.type) and target.num_fields:
         inner = [_from_json(text) for text in array.to_pylist()]
-        return convert_values(inner, target, Rules(zone=rules.zone))
+        return convert_values(inner, target, CastRules(zone=rules.zone))
     return convert_array(array, target, rules)
 
 

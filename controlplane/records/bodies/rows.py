@@ -20,7 +20,7 @@ from controlplane.records.bodies.conformance import (
 )
 from controlplane.records.bodies.csv_text import check_utf8
 from controlplane.records.bodies.json_values import json_reader, no_constant
-from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.casts import CastRules
 from controlplane.wire.records.conversion import Converted
 from controlplane.wire.records.values import convert_values
 from controlplane.wire.schema import StreamSchema
@@ -124,7 +124,7 @@ def of_rows(
         for index, row in enumerate(objects):
             if extra := unknown_columns(row, schema):
                 reasons[index] = extra
-    rules = Rules(textual=textual, zone=zone)
+    rules = CastRules(textual=textual, zone=zone)
     warnings: list[Warned] = []
 
     def column(field: Any) -> Converted:

@@ -27,7 +27,7 @@ from controlplane.records.bodies.conformance import (
 )
 from controlplane.records.bodies.csv_text import check_csv
 from controlplane.records.bodies.json_values import convert_column
-from controlplane.wire.records.casts import Rules
+from controlplane.wire.records.casts import CastRules
 from controlplane.wire.records.conversion import Converted, python_value
 from controlplane.wire.records.numbers import is_number, is_text, pc
 from controlplane.wire.records.record_codec import MAX_RECORDS
@@ -39,7 +39,7 @@ MAX_EXPANDED: Final = 64 * 1024 * 1024
 _BATCH: Final = 16 * 1024
 # A row of CSV must fit into a block.
 _BLOCK: Final = 4 * 1024 * 1024
-DEFAULT_RULES: Final = Rules()
+DEFAULT_RULES: Final = CastRules()
 _NO_COLUMN: Final = (
     pa.types.is_nested, pa.types.is_run_end_encoded, pa.types.is_duration, pa.types.is_interval,
     pa.types.is_time,
@@ -76,7 +76,7 @@ def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
         position: {"": [f"Has another number of cells than the header ({len(names)})"]}
         for position in skipped
     }
-    result = of_table(table, schema, Rules(textual=True, zone=zone))
+    result = of_table(table, schema, CastRules(textual=True, zone=zone))
     faults |= {places[index]: fields for index, fields in result.faults.items()}
 
     def record_at(position: int) -> Any:
@@ -88,13 +88,13 @@ def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 def of_arrow(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     """Return the records of an Arrow IPC stream. Raises `BadBody` and `Invalid`."""
     table = read_arrow(body, lambda given: _fitting(given, schema))
-    return of_table(table, schema, Rules(zone=zone))
+    return of_table(table, schema, CastRules(zone=zone))
 
 
 def of_parquet(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     """Return the records of a Parquet file. Raises `BadBody` and `Invalid`."""
     table = read_parquet(body, lambda given: _fitting(given, schema))
-    return of_table(table, schema, Rules(zone=zone))
+    return of_table(table, schema, CastRules(zone=zone))
 
 
 def _fitting(given: Any, schema: StreamSchema) -> Sequence[int]:
@@ -128,7 +128,7 @@ def unreadable(arrow: Any) -> str:
     return next((why for part in parts if (why := unreadable(part))), "")
 
 
-def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> Conformed:
+def of_table(table: Any, schema: StreamSchema, rules: CastRules = DEFAULT_RULES) -> Conformed:
     """Return the records of an Arrow table. Raises `Invalid` for columns that do not fit at all."""
     _fitting(table.schema, schema)
     warnings: list[Warned] = []

@@ -58,7 +58,7 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WindowRange:
     """A part of a query's windows: `least` ≤ place < `stop`.
 
     `key`: the bytes of one key; both bounds are then starts. `is_final`: None for all.
@@ -117,7 +117,7 @@ def _insert_each(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int, in
     return new
 
 
-def read(wanted: Part) -> list[Archived]:
+def read(wanted: WindowRange) -> list[Archived]:
     """Return windows in the order of their places."""
     # The windows of one key are found by an index of their own, in which starts have the order.
     column = "place" if wanted.key is None else "start_ms"
@@ -171,7 +171,7 @@ def hash_of(key: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big", signed=True)
 
 
-def _matching(wanted: Part) -> QuerySet[ArchivedWindow]:
+def _matching(wanted: WindowRange) -> QuerySet[ArchivedWindow]:
     rows = ArchivedWindow.objects.filter(query_id=wanted.query_id)
     if wanted.is_final is not None:
         rows = rows.filter(final_at_ms__isnull=not wanted.is_final)

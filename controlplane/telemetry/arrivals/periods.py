@@ -81,7 +81,7 @@ class _Counts:
 
 
 @dataclass(frozen=True)
-class Interval:
+class ArrivalInterval:
     """The records that arrived between the readings of two micro-batches, by stream.
 
     `unread`: records in the log at the end, by stream. `is_measured`: False if records of batches
@@ -105,7 +105,7 @@ class Interval:
         return sum(self.arrived.values()) / self.seconds if self.is_measured else None
 
 
-def intervals(cluster: Cluster, rows: Sequence[Row]) -> list[Interval | None]:
+def intervals(cluster: Cluster, rows: Sequence[Row]) -> list[ArrivalInterval | None]:
     """Return the interval of each telemetry row; None for a clock that was set back.
 
     The first row of a cluster only starts the clock: its records may have waited for hours.
@@ -114,7 +114,7 @@ def intervals(cluster: Cluster, rows: Sequence[Row]) -> list[Interval | None]:
     until = newest.counted_until if newest else None
     unread: Mapping[int, float] = _Counts.of(newest).unread
     batch = Cluster.objects.filter(pk=cluster.pk).values_list("last_batch", flat=True).first()
-    result: list[Interval | None] = []
+    result: list[ArrivalInterval | None] = []
     for row in rows:
         end = _moment((row.get("read_ms") or row["emitted_ms"]) / 1000)
         begin = until or end - timedelta(milliseconds=cluster.trigger_ms)
@@ -126,7 +126,7 @@ def intervals(cluster: Cluster, rows: Sequence[Row]) -> list[Interval | None]:
         }
         arrived = {} if until is None else _arrived(row, unread, now)
         known = until is not None and _follows(row, batch) and not row.get("skipped")
-        result.append(Interval(begin, end, arrived, now, known))
+        result.append(ArrivalInterval(begin, end, arrived, now, known))
         until, unread, batch = end, now, row["batch"]
     return result
 
@@ -137,7 +137,7 @@ def _follows(row: Row, batch: int | None) -> bool:
 
 
 def count(
-    cluster: Cluster, rows: Sequence[Row], measured: Sequence[Interval | None] | None = None
+    cluster: Cluster, rows: Sequence[Row], measured: Sequence[ArrivalInterval | None] | None = None
 ) -> None:
     """Count telemetry rows, in the transaction that stores the relay's position.
 

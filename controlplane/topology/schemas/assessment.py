@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from controlplane.topology.schemas.evolution import (
     EVENT_TIME,
-    Change,
+    SchemaChange,
     applied,
     changes_between,
     without_column,
 )
-from controlplane.topology.schemas.readers import Reader, affected
+from controlplane.topology.schemas.readers import SchemaReader, affected
 from controlplane.wire.schema import StreamSchema
 
 # The number of queries that a refusal names, besides their count.
@@ -27,7 +27,7 @@ _TOGETHER: Final = "the changes together would change what a live query computes
 class Assessed:
     """One change, why it is refused (empty: it is not), and the live queries it would break."""
 
-    change: Change
+    change: SchemaChange
     refusal: str = ""
     queries: tuple[str, ...] = ()
     # The message of the first of them.
@@ -61,7 +61,7 @@ class Assessed:
 def assess(
     old: StreamSchema,
     new: StreamSchema,
-    readers: Sequence[Reader],
+    readers: Sequence[SchemaReader],
     schemas: Mapping[int, StreamSchema],
     stream: int,
     retired: Mapping[str, str] | None = None,
@@ -79,7 +79,7 @@ def assess(
     if assessments and not any(assessed.refusal for assessed in assessments):
         together = affected(readers, schemas, stream, new)
         if together:
-            change = Change("columns", "changed", "all changes together")
+            change = SchemaChange("columns", "changed", "all changes together")
             why = next(iter(together.values()))
             assessments.append(Assessed(change, _TOGETHER, tuple(together), why))
     return assessments
@@ -88,8 +88,8 @@ def assess(
 def _broken(
     old: StreamSchema,
     new: StreamSchema,
-    change: Change,
-    readers: Sequence[Reader],
+    change: SchemaChange,
+    readers: Sequence[SchemaReader],
     schemas: Mapping[int, StreamSchema],
     stream: int,
 ) -> dict[str, str]:

@@ -22,7 +22,7 @@ _UNITS: Final = ("s", "ms", "us")
 
 
 @dataclass(frozen=True)
-class Change:
+class SchemaChange:
     """One difference between two schemas.
 
     `name`: of the column or the setting. `action`: added, removed, retyped, made nullable or set.
@@ -37,7 +37,7 @@ class Change:
 
 def changes_between(
     old: StreamSchema, new: StreamSchema, retired: Mapping[str, str] | None = None
-) -> list[Change]:
+) -> list[SchemaChange]:
     """Return the differences of two schemas, in the order of their columns.
 
     `retired`: the last types of columns that were removed before. Records in the log may have
@@ -45,11 +45,11 @@ def changes_between(
     """
     before = {column.name: column for column in old.columns}
     after = {column.name: column for column in new.columns}
-    changes: list[Change] = []
+    changes: list[SchemaChange] = []
     for name, column in before.items():
         if name not in after:
             refusal = "it is the event-time column" if name == old.event_time else ""
-            changes.append(Change(name, "removed", column.type, refusal))
+            changes.append(SchemaChange(name, "removed", column.type, refusal))
         elif after[name] != column:
             changes += _altered(column, after[name])
     for name, column in after.items():
@@ -58,7 +58,7 @@ def changes_between(
     return changes + _settings(old, new)
 
 
-def applied(old: StreamSchema, new: StreamSchema, change: Change) -> StreamSchema | None:
+def applied(old: StreamSchema, new: StreamSchema, change: SchemaChange) -> StreamSchema | None:
     """Return a schema with one of its changes to a new one, None if no column would be left."""
     if change.action == "set":
         return replace(old, **{change.name: getattr(new, change.name)})
@@ -142,7 +142,7 @@ _FAMILIES: Final = (
 )
 
 
-def _added(column: ColumnSpec, retired: str | None) -> Change:
+def _added(column: ColumnSpec, retired: str | None) -> SchemaChange:
     refusal = ""
     if not column.nullable:
         refusal = "records that are there have no value of it: a new column must be nullable"
@@ -151,31 +151,31 @@ def _added(column: ColumnSpec, retired: str | None) -> Change:
             f"there was a column of this name of type {retired}, which records in the log may "
             "have: give it that type, or another name"
         )
-    return Change(column.name, "added", column.type, refusal)
+    return SchemaChange(column.name, "added", column.type, refusal)
 
 
-def _altered(old: ColumnSpec, new: ColumnSpec) -> list[Change]:
+def _altered(old: ColumnSpec, new: ColumnSpec) -> list[SchemaChange]:
     changes = []
     if old.type != new.type:
         fits = widens(arrow_type(old.type), arrow_type(new.type))
         refusal = "" if fits else f"{new.type} does not hold every {old.type}"
-        changes.append(Change(old.name, "retyped", f"{old.type} to {new.type}", refusal))
+        changes.append(SchemaChange(old.name, "retyped", f"{old.type} to {new.type}", refusal))
     if old.nullable and not new.nullable:
         refusal = "records that are there may have null in it"
-        changes.append(Change(old.name, "made not nullable", "", refusal))
+        changes.append(SchemaChange(old.name, "made not nullable", "", refusal))
     elif new.nullable and not old.nullable:
-        changes.append(Change(old.name, "made nullable"))
+        changes.append(SchemaChange(old.name, "made nullable"))
     return changes
 
 
-def _settings(old: StreamSchema, new: StreamSchema) -> list[Change]:
+def _settings(old: StreamSchema, new: StreamSchema) -> list[SchemaChange]:
     changes = []
     if old.event_time != new.event_time:
         detail = f"{old.event_time or 'time of arrival'} to {new.event_time or 'time of arrival'}"
         refusal = "the event time of a stream stays as it is: declare another stream"
-        changes.append(Change(EVENT_TIME, "set", detail, refusal))
+        changes.append(SchemaChange(EVENT_TIME, "set", detail, refusal))
     for name in SETTINGS:
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
-            changes.append(Change(name, "set", f"{before:g} s to {after:g} s"))
+            changes.append(SchemaChange(name, "set", f"{before:g} s to {after:g} s"))
     return changes

@@ -13,7 +13,7 @@ from controlplane.records.bodies import Format
 from controlplane.records.bodies.tables import flat, unreadable
 from controlplane.records.decoding import decode
 from controlplane.topology.schemas.samples import read_sample
-from controlplane.wire.records.casts import FAILURES, Rules
+from controlplane.wire.records.casts import FAILURES, CastRules
 from controlplane.wire.records.conversion import TooManyFaults, convert, python_value
 from controlplane.wire.records.numbers import is_text
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
@@ -142,7 +142,7 @@ def _type_of(field: Any, array: Any, faults: dict[str, str]) -> tuple[str, str]:
     except BadType as error:
         faults[f"columns.{field.name}"] = str(error)
         return str(array.type), ""
-    if pa.types.is_temporal(array.type) and convert(array, array.type, Rules()).faults:
+    if pa.types.is_temporal(array.type) and convert(array, array.type, CastRules()).faults:
         raise OverflowError("times must be of the years 1 to 9999")
     return _type_of_number(kind, array)
 
@@ -169,7 +169,7 @@ def _finest(array: Any) -> str:
 
 def _casts(array: Any, target: Any, zone: str) -> bool:
     try:
-        return not convert(array, target, Rules(zone=zone)).faults
+        return not convert(array, target, CastRules(zone=zone)).faults
     except TooManyFaults:
         return False
 

@@ -22,7 +22,7 @@ from controlplane.wire.schema import StreamSchema, common_kinds
 
 
 @dataclass(frozen=True)
-class Reader:
+class SchemaReader:
     """A live query: its name, its text as stored, and the streams of its sides by id."""
 
     name: str
@@ -31,7 +31,7 @@ class Reader:
     right: tuple[int, ...] = ()
 
 
-def live_readers(stream: Stream) -> list[Reader]:
+def live_readers(stream: Stream) -> list[SchemaReader]:
     """Return the live queries that read a stream, by name."""
     rows = QueryStream.objects.filter(stream=stream, query__state__in=LIVE_STATES)
     texts = {
@@ -45,7 +45,7 @@ def live_readers(stream: Stream) -> list[Reader]:
     return sorted(readers, key=lambda reader: reader.name)
 
 
-def schemas_of(readers: Iterable[Reader]) -> dict[int, StreamSchema]:
+def schemas_of(readers: Iterable[SchemaReader]) -> dict[int, StreamSchema]:
     """Return the schemas of all streams that queries read, by id; streams without one are not."""
     ids = sorted({pk for reader in readers for pk in (*reader.left, *reader.right)})
     schemas: dict[int, StreamSchema] = {}
@@ -58,7 +58,10 @@ def schemas_of(readers: Iterable[Reader]) -> dict[int, StreamSchema]:
 
 
 def affected(
-    readers: Sequence[Reader], schemas: Mapping[int, StreamSchema], stream: int, new: StreamSchema
+    readers: Sequence[SchemaReader],
+    schemas: Mapping[int, StreamSchema],
+    stream: int,
+    new: StreamSchema,
 ) -> dict[str, str]:
     """Return why queries would break if a stream had another schema, by the name of the query.
 
@@ -82,7 +85,9 @@ class _Compiler:
     def __init__(self) -> None:
         self._known: dict[object, Computation | str] = {}
 
-    def compiled(self, reader: Reader, schemas: Mapping[int, StreamSchema]) -> Computation | str:
+    def compiled(
+        self, reader: SchemaReader, schemas: Mapping[int, StreamSchema]
+    ) -> Computation | str:
         """Return what a query computes, or why it computes nothing."""
         left, right = (_kinds(side, schemas) for side in (reader.left, reader.right))
         key = (reader.text, tuple(left.items()), tuple(right.items()))
@@ -104,7 +109,7 @@ def _kinds(side: Iterable[int], schemas: Mapping[int, StreamSchema]) -> dict[str
     return common_kinds(schemas[pk] for pk in side if pk in schemas)[0]
 
 
-def _reader(name: str, text: str, streams: Sequence[int]) -> Reader:
+def _reader(name: str, text: str, streams: Sequence[int]) -> SchemaReader:
     right = tuple(json.loads(text).get("right", ())) if text else ()
     left = tuple(pk for pk in streams if pk not in right)
-    return Reader(name, text, left, tuple(pk for pk in streams if pk in right))
+    return SchemaReader(name, text, left, tuple(pk for pk in streams if pk in right))

@@ -18,7 +18,7 @@ from controlplane.wire.aggregates.grouping import merge_rows
 from controlplane.wire.aggregates.layout import Layout, exact_spread, layout_of
 from controlplane.wire.aggregates.sampling import SAMPLE, Sampled, sampled_of
 from controlplane.wire.aggregates.sketches import (
-    Cell,
+    SketchCell,
     date_of,
     decode_float,
     finalize_sketch,
@@ -239,13 +239,13 @@ class _SketchValues:
             if registered_aggregate(sketch.aggregate.kept.sketch)
         ]
         self._users = {user.index for user in users}
-        self._cells: dict[Any, list[Cell]] = {}
+        self._cells: dict[Any, list[SketchCell]] = {}
         states: dict[Any, list[bytes]] = {}
         keys, cells_name, blobs_name = layout.schema.key_names, *schema_names(layout)[1:]
         if cells is not None:
             for row in _readable(_merged(schema_named(cells_name), cells)).to_pylist():
                 number = row["largest"] if row["added"] is None else row["added"]
-                cell = Cell(row["c"] if row["t"] is None else row["t"], number)
+                cell = SketchCell(row["c"] if row["t"] is None else row["t"], number)
                 self._cells.setdefault((*_place(row, keys), row["a"]), []).append(cell)
         if blobs is not None:
             for row in _readable(_merged(schema_named(blobs_name), blobs)).to_pylist():

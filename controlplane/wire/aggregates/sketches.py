@@ -74,7 +74,7 @@ def plain_float(value: Any) -> Any:
     return math.nan if math.isnan(value) else value + 0.0
 
 
-class Cell(NamedTuple):
+class SketchCell(NamedTuple):
     """One cell: its number or text, and its count or rank."""
 
     name: Any
@@ -148,7 +148,7 @@ def value_of_bucket(bucket: int) -> float:
     return math.copysign(middle, bucket)
 
 
-def quantile(cells: Iterable[Cell], share: float) -> float | None:
+def quantile(cells: Iterable[SketchCell], share: float) -> float | None:
     """Return the value of rank `floor(share * (n - 1))`, counted from 0; None without any."""
     ordered = sorted(cells)
     total = sum(cell.number for cell in ordered)
@@ -162,7 +162,7 @@ def quantile(cells: Iterable[Cell], share: float) -> float | None:
     return value_of_bucket(cell.name) if abs(cell.name) < _BUCKETS else decode_float(cell.name)
 
 
-def distinct(cells: Sequence[Cell]) -> int:
+def distinct(cells: Sequence[SketchCell]) -> int:
     """Return how many different values there were: exact cells, or ranks of registers."""
     if not cells or cells[0].number == HASH:
         return len(cells)
@@ -211,7 +211,7 @@ def _tau(share: float) -> float:
             return total / 3
 
 
-def top(cells: Iterable[Cell], k: int, kind: Kind = Kind.INT) -> list[tuple[Any, int]]:
+def top(cells: Iterable[SketchCell], k: int, kind: Kind = Kind.INT) -> list[tuple[Any, int]]:
     """Return the k most frequent values with their counts, the smaller value first of equals."""
     by_value = [
         (-number, Decimal(name) if kind is Kind.DECIMAL else name) for name, number in cells
@@ -242,7 +242,7 @@ def date_of(days: int) -> date | str:
         return str(np.datetime64(days, "D"))
 
 
-def finalize_sketch(sketch: str, cells: Sequence[Cell], setting: float, kind: Kind) -> Any:
+def finalize_sketch(sketch: str, cells: Sequence[SketchCell], setting: float, kind: Kind) -> Any:
     """Return the value of a sketch. Raises `LookupError` for an unknown sketch."""
     match sketch:
         case "quantile":

@@ -32,7 +32,7 @@ _MAX_REASON: Final = 200
 _LAST: Final = ":last"
 
 
-class Place(StrEnum):
+class EntryLocation(StrEnum):
     """Where skipped entries were read."""
 
     TELEMETRY = "telemetry"
@@ -63,14 +63,14 @@ class SkippedEntries:
     last_ms: int
 
 
-_seen: dict[tuple[str, Place], object] = {}
-_logged: dict[tuple[str, Place], float] = {}
+_seen: dict[tuple[str, EntryLocation], object] = {}
+_logged: dict[tuple[str, EntryLocation], float] = {}
 
 
 def decoded(
     client: "redis.Redis",
     cluster: str,
-    place: Place,
+    place: EntryLocation,
     decode: Callable[[Any], T],
     value: Any,
     entry: object = None,
@@ -90,7 +90,7 @@ def decoded(
 def decoded_items(
     client: "redis.Redis",
     cluster: str,
-    place: Place,
+    place: EntryLocation,
     rows: Any,
     decode: Callable[[str, bytes], T],
 ) -> list[T]:
@@ -104,7 +104,11 @@ def decoded_items(
 
 
 def hash_items(
-    client: "redis.Redis", cluster: str, place: Place, key: str, decode: Callable[[str, bytes], T]
+    client: "redis.Redis",
+    cluster: str,
+    place: EntryLocation,
+    key: str,
+    decode: Callable[[str, bytes], T],
 ) -> list[T]:
     """Return `decode(name, value)` of the fields of the hash at a key. Raises `RedisError`."""
     pipe = client.pipeline(transaction=False)
@@ -165,7 +169,11 @@ def readable(decode: Callable[[Any], T], values: Iterable[Any]) -> Iterator[T]:
 
 
 def skip(
-    client: "redis.Redis", cluster: str, place: Place, error: Exception, entry: object = None
+    client: "redis.Redis",
+    cluster: str,
+    place: EntryLocation,
+    error: Exception,
+    entry: object = None,
 ) -> None:
     """Count an entry that cannot be used, and log it; never raises."""
     # Printable: what is skipped may have been chosen to forge a line of the log.
@@ -190,11 +198,11 @@ def skipped_entries(client: "redis.Redis", cluster: str) -> list[SkippedEntries]
     """Return what was skipped in a cluster, by place. Raises `redis.RedisError`."""
     row = cast("dict[bytes, bytes]", client.hgetall(skipped_key(cluster)))
 
-    def read(place: Place) -> SkippedEntries:
+    def read(place: EntryLocation) -> SkippedEntries:
         last_ms, _, reason = row.get(f"{place}{_LAST}".encode(), b"0").decode().partition(" ")
         return SkippedEntries(place, whole(row[place.encode()]), reason, whole(last_ms))
 
-    return list(readable(read, Place))
+    return list(readable(read, EntryLocation))
 
 
 def whole(value: Any) -> int:

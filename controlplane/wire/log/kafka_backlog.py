@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from controlplane.wire.errors import LogFull
 from controlplane.wire.log.kafka_message import Append
 from controlplane.wire.log.kafka_reader import KafkaReader
-from controlplane.wire.log.values import Limits, LogBacklog
+from controlplane.wire.log.values import BacklogLimits, LogBacklog
 
 # How long an answer of Kafka is used while the log has room.
 _FRESH_S: Final = 0.25
@@ -55,7 +55,7 @@ class BacklogMeter:
             self._refresh()
             return self._sum()
 
-    def check(self, size: int, limits: Limits) -> None:
+    def check(self, size: int, limits: BacklogLimits) -> None:
         """Raise `LogFull` if the log has no room for `size` bytes, or `LogUnavailable`."""
         with self._lock:
             if time.monotonic() - self._refreshed_at >= _FRESH_S:
@@ -117,7 +117,7 @@ def total_of(note: str) -> int:
     return int(json.loads(note).get("total", 0))
 
 
-def _refusal(waiting: LogBacklog, size: int, limits: Limits) -> LogFull | None:
+def _refusal(waiting: LogBacklog, size: int, limits: BacklogLimits) -> LogFull | None:
     if waiting.records >= limits.records:
         return LogFull(waiting.records, limits.records, "records")
     if waiting.bytes + size > limits.bytes:

@@ -20,7 +20,7 @@ from controlplane.wire.errors import (
     LogGap,
     LogUnavailable,
 )
-from controlplane.wire.foreign.entries import Place, skip
+from controlplane.wire.foreign.entries import EntryLocation, skip
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
 from controlplane.wire.log.kafka_clients import new_client
@@ -33,11 +33,11 @@ from controlplane.wire.log.values import (
     START,
     UNBOUNDED,
     AppendPosition,
+    BacklogLimits,
     Block,
-    Entry,
     IdempotencyToken,
-    Limits,
     LogBacklog,
+    LogEntry,
     LogHead,
     LogPosition,
     StreamBacklog,
@@ -78,7 +78,7 @@ class KafkaLog:
         self,
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BacklogLimits = DEFAULT_LIMITS,
     ) -> AppendPosition:
         """Append one message with all blocks and return its position; see `Log.append`.
 
@@ -144,17 +144,19 @@ class KafkaLog:
                 break
             if append.fault is not None:
                 client = self._kept().client
-                skip(client, self.cluster, Place.LOG, append.fault, append.offset + 1)
+                skip(client, self.cluster, EntryLocation.LOG, append.fault, append.offset + 1)
             prefix.take(append)
             position = append.position
         kept.keep(start.position, position, prefix)
         return LogPosition(position, start.total + prefix.total - before)
 
-    def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
+    def read_streams(
+        self, streams: Sequence[int], start: str, end: str
+    ) -> dict[int, list[LogEntry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
         prefix = self._kept().prefix_of(start)
         wanted = set(streams)
-        entries: dict[int, list[Entry]] = {}
+        entries: dict[int, list[LogEntry]] = {}
         first = offset_at(start) or self._reader.ends()[0]
         for append in self._reader.appends(first, offset_at(end)):
             times_ms = prefix.take(append)
@@ -162,14 +164,14 @@ class KafkaLog:
                 _collect(entries, append, times_ms, wanted)
         return entries
 
-    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[Entry]]:
+    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[LogEntry]]:
         """Return the newest entries of each stream among the last appends of the topic.
 
         Their watermarks are those of the entries that are read: earlier ones are not known here.
         """
         first, end = self._reader.ends()
         wanted, prefix = set(streams), Prefix()
-        entries: dict[int, list[Entry]] = {}
+        entries: dict[int, list[LogEntry]] = {}
         for append in self._reader.appends(max(first, end - _LOOKED_AT * count), end):
             times_ms = prefix.take(append)
             if times_ms is not None:
@@ -288,7 +290,7 @@ class KafkaLog:
 
 
 def _collect(
-    entries: dict[int, list[Entry]],
+    entries: dict[int, list[LogEntry]],
     append: Append,
     times_ms: Mapping[int, tuple[int | None, int]],
     wanted: set[int],
@@ -300,5 +302,5 @@ def _collect(
         if piece.stream in wanted:
             mark_ms, newest_ms = times_ms[piece.stream]
             place = append.position, piece.records, block
-            entry = Entry(*place, newest_ms, mark_ms, append.appended_ms)
+            entry = LogEntry(*place, newest_ms, mark_ms, append.appended_ms)
             entries.setdefault(piece.stream, []).append(entry)

@@ -22,7 +22,7 @@ from controlplane.wire.log.values import (
 HEADER: Final = "weir"
 
 
-class Piece(NamedTuple):
+class MessageBlock(NamedTuple):
     """One block of an append: its stream, record count, newest event time (ms) and length.
 
     `newest_ms`, `max_future_ms`, `delay_ms`: as in `values.Block`.
@@ -50,7 +50,7 @@ class Append:
 
     offset: int
     appended_ms: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MessageBlock, ...]
     data: bytes
     token: IdempotencyToken | None
     fault: BadMessage | None = None
@@ -72,12 +72,12 @@ def _piece(
     newest_ms: int | None,
     length: int,
     *limits_ms: int,
-) -> Piece:
+) -> MessageBlock:
     newest = None if newest_ms is None else whole(newest_ms)
     sizes = whole(stream), whole(records), whole(length)
     if min(sizes) < 0:
         raise ValueError("has a negative number")
-    return Piece(*sizes[:2], newest, sizes[2], *map(whole, limits_ms))
+    return MessageBlock(*sizes[:2], newest, sizes[2], *map(whole, limits_ms))
 
 
 def position_behind(offset: int) -> str:

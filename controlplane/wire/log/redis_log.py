@@ -30,11 +30,11 @@ from controlplane.wire.log.values import (
     START,
     UNBOUNDED,
     AppendPosition,
+    BacklogLimits,
     Block,
-    Entry,
     IdempotencyToken,
-    Limits,
     LogBacklog,
+    LogEntry,
     LogHead,
     LogPosition,
     StreamBacklog,
@@ -99,7 +99,7 @@ class RedisLog:
         self,
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BacklogLimits = DEFAULT_LIMITS,
     ) -> AppendPosition:
         """Append one block per stream, all at one position, and return it; see `Log.append`."""
         size = bytes_of(blocks)
@@ -203,7 +203,9 @@ class RedisLog:
                 return reached
             position = page[-1][0].decode()
 
-    def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
+    def read_streams(
+        self, streams: Sequence[int], start: str, end: str
+    ) -> dict[int, list[LogEntry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
         pipe = self._client.pipeline(transaction=False)
         for stream in streams:
@@ -215,7 +217,7 @@ class RedisLog:
             if page
         }
 
-    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[Entry]]:
+    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[LogEntry]]:
         """Return the newest entries of each stream, oldest first; see `Log.newest_entries`."""
         pipe = self._client.pipeline(transaction=False)
         for stream in streams:
@@ -270,7 +272,9 @@ class RedisLog:
         return LogUnavailable(str(error))
 
 
-def _position(outcome: bytes, value: Any, token: IdempotencyToken | None, limits: Limits) -> str:
+def _position(
+    outcome: bytes, value: Any, token: IdempotencyToken | None, limits: BacklogLimits
+) -> str:
     if outcome == b"records":
         raise LogFull(int(value), limits.records, "records")
     if outcome == b"bytes":
@@ -317,7 +321,7 @@ def _behind(first: Any, count: int) -> StreamBacklog:
     return StreamBacklog(max(0, count - before), _appended_ms(position))
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Any) -> LogEntry:
     """Return an entry; one that no append has written has a block that no node can read."""
     name, fields = row[0].decode(), row[1]
     try:
@@ -327,8 +331,8 @@ def _entry(row: Any) -> Entry:
             whole(newest_ms)
         records, block = whole(fields[b"n"]), fields[b"b"]
     except (KeyError, ValueError):
-        return Entry(name, 1, b"", NO_TIME, None, _appended_ms(row[0]))
-    return Entry(name, max(0, records), block, newest_ms, mark_ms, _appended_ms(row[0]))
+        return LogEntry(name, 1, b"", NO_TIME, None, _appended_ms(row[0]))
+    return LogEntry(name, max(0, records), block, newest_ms, mark_ms, _appended_ms(row[0]))
 
 
 def _appended_ms(position: bytes) -> int:

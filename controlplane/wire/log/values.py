@@ -54,7 +54,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One block of one stream: its position, its record count and its bytes.
 
     `newest_ms`: the event time up to which it advances the watermark of its stream (`NO_TIME`:
@@ -156,14 +156,14 @@ class LogHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BacklogLimits:
     """The largest backlog of the log before appends are rejected."""
 
     records: int = DEFAULT_LIMIT
     bytes: int = DEFAULT_BYTES
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = BacklogLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class Log(Protocol):
         self,
         blocks: Mapping[int, Block],
         token: IdempotencyToken | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: BacklogLimits = DEFAULT_LIMITS,
     ) -> AppendPosition:
         """Append one block per stream, all at one position, and return it.
 
@@ -249,14 +249,16 @@ class Log(Protocol):
         appended since.
         """
 
-    def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
+    def read_streams(
+        self, streams: Sequence[int], start: str, end: str
+    ) -> dict[int, list[LogEntry]]:
         """Return the entries of each stream after `start` up to and including `end`.
 
         Both are positions of the log. All readers get the same result until `end`
         is committed.
         """
 
-    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[Entry]]:
+    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[LogEntry]]:
         """Return up to `count` of the newest entries of each stream, oldest first.
 
         Processed ones are among them as long as the log keeps them: in Redis the newest blocks of

@@ -29,7 +29,7 @@ Cast = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Rules:
+class CastRules:
     """How a source writes values.
 
     `textual`: numbers and booleans are text, as in CSV. `zone`: the IANA zone of times that name
@@ -42,7 +42,7 @@ class Rules:
     exact_times: bool = False
 
 
-def cast_to(source: Any, target: Any, rules: Rules) -> Cast | None:
+def cast_to(source: Any, target: Any, rules: CastRules) -> Cast | None:
     """Return how arrays of a source type become a flat target type, None if they cannot."""
     if pa.types.is_null(source):
         return lambda array: array.cast(target)
@@ -55,13 +55,13 @@ def cast_to(source: Any, target: Any, rules: Rules) -> Cast | None:
     return lambda array: cast(array, target, rules)
 
 
-def _to_bool(array: Any, _target: Any, _rules: Rules) -> Any:
+def _to_bool(array: Any, _target: Any, _rules: CastRules) -> Any:
     if pa.types.is_boolean(array.type):
         return array
     return pc.equal(keep_where(pc.is_in(array, pa.array(["true", "false"])), array), "true")
 
 
-def _to_binary(array: Any, target: Any, _rules: Rules) -> Any:
+def _to_binary(array: Any, target: Any, _rules: CastRules) -> Any:
     if is_text(array.type):
         return pa.array(map(_from_base64, array.to_pylist()), target)
     return array.cast(target)
@@ -74,7 +74,7 @@ def _from_base64(text: str | None) -> bytes | None:
         return None
 
 
-def _to_time(array: Any, target: Any, rules: Rules) -> Any:
+def _to_time(array: Any, target: Any, rules: CastRules) -> Any:
     return to_time(array, target, rules.zone, textual=rules.textual, exact=rules.exact_times)
 
 
@@ -84,7 +84,7 @@ def _is_midnight(source: Any) -> bool:
 
 
 # By target type: the types of Arrow that it takes, besides text in a format of text, and its cast.
-_TARGETS: Final[tuple[tuple[Any, tuple[Any, ...], Callable[[Any, Any, Rules], Any]], ...]] = (
+_TARGETS: Final[tuple[tuple[Any, tuple[Any, ...], Callable[[Any, Any, CastRules], Any]], ...]] = (
     (pa.types.is_boolean, (pa.types.is_boolean,), _to_bool),
     (pa.types.is_integer, (is_number,), lambda array, target, _: to_integer(array, target)),
     (

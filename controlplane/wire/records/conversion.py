@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.records.casts import FAILURES, Cast, Rules, cast_to
+from controlplane.wire.records.casts import FAILURES, Cast, CastRules, cast_to
 from controlplane.wire.records.numbers import NumberText, integer_range, is_text
 from controlplane.wire.types import type_name
 
@@ -54,7 +54,7 @@ class TooManyFaults(Exception):
         super().__init__(f"more than {MAX_FAULTS:,} values do not fit their column")
 
 
-def convert(array: Any, target: Any, rules: Rules) -> Converted:
+def convert(array: Any, target: Any, rules: CastRules) -> Converted:
     """Return an Arrow array as a type that is not nested. Raises `TooManyFaults`."""
     if is_text(array.type):
         array = array.cast(pa.string())

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from controlplane.wire.errors import BadBlock, InvalidBlock
 from controlplane.wire.log.values import NO_TIME
-from controlplane.wire.records.casts import FAILURES, Rules
+from controlplane.wire.records.casts import FAILURES, CastRules
 from controlplane.wire.records.conversion import Converted, TooManyFaults
 from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Data = "pa.RecordBatch | pa.Table | pd.DataFrame | Sequence[Row]"
 # A column of Arrow has a unit of time on purpose: finer times are not cut.
-_TABLE: Final = Rules(exact_times=True)
+_TABLE: Final = CastRules(exact_times=True)
 MAX_RECORDS: Final = 100_000
 _MAGIC: Final = b"WB1"
 _HEAD: Final = struct.Struct("<3sI")
@@ -295,7 +295,7 @@ def _check_rows(stream: int, rows: Any, schema: StreamSchema) -> None:
 
 
 def _of_rows(rows: "Sequence[Row]", field: Any) -> Converted:
-    return convert_values([row.get(field.name) for row in rows], field.type, Rules())
+    return convert_values([row.get(field.name) for row in rows], field.type, CastRules())
 
 
 def _reject_unknown_columns(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.records.casts import FAILURES, Rules
+from controlplane.wire.records.casts import FAILURES, CastRules
 from controlplane.wire.records.conversion import (
     MAX_BITS,
     Converted,
@@ -40,7 +40,7 @@ _ARROW_LISTS: Final = (
 _NO_FIELD: Final = "There is no such field"
 
 
-def convert_array(array: Any, target: Any, rules: Rules) -> Converted:
+def convert_array(array: Any, target: Any, rules: CastRules) -> Converted:
     """Return an Arrow array (no chunks) as the target type. Raises `TooManyFaults`."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -58,7 +58,7 @@ def convert_array(array: Any, target: Any, rules: Rules) -> Converted:
     return convert(array, target, rules)
 
 
-def convert_values(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
+def convert_values(values: Sequence[Any], target: Any, rules: CastRules) -> Converted:
     """Return Python values as the target type; None is null. Raises `TooManyFaults`."""
     kinds = set(map(type, values)) - {type(None)}
     if not kinds:
@@ -93,7 +93,7 @@ def _scattered(
     return Converted(pa.concat_arrays(arrays).take(pa.array(order, pa.int64())), faults)
 
 
-def _of_kind(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Converted:
+def _of_kind(values: Sequence[Any], kind: type, target: Any, rules: CastRules) -> Converted:
     """Return values of one Python type and nulls."""
     if issubclass(kind, _LISTS) and pa.types.is_list(target):
         return _lists(values, target, rules)
@@ -106,7 +106,7 @@ def _of_kind(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Co
     return _plain(values, kind, target, rules)
 
 
-def _plain(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Converted:
+def _plain(values: Sequence[Any], kind: type, target: Any, rules: CastRules) -> Converted:
     """Return values of a type that Arrow takes."""
     try:
         array = _array_of(values, kind)
@@ -129,12 +129,14 @@ def _array_of(values: Sequence[Any], kind: type) -> Any:
     return pa.array(values, _NATURAL.get(datetime if issubclass(kind, datetime) else kind))
 
 
-def _by_digits(values: Sequence[Any], kind: type, target: Any, rules: Rules) -> Converted:
+def _by_digits(values: Sequence[Any], kind: type, target: Any, rules: CastRules) -> Converted:
     """Return numbers by the text of their digits, which has no limits."""
     if not (is_number(target) or pa.types.is_timestamp(target)):
         return with_faults(values, pa.nulls(len(values), target))
     texts = pa.array(values if kind is NumberText else map(_digits, values), pa.string())
-    return with_faults(values, convert(texts, target, Rules(textual=True, zone=rules.zone)).array)
+    return with_faults(
+        values, convert(texts, target, CastRules(textual=True, zone=rules.zone)).array
+    )
 
 
 def _digits(value: Any) -> str | None:
@@ -153,7 +155,7 @@ def _fits(value: Any, kind: type) -> bool:
     return True
 
 
-def _lists(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
+def _lists(values: Sequence[Any], target: Any, rules: CastRules) -> Converted:
     inner = [item for value in values if value is not None for item in value]
     lengths = pa.array([None if value is None else len(value) for value in values], pa.int32())
     child = _child(convert_values, inner, target.value_type, rules)
@@ -173,7 +175,7 @@ def _listed(lengths: Any, child: Converted, target: Any) -> Converted:
     return Converted(with_nulls(array, faults), faults)
 
 
-def _structs(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
+def _structs(values: Sequence[Any], target: Any, rules: CastRules) -> Converted:
     names = {field.name for field in target}
     rows: list[Mapping[str, Any]] = [{} if value is None else value for value in values]
     faults: dict[int, str] = {}
@@ -188,7 +190,7 @@ def _structs(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
     return _structured([value is not None for value in values], children, faults, target)
 
 
-def _structs_of_array(array: Any, target: Any, rules: Rules) -> Converted:
+def _structs_of_array(array: Any, target: Any, rules: CastRules) -> Converted:
     names = [field.name for field in array.type]
     twice = [name for name, count in Counter(names).items() if count > 1]
     wrong = dict.fromkeys(twice, "There are two fields of this name")
@@ -225,7 +227,7 @@ def _structured(
 
 
 def _child(
-    step: Callable[[Any, Any, Rules], Converted], values: Any, target: Any, rules: Rules
+    step: Callable[[Any, Any, CastRules], Converted], values: Any, target: Any, rules: CastRules
 ) -> Converted:
     try:
         return step(values, target, rules)

@@ -58,7 +58,7 @@ def places_of(computation: Computation, stored: Stored, block_rows: BlockRows) -
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class QueryData:
     """The data of a query: its rows, its rows in blocks, and the requested places."""
 
     query: int
@@ -68,7 +68,7 @@ class Piece:
 
 
 def assemble_windows(
-    computation: Computation, pieces: Sequence[Piece], page_s: float | None = None
+    computation: Computation, pieces: Sequence[QueryData], page_s: float | None = None
 ) -> list[list[StoredWindow]]:
     """Return for each piece of one computation the windows at its places, in their order."""
     numbers: list[dict[bytes, int]] = []
@@ -89,7 +89,7 @@ def assemble_windows(
 
 
 def _windows(
-    piece: Piece, numbers: Mapping[bytes, int], done: Mapping[int, WindowRow]
+    piece: QueryData, numbers: Mapping[bytes, int], done: Mapping[int, WindowRow]
 ) -> list[StoredWindow]:
     members: dict[bytes, list[bytes]] = {}
     for member in piece.stored.members:
@@ -102,7 +102,7 @@ def _windows(
     ]
 
 
-def _is_once(piece: Piece, slots: str) -> bool:
+def _is_once(piece: QueryData, slots: str) -> bool:
     """Return whether every part of a window is in one row or in one block."""
     in_blocks = piece.block_rows.members.get(slots, ())
     return not in_blocks or (
@@ -154,7 +154,7 @@ def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
 
 
 def _tables(
-    computation: Computation, pieces: Sequence[Piece], numbers: Sequence[Mapping[bytes, int]]
+    computation: Computation, pieces: Sequence[QueryData], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
     """Return the rows as input of `finalize`: by schema name, with the batch of each."""
     stored = _stored_together(pieces)
@@ -205,7 +205,7 @@ def _decoded(
     return pa.concat_tables(tables).take(by_value), lengths, batches
 
 
-def _stored_together(pieces: Sequence[Piece]) -> Stored:
+def _stored_together(pieces: Sequence[QueryData]) -> Stored:
     """Return the rows of all pieces in sequence; schema numbers are equal in all."""
     if len(pieces) == 1:
         return pieces[0].stored
@@ -221,7 +221,7 @@ def _stored_together(pieces: Sequence[Piece]) -> Stored:
 
 
 def _identity(
-    pieces: Sequence[Piece], members: Sequence[bytes], numbers: Sequence[Mapping[bytes, int]]
+    pieces: Sequence[QueryData], members: Sequence[bytes], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
     """Return the identity columns of each row, with the number of the place as its start."""
     places = [own.get(place_of(item), _LEFT_OUT)

@@ -46,7 +46,7 @@ _CODEC: Final = "zstd"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class WindowBlock:
     """Complete windows of one computation, as the tasks of some queries have them.
 
     `recipients`: query and incarnation of each; `tables`: rows by state schema, of any of these
@@ -148,7 +148,7 @@ def members_in(data: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WindowSelection:
     """A range of windows: `first_ms` ≤ start ≤ `last_ms`, and `is_wanted` of their places.
 
     At least `limit` of them from one end, if there are so many.
@@ -197,7 +197,9 @@ def read_overlapping(
     return StoredBlocks(blocks, moved or b"", None if moved_to is None else int(moved_to))
 
 
-def rows_of(computation: Computation, query: int, held: StoredBlocks, wanted: Wanted) -> BlockRows:
+def rows_of(
+    computation: Computation, query: int, held: StoredBlocks, wanted: WindowSelection
+) -> BlockRows:
     """Return the rows of the wanted windows, whatever state schema they were written in."""
     parts: dict[str, list[Any]] = {}
     for ref, data in held.blocks:
@@ -212,7 +214,7 @@ def rows_of(computation: Computation, query: int, held: StoredBlocks, wanted: Wa
     return _near_end(tables, slots, held, wanted)
 
 
-def _within(rows: Any, ref: Ref, held: StoredBlocks, wanted: Wanted) -> Any:
+def _within(rows: Any, ref: Ref, held: StoredBlocks, wanted: WindowSelection) -> Any:
     """Return the rows in the range that this query has in Redis."""
     limits = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
     first = max(wanted.first_ms, *(ms + 1 for ms in limits)) if limits else wanted.first_ms
@@ -245,7 +247,7 @@ def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dic
 
 
 def _near_end(
-    tables: Mapping[str, Any], slots: str, held: StoredBlocks, wanted: Wanted
+    tables: Mapping[str, Any], slots: str, held: StoredBlocks, wanted: WindowSelection
 ) -> BlockRows:
     """Return the rows of at least so many windows from one end, if there are so many."""
     starts = np.asarray(tables[slots]["pane"])
@@ -268,7 +270,7 @@ def _up_to(table: Any, edge: int, newest_first: bool) -> Any:
     return table if selected.all() else table.filter(pa.array(selected))
 
 
-def _of_places(tables: Mapping[str, Any], held: StoredBlocks, wanted: Wanted) -> BlockRows:
+def _of_places(tables: Mapping[str, Any], held: StoredBlocks, wanted: WindowSelection) -> BlockRows:
     result, members = {}, {}
     for name, table in tables.items():
         every = members_of(table, key_columns(schema_named(name)))

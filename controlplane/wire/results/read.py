@@ -13,7 +13,7 @@ from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
 from controlplane.wire.results.assembly import (
-    Piece,
+    QueryData,
     Stored,
     StoredWindow,
     assemble_windows,
@@ -23,7 +23,7 @@ from controlplane.wire.results.blocks import (
     BlockRows,
     Ref,
     StoredBlocks,
-    Wanted,
+    WindowSelection,
     read_overlapping,
     rows_of,
 )
@@ -114,7 +114,9 @@ def read_pages(
     return pages
 
 
-def _alike(bounds: Mapping[int, "_RangeBounds"], pieces: Mapping[int, Piece]) -> list[list[int]]:
+def _alike(
+    bounds: Mapping[int, "_RangeBounds"], pieces: Mapping[int, QueryData]
+) -> list[list[int]]:
     """Return the queries that have windows, those with one computation together.
 
     A query with users' aggregates is a group of its own, as it has its own time limit.
@@ -162,22 +164,22 @@ class _RangeBounds:
 
 def _page_of(
     client: "redis.Redis", cluster: str, query: int, bounds: _RangeBounds, answer: Sequence[Any]
-) -> tuple[WindowsPage, Piece]:
+) -> tuple[WindowsPage, QueryData]:
     """Return a page without its windows, and the data of its windows."""
     final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer
     computation, wanted = bounds.computation, bounds.wanted
     page = WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
     if not members and not blocks:
-        return page, Piece(query, Stored([], {}, {}), BlockRows({}, {}), [])
+        return page, QueryData(query, Stored([], {}, {}), BlockRows({}, {}), [])
     names = schema_names(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
     stored = Stored(members, dict(zip(bounds.sections, rows, strict=True)), known)
     held = StoredBlocks(_blocks(blocks), moved or b"", _int(moved_to))
     is_wanted = partial(_is_wanted, bounds.least, bounds.most, bounds.key)
-    some = Wanted(*bounds.starts, is_wanted, wanted.limit, wanted.newest_first)
+    some = WindowSelection(*bounds.starts, is_wanted, wanted.limit, wanted.newest_first)
     result = rows_of(computation, query, held, some)
     places, after = _trimmed(places_of(computation, stored, result), after, _int(edge), wanted)
-    return replace(page, next=after), Piece(query, stored, result, places)
+    return replace(page, next=after), QueryData(query, stored, result, places)
 
 
 def _blocks(values: Sequence[bytes]) -> list[tuple[Ref, bytes]]:
@@ -255,12 +257,14 @@ def read_places(
     ]
     known = _names_of_forms(client, names[1], rows, schema_names(layout_of(computation)))
     held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
-    whole = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
-                   len(places), newest_first=True)  # fmt: skip
+    whole = WindowSelection(
+        start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
+        len(places), newest_first=True,
+    )  # fmt: skip
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
     result = rows_of(computation, query, held, whole)
     every = sorted(places_of(computation, stored, result))
-    (windows,) = assemble_windows(computation, [Piece(query, stored, result, every)])
+    (windows,) = assemble_windows(computation, [QueryData(query, stored, result, every)])
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
 

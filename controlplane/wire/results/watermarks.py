@@ -87,7 +87,7 @@ class Watermarks:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QueryInputs:
     """The inputs of a query: its streams, whether it has an aggregator node, and its start.
 
     `idle_ms`: by stream, the time without records after which it keeps no window open.
@@ -136,7 +136,7 @@ def read(client: "redis.Redis", cluster: str) -> Watermarks:
 _FIELDS: Final = {"settled": "settled", "merged": "merged", "active": "active_ms"}
 
 
-def complete_until(watermarks: Watermarks, reading: Reading) -> int | None:
+def complete_until(watermarks: Watermarks, reading: QueryInputs) -> int | None:
     """Return the event time (ms) up to which no record of a query is missing, None without one.
 
     The least over its streams that are not idle; the largest of all if all are idle. Add the
@@ -155,7 +155,7 @@ def complete_until(watermarks: Watermarks, reading: Reading) -> int | None:
     return max(known, default=None)
 
 
-def _is_idle(reached: Reached, stream: int, watermarks: Watermarks, reading: Reading) -> bool:
+def _is_idle(reached: Reached, stream: int, watermarks: Watermarks, reading: QueryInputs) -> bool:
     limit = reading.idle_ms.get(stream)
     since = max(reached.active_ms, reading.since_ms, watermarks.since_ms)
     return limit is not None and watermarks.clock_ms - since >= limit

@@ -23,7 +23,7 @@ _QUERY_BYTES: Final = 8
 
 
 @dataclass(frozen=True)
-class Changes:
+class WindowChanges:
     """Changed windows of several queries: schema names and rows, as nodes emit them."""
 
     tables: Sequence[tuple[str, Any]]
@@ -55,7 +55,7 @@ def write(
     client: "redis.Redis",
     cluster: str,
     batch: int,
-    changes: Changes,
+    changes: WindowChanges,
     followed: Iterable[int] = (),
     blocks: References = References(),
 ) -> None:
@@ -92,7 +92,7 @@ def write(
         pipe.execute()
 
 
-def _by_query(changes: Changes, batch: int) -> Mapping[int, _Query]:
+def _by_query(changes: WindowChanges, batch: int) -> Mapping[int, _Query]:
     result: dict[int, _Query] = {}
     for name, table in changes.tables:
         if len(table):

@@ -68,7 +68,7 @@ class TableDraft:
         return self.nodes[index]
 
 
-class Kind(StrEnum):
+class ObjectKind(StrEnum):
     """The kinds of objects that actions change."""
 
     QUERY = "query"
@@ -78,18 +78,18 @@ class Kind(StrEnum):
     CLUSTER = "cluster"
 
 
-class Subject(NamedTuple):
+class ActionObject(NamedTuple):
     """An object that an action changes: a query or stream by id, an edge by both, a node by index.
 
     Actions on different subjects can be applied in any order.
     """
 
-    kind: Kind
+    kind: ObjectKind
     id: int = 0
     query: int = 0
 
 
-CLUSTER: Final = Subject(Kind.CLUSTER)
+CLUSTER: Final = ActionObject(ObjectKind.CLUSTER)
 
 
 class Action(Protocol):
@@ -101,7 +101,7 @@ class Action(Protocol):
     def inverse(self, draft: TableDraft) -> "tuple[Action, ...]":
         """Return the actions that restore this draft once the action was applied to it."""
 
-    def subjects(self) -> tuple[Subject, ...]:
+    def subjects(self) -> tuple[ActionObject, ...]:
         """Return the objects that the action changes."""
 
 
@@ -109,8 +109,8 @@ class SingleAction:
     """An action that changes one object: its id is in the field with the name of `kind`."""
 
     __slots__ = ()
-    kind: ClassVar[Kind]
+    kind: ClassVar[ObjectKind]
 
-    def subjects(self) -> tuple[Subject, ...]:
+    def subjects(self) -> tuple[ActionObject, ...]:
         """Return the object that the action changes."""
-        return (Subject(self.kind, getattr(self, self.kind, 0)),)
+        return (ActionObject(self.kind, getattr(self, self.kind, 0)),)

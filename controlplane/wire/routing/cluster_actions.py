@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import (
     Action,
-    Kind,
+    ActionObject,
     NodeState,
+    ObjectKind,
     SingleAction,
-    Subject,
     TableDraft,
 )
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
@@ -20,7 +20,7 @@ from controlplane.wire.schema import StreamSchema
 class AssignStream(SingleAction):
     """Let split node `split` read `stream`."""
 
-    kind = Kind.STREAM
+    kind = ObjectKind.STREAM
     stream: int
     split: int
 
@@ -39,7 +39,7 @@ class AssignStream(SingleAction):
 class RemoveStream(SingleAction):
     """Let nobody read `stream` any more; its schema and its drop rules go with it."""
 
-    kind = Kind.STREAM
+    kind = ObjectKind.STREAM
     stream: int
 
     def apply_to(self, draft: TableDraft) -> None:
@@ -66,7 +66,7 @@ class RemoveStream(SingleAction):
 class SetSchema(SingleAction):
     """Set the schema of the records of `stream`."""
 
-    kind = Kind.STREAM
+    kind = ObjectKind.STREAM
     stream: int
     schema: StreamSchema
 
@@ -85,7 +85,7 @@ class SetSchema(SingleAction):
 class SetCapacity(SingleAction):
     """Set the declared capacity of `node` (records/s), and whether the node is limited to it."""
 
-    kind = Kind.NODE
+    kind = ObjectKind.NODE
     node: int
     capacity: float
     emulated: bool
@@ -107,7 +107,7 @@ class SetCapacity(SingleAction):
 class SetNodeActive(SingleAction):
     """Activate or deactivate `node`: planners assign no work to an inactive node."""
 
-    kind = Kind.NODE
+    kind = ObjectKind.NODE
     node: int
     active: bool
 
@@ -127,7 +127,7 @@ class SetNodeCount(SingleAction):
     Tasks and aggregators of a node that is removed must have moved before.
     """
 
-    kind = Kind.CLUSTER
+    kind = ObjectKind.CLUSTER
     nodes: int
     capacity: float = 0.0
 
@@ -156,7 +156,7 @@ class SetNodeCount(SingleAction):
 class SetSplitCount(SingleAction):
     """Give the cluster split nodes 0 to splits - 1; streams of a removed one moved before."""
 
-    kind = Kind.CLUSTER
+    kind = ObjectKind.CLUSTER
     splits: int
 
     def apply_to(self, draft: TableDraft) -> None:
@@ -175,7 +175,7 @@ class SetSplitCapacity(SingleAction):
     A capacity of 0 is not declared: telemetry measures it. It limits nothing.
     """
 
-    kind = Kind.CLUSTER
+    kind = ObjectKind.CLUSTER
     capacity: float
     emulated: bool
 
@@ -210,16 +210,16 @@ class SetDropRule:
         edge = self.stream, self.query
         return (SetDropRule(*edge, draft.drop_rules.get(edge)),)
 
-    def subjects(self) -> tuple[Subject, ...]:
+    def subjects(self) -> tuple[ActionObject, ...]:
         """Return the edge."""
-        return (Subject(Kind.EDGE, self.stream, self.query),)
+        return (ActionObject(ObjectKind.EDGE, self.stream, self.query),)
 
 
 @dataclass(frozen=True, slots=True)
 class SetLadder(SingleAction):
     """Arm a ladder of drop rules in place of the present ladder; None: disarm it."""
 
-    kind = Kind.CLUSTER
+    kind = ObjectKind.CLUSTER
     ladder: Ladder | None = None
 
     def apply_to(self, draft: TableDraft) -> None:

@@ -11,7 +11,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import RoutingGap, RoutingMissing, RoutingTaken
-from controlplane.wire.foreign.entries import Place, decoded, readable, values_of, whole
+from controlplane.wire.foreign.entries import EntryLocation, decoded, readable, values_of, whole
 from controlplane.wire.records.removed_streams import forget_streams
 from controlplane.wire.routing.cluster_actions import RemoveStream, SetSchema
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
@@ -128,7 +128,11 @@ def latest_version(client: "redis.Redis", cluster: str) -> int | None:
     pipe.get(keys.route_latest_key(cluster))
     (value,) = values_of(pipe)
     return decoded(
-        client, cluster, Place.ROUTING, lambda text: None if text is None else whole(text), value
+        client,
+        cluster,
+        EntryLocation.ROUTING,
+        lambda text: None if text is None else whole(text),
+        value,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.query_text import MAX_TASKS
-from controlplane.wire.routing.actions import Action, Kind, SingleAction, TableDraft
+from controlplane.wire.routing.actions import Action, ObjectKind, SingleAction, TableDraft
 from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.route import (
     NO_AGGREGATOR,
@@ -28,7 +28,7 @@ class QueryAction(SingleAction):
     """An action that changes one query."""
 
     __slots__ = ()
-    kind = Kind.QUERY
+    kind = ObjectKind.QUERY
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,17 @@ from typing import Final
 
 from controlplane.numbers import percent
 from controlplane.planners.shedding.inputs import CostSource
-from controlplane.planners.shedding.report import EdgeDrop, LadderReport, QueryReport, RungReport
+from controlplane.planners.shedding.report import (
+    EdgeDrop,
+    LadderReport,
+    RungReport,
+    SheddingQueryReport,
+)
 from dashboard.figures.shedding import rung_level
-from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
+from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, MeasureThresholds
 
 # Input factors: from 80 % on, short bursts need a rung.
-FACTOR: Final = Limits(0.8, 1.0)
+FACTOR: Final = MeasureThresholds(0.8, 1.0)
 # The queries and edges with a row or a name of their own.
 SHOWN_QUERIES: Final = 20
 SHOWN_NODES: Final = 50
@@ -28,7 +33,7 @@ SOURCES: Final = {
 
 
 @dataclass(frozen=True)
-class Status:
+class LadderStatus:
     """The state of a ladder: a grade, a sentence, and what follows."""
 
     grade: str
@@ -44,10 +49,10 @@ PROVISIONAL: Final = (
 )
 
 
-def status_of(report: LadderReport) -> Status:
+def status_of(report: LadderReport) -> LadderStatus:
     """Return the state of a ladder in words."""
     if report.missing:
-        return Status(UNKNOWN, "There is no ladder yet.", f"{report.missing}.")
+        return LadderStatus(UNKNOWN, "There is no ladder yet.", f"{report.missing}.")
     bound = "at most" if report.provisional else "at"
     load = f"the input is {bound} {percent(report.factor)} of what the cluster can process"
     if not report.armed:
@@ -57,30 +62,32 @@ def status_of(report: LadderReport) -> Status:
         return status
     again = f"Compute the ladder again: {'; '.join(r.text for r in report.drift.reasons)}."
     if report.position:
-        return Status(WARN, status.what, f"{status.why} {again}")
+        return LadderStatus(WARN, status.what, f"{status.why} {again}")
     drops = "" if report.position is None else ", nothing is dropped"
-    return Status(WARN, again, f"It is armed{drops}: {load}.")
+    return LadderStatus(WARN, again, f"It is armed{drops}: {load}.")
 
 
-def _not_armed(report: LadderReport, load: str) -> Status:
+def _not_armed(report: LadderReport, load: str) -> LadderStatus:
     if report.provisional:
-        return Status(UNKNOWN, f"Not armed, provisional: {load}.", PROVISIONAL)
+        return LadderStatus(UNKNOWN, f"Not armed, provisional: {load}.", PROVISIONAL)
     grade = BAD if (report.factor or 0) > 1 else UNKNOWN
-    return Status(grade, f"Not armed: {load}.", f"{_waits(report)} {_first_rung(report)}")
+    return LadderStatus(grade, f"Not armed: {load}.", f"{_waits(report)} {_first_rung(report)}")
 
 
-def _armed(report: LadderReport, load: str) -> Status:
+def _armed(report: LadderReport, load: str) -> LadderStatus:
     if report.provisional and not report.position:
-        return Status(GOOD, "Armed, nothing is dropped: the ladder is provisional.", PROVISIONAL)
+        return LadderStatus(
+            GOOD, "Armed, nothing is dropped: the ladder is provisional.", PROVISIONAL
+        )
     if report.position is None:
-        return Status(UNKNOWN, f"Armed: {load}.", "The pipeline reported no position yet.")
+        return LadderStatus(UNKNOWN, f"Armed: {load}.", "The pipeline reported no position yet.")
     if report.position == 0:
-        return Status(GOOD, f"Armed, nothing is dropped: {load}.", _first_rung(report))
+        return LadderStatus(GOOD, f"Armed, nothing is dropped: {load}.", _first_rung(report))
     assert report.kept is not None
     lost = percent(report.kept.quality_lost)
     what = f"Rung {report.rung} of {len(report.rungs) - 1} is active: {load}."
     kept = f"{percent(report.kept.input)} of the input is kept, {lost} of the quality is lost."
-    return Status(WARN, what, f"{kept} It steps down {report.hold_s:g} s after less arrives.")
+    return LadderStatus(WARN, what, f"{kept} It steps down {report.hold_s:g} s after less arrives.")
 
 
 def _waits(report: LadderReport) -> str:
@@ -140,7 +147,7 @@ def rung_rows(report: LadderReport) -> list[RungRow]:
     ]
 
 
-def kept_now(report: LadderReport, query: QueryReport) -> float | None:
+def kept_now(report: LadderReport, query: SheddingQueryReport) -> float | None:
     """Return the part of a query's records that is kept now, None if the pipeline reports none."""
     if report.position is None or report.kept is None:
         return None

@@ -17,7 +17,7 @@ from controlplane.models import Cluster, Query
 from controlplane.planners.shedding import activation, arming
 from controlplane.planners.shedding.drill import Drill, LeastKept, run_drill
 from controlplane.planners.shedding.feasible import feasible_inputs
-from controlplane.planners.shedding.measured import KeptPart, kept_parts
+from controlplane.planners.shedding.measured import MeasuredDrops, kept_parts
 from controlplane.planners.shedding.report import LadderReport, ladder_report
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.figures.parts import Figure
@@ -184,7 +184,7 @@ def _live_context(cluster: Cluster, report: LadderReport) -> dict[str, Any]:
     }
 
 
-def _week_cell(part: KeptPart | None) -> dict[str, Any]:
+def _week_cell(part: MeasuredDrops | None) -> dict[str, Any]:
     """Return what a query kept in the last 7 days: in percent as text, and the records."""
     return {"text": kept_text(part.kept if part is not None else None), "part": part}
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from algorithms.admission.parallelism import QueryCost, aggregator_nodes, query_nodes
+from algorithms.admission.parallelism import ParallelCosts, aggregator_nodes, query_nodes
 from algorithms.errors import BadProblem
 
-COST = QueryCost(operator_s=0.0008, merge_s=0.00005, node_rate=1_125, headroom=0.1)
+COST = ParallelCosts(operator_s=0.0008, merge_s=0.00005, node_rate=1_125, headroom=0.1)
 
 
 def test_the_example_of_twelve_thousand_records_a_second() -> None:
@@ -14,7 +14,7 @@ def test_the_example_of_twelve_thousand_records_a_second() -> None:
 
 
 def test_a_whole_number_of_nodes_is_not_exceeded_by_rounding() -> None:
-    cost = QueryCost(operator_s=0.1, merge_s=0.1, node_rate=10, headroom=0.0)
+    cost = ParallelCosts(operator_s=0.1, merge_s=0.1, node_rate=10, headroom=0.0)
     assert query_nodes(30, cost) == 3
     assert aggregator_nodes(3, cost) == 3
 
@@ -26,7 +26,7 @@ def test_no_load_needs_one_node() -> None:
 @pytest.mark.parametrize("headroom", [-0.1, 1.0])
 def test_the_headroom_is_a_share(headroom: float) -> None:
     with pytest.raises(BadProblem) as caught:
-        QueryCost(0.1, 0.1, 1, headroom)
+        ParallelCosts(0.1, 0.1, 1, headroom)
     assert caught.value.where == "headroom"
 
 

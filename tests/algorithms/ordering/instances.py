@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.ordering import SLACK, Loads, Move, MoveSet, Order, Unit, order_moves
+from algorithms.ordering import SLACK, Loads, MoveSet, Order, UnitMove, WorkUnit, order_moves
 from algorithms.rows import boundaries
 
 
@@ -16,7 +16,7 @@ class Instance:
 
     rates: list[float]
     capacities: list[float]
-    units: list[Unit]
+    units: list[WorkUnit]
     here: list[int]
     there: list[int]
 
@@ -25,9 +25,9 @@ class Instance:
         """Return the units that move."""
         return [at for at, (a, b) in enumerate(zip(self.here, self.there, strict=True)) if a != b]
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[UnitMove]:
         """Return the moves of all units that move."""
-        return [Move(self.units[at], self.here[at], self.there[at]) for at in self.moving]
+        return [UnitMove(self.units[at], self.here[at], self.there[at]) for at in self.moving]
 
     def loads(self) -> Loads:
         """Return the loads before the moves."""
@@ -53,7 +53,7 @@ class Instance:
         return np.array(found)
 
 
-def ordered(loads: Loads, moves: Sequence[Move]) -> Order:
+def ordered(loads: Loads, moves: Sequence[UnitMove]) -> Order:
     """Order moves greedily; `loads` is as it is before them, and as after them in the end."""
     order = order_moves(move_set(loads, moves))
     for move in moves:
@@ -61,7 +61,7 @@ def ordered(loads: Loads, moves: Sequence[Move]) -> Order:
     return order
 
 
-def make_move(loads: Loads, move: Move) -> None:
+def make_move(loads: Loads, move: UnitMove) -> None:
     """Take a unit from its node, and put it on its target."""
     readers = loads._readers[move.source]
     for source in move.unit.sources:
@@ -70,7 +70,7 @@ def make_move(loads: Loads, move: Move) -> None:
     loads.put(move.unit, move.target)
 
 
-def move_set(loads: Loads, moves: Sequence[Move]) -> MoveSet:
+def move_set(loads: Loads, moves: Sequence[UnitMove]) -> MoveSet:
     """Return moves between nodes of which the loads and readers are known."""
     leaving = [(move.source, source) for move in moves for source in move.unit.sources]
     coming = [(move.target, source) for move in moves for source in move.unit.sources]
@@ -105,7 +105,7 @@ def drawn(seed: int, nodes: int = 6, sources: int = 20, units: int = 60) -> Inst
     return Instance(
         random.uniform(0.5, 10, sources).round(2).tolist(),
         capacities.tolist(),
-        [Unit(tuple(read), load) for read, load in zip(reads, own.tolist(), strict=True)],
+        [WorkUnit(tuple(read), load) for read, load in zip(reads, own.tolist(), strict=True)],
         here.tolist(),
         there.tolist(),
     )

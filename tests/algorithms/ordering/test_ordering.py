@@ -11,11 +11,11 @@ from algorithms.errors import BadProblem
 from algorithms.ordering import (
     SLACK,
     Loads,
-    Move,
     MoveSet,
     Order,
-    Unit,
-    Units,
+    UnitMove,
+    WorkUnit,
+    WorkUnits,
     order_moves,
 )
 from tests.algorithms.ordering.instances import (
@@ -28,7 +28,7 @@ from tests.algorithms.ordering.instances import (
 )
 
 units = st.builds(
-    Unit,
+    WorkUnit,
     st.sets(st.integers(0, 5), max_size=3).map(tuple),
     st.sampled_from([0.0, 1.0, 2.5]),
 )
@@ -41,7 +41,7 @@ units = st.builds(
     capacities=st.lists(st.floats(0.5, 4), min_size=4, max_size=4),
 )
 def test_measures_are_those_of_each_prefix(
-    rates: list[float], placed: list[tuple[Unit, int, int]], capacities: list[float]
+    rates: list[float], placed: list[tuple[WorkUnit, int, int]], capacities: list[float]
 ) -> None:
     units, here, there = zip(*placed, strict=True) if placed else ((), (), ())
     check(Instance(rates, capacities, list(units), list(here), list(there)))
@@ -112,7 +112,7 @@ def test_arrays_and_units_give_the_same_order() -> None:
     """Read as a snapshot is: rows of sources, the units that move, and their targets."""
     instance = drawn(5)
     lengths = [len(unit.sources) for unit in instance.units]
-    units = Units(
+    units = WorkUnits(
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.array([source for unit in instance.units for source in unit.sources], np.int64),
         np.array([unit.load for unit in instance.units]),
@@ -128,15 +128,15 @@ def test_arrays_and_units_give_the_same_order() -> None:
 
 
 def test_no_moves_are_in_order() -> None:
-    found = ordered(Loads([1.0], [2.0], [(Unit((0,)), 0)]), [])
+    found = ordered(Loads([1.0], [2.0], [(WorkUnit((0,)), 0)]), [])
     assert (found.order, found.start, found.safe) == ((), 0.5, True)
 
 
 def test_a_full_node_is_emptied_before_it_takes() -> None:
     """Given the other way round, node 1 would have 12 of 10."""
-    small, large = Unit(load=4.0), Unit(load=6.0)
-    here = [(small, 0), (large, 1), (Unit(load=2.0), 1)]
-    moves = [Move(small, 0, 1), Move(large, 1, 2)]
+    small, large = WorkUnit(load=4.0), WorkUnit(load=6.0)
+    here = [(small, 0), (large, 1), (WorkUnit(load=2.0), 1)]
+    moves = [UnitMove(small, 0, 1), UnitMove(large, 1, 2)]
     found = ordered(Loads([], [10.0, 10.0, 10.0], here), moves)
     assert found.order == (1, 0)
     assert found.safe
@@ -145,8 +145,8 @@ def test_a_full_node_is_emptied_before_it_takes() -> None:
 
 def test_what_has_no_safe_order_is_done_with_least_harm() -> None:
     """Two full nodes swap: one of them must be overfull for a while, and it is said."""
-    first, second = Unit(load=9.0), Unit(load=8.0)
-    moves = [Move(first, 0, 1), Move(second, 1, 0)]
+    first, second = WorkUnit(load=9.0), WorkUnit(load=8.0)
+    moves = [UnitMove(first, 0, 1), UnitMove(second, 1, 0)]
     found = ordered(Loads([], [10.0, 10.0], [(first, 0), (second, 1)]), moves)
     assert not found.safe
     assert found.start == pytest.approx(0.9)

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.ordering.steps import NONE, Bounds, Footprints, step_stops
+from algorithms.ordering.steps import NONE, Footprints, StepBounds, step_stops
 
 
 class One(NamedTuple):
@@ -62,7 +62,7 @@ def may_be_one_step(actions: list[One], most: int, node_moves: int, sent: float)
 def test_steps_are_the_longest_that_the_bounds_allow(
     actions: list[One], first: int, more: int, node_moves: int, sent: int
 ) -> None:
-    bounds = Bounds(first, first + more, node_moves, sent)
+    bounds = StepBounds(first, first + more, node_moves, sent)
     stops = step_stops(footprints(actions), bounds).tolist()
     assert stops[-1:] == [len(actions)][: len(actions)]
     most = first

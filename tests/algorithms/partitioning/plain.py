@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.partitioning.consistent_grouping import ConsistentGrouping, VirtualState
-from algorithms.partitioning.grouping import State, Workers
+from algorithms.partitioning.grouping import GroupingState, Workers
 from algorithms.partitioning.groupings import head_aware, rate_aware
 from algorithms.partitioning.groupings.bounded_load import BoundedLoad
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware, FrequencyState
@@ -36,7 +36,7 @@ def choose(grouping: Any, state: Any, key: int, time_ms: int | None = None) -> t
     return _CHOICES[type(grouping)](grouping, state, key, time_ms)
 
 
-def by_key(_: KeyGrouping, state: State, key: int, __: object) -> tuple[int, State]:
+def by_key(_: KeyGrouping, state: GroupingState, key: int, __: object) -> tuple[int, GroupingState]:
     count = state.workers.count
     return slot_table(state.workers).worker(key % count, mixed_word(key)), state
 

@@ -9,7 +9,7 @@ from algorithms.errors import BadParameters
 from algorithms.lab.partitioning.workloads import zipf_shares
 from algorithms.partitioning.recommendation import (
     VARIANTS,
-    Candidate,
+    GroupingCandidate,
     Recommend,
     RecommendationProblem,
     candidate_texts,
@@ -20,14 +20,14 @@ from algorithms.partitioning.replay import Replay, ReplayProblem, SampledKeys, k
 KEY, PARTIAL = "", '{"grouping":"partial_key"}'
 
 
-def candidate(imbalance: float, cost: float, *, load: float | None = None) -> Candidate:
+def candidate(imbalance: float, cost: float, *, load: float | None = None) -> GroupingCandidate:
     """Return a candidate with these values, within the default limit or not."""
     none = np.zeros(0)
     result = Replay("", none, imbalance, 1, 1, 1, 1, 1, 1.0, load, none.astype(np.int64))
-    return Candidate(result, cost, imbalance <= 0.1, load is None or load <= 0.8)
+    return GroupingCandidate(result, cost, imbalance <= 0.1, load is None or load <= 0.8)
 
 
-def chosen(candidates: list[Candidate], present: int | None = None) -> tuple[int, str]:
+def chosen(candidates: list[GroupingCandidate], present: int | None = None) -> tuple[int, str]:
     result = Recommend().choose(candidates, present)
     return result.chosen, result.reason
 

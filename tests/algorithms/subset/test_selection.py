@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.ordering import Move, Unit
+from algorithms.ordering import UnitMove, WorkUnit
 from algorithms.subset import SubsetProblem, Value, choose
 
 NODES, SOURCES = 3, 6
 units = st.builds(
-    Unit,
+    WorkUnit,
     st.sets(st.integers(0, SOURCES - 1), max_size=3).map(tuple),
     st.sampled_from([0.0, 0.0, 3.0]),
 )
 node = st.integers(0, NODES - 1)
 places = st.lists(st.tuples(units, node, node, st.integers(0, 9)), min_size=1, max_size=9)
 rates = st.lists(st.floats(0.5, 9), min_size=SOURCES, max_size=SOURCES)
-Placed = list[tuple[Unit, int, int, int]]
+Placed = list[tuple[WorkUnit, int, int, int]]
 
 
 def problem_of(placed: Placed, given_rates: list[float], share: float) -> SubsetProblem:
@@ -32,7 +32,7 @@ def problem_of(placed: Placed, given_rates: list[float], share: float) -> Subset
         given_rates,
         [20.0] * NODES,
         [(unit, at) for unit, at, _, _ in placed],
-        [Move(unit, source, target) for unit, source, target, _ in moving],
+        [UnitMove(unit, source, target) for unit, source, target, _ in moving],
         costs,
         [share * costs[:, 0].sum(), 0.75 * len(moving)],
     )
@@ -94,20 +94,20 @@ def _all_values(problem: SubsetProblem) -> list[Value]:
 
 def test_all_is_made_where_all_can_be_afforded() -> None:
     """A planner has its reasons: what fits the budget is not mended."""
-    units_ = [Unit((0,)), Unit((1,))]
+    units_ = [WorkUnit((0,)), WorkUnit((1,))]
     problem = SubsetProblem(
         [1.0, 2.0], [10.0, 10.0], [(units_[0], 0), (units_[1], 0)],
-        [Move(unit, 0, 1) for unit in units_], np.ones((2, 1)), [2.0],
+        [UnitMove(unit, 0, 1) for unit in units_], np.ones((2, 1)), [2.0],
     )  # fmt: skip
     assert choose(problem).chosen == (0, 1)
 
 
 def test_readers_of_a_source_go_together() -> None:
     """One of them alone gains nothing: the greedy runs know that, too, and it is no prefix."""
-    lonely, first, second = Unit((0,)), Unit((1,)), Unit((1,))
-    stays = Unit((1,))
+    lonely, first, second = WorkUnit((0,)), WorkUnit((1,)), WorkUnit((1,))
+    stays = WorkUnit((1,))
     here = [(lonely, 0), (first, 0), (second, 0), (stays, 1)]
-    moves = [Move(one, 0, 1) for one in (lonely, first, second)]
+    moves = [UnitMove(one, 0, 1) for one in (lonely, first, second)]
     problem = SubsetProblem([1.0, 5.0], [20.0, 20.0], here, moves, np.ones((3, 1)), [2.0])
     for exact in (True, False):
         assert choose(problem, exact=exact).chosen == (1, 2)
@@ -116,7 +116,7 @@ def test_readers_of_a_source_go_together() -> None:
 def test_the_same_problem_has_the_same_answer() -> None:
     random = np.random.default_rng(3)
     placed = [
-        (Unit(tuple(random.choice(SOURCES, 2, replace=False).tolist())), *pair, int(size))
+        (WorkUnit(tuple(random.choice(SOURCES, 2, replace=False).tolist())), *pair, int(size))
         for pair, size in zip(
             random.integers(0, NODES, (40, 2)).tolist(), random.integers(1, 9, 40), strict=True
         )
@@ -127,4 +127,4 @@ def test_the_same_problem_has_the_same_answer() -> None:
 
 def test_a_cost_below_nothing_is_refused() -> None:
     with pytest.raises(BadProblem):
-        SubsetProblem([], [1.0], [], [Move(Unit(), 0, 0)], np.array([[-1.0]]), [1.0])
+        SubsetProblem([], [1.0], [], [UnitMove(WorkUnit(), 0, 0)], np.array([[-1.0]]), [1.0])

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from controlplane.admin import ReadOnly, Recorded
+from controlplane.admin import AuditedAdmin, ReadOnly
 from controlplane.models import AuditEntry, Cluster, Node
 from tests.support.cluster import confirmed
 
@@ -39,7 +39,9 @@ def form_of(user: User, **changed: Any) -> dict[str, Any]:
 def test_every_registered_model_is_read_only_or_recorded(root: User) -> None:
     request: Any = RequestFactory().get("/admin/")
     request.user = root
-    recorded = {model for model, site in admin.site._registry.items() if isinstance(site, Recorded)}
+    recorded = {
+        model for model, site in admin.site._registry.items() if isinstance(site, AuditedAdmin)
+    }
     assert recorded == {User, Group}
     for model, site in admin.site._registry.items():
         if model in recorded:

@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from controlplane.access import audit, audit_chain, audit_triggers
-from controlplane.access.audit_chain import Fault, verify
+from controlplane.access.audit_chain import ChainFault, verify
 from controlplane.access.roles import Actor, Automatic
 from controlplane.models import AuditChain, AuditEntry
 from tests.support.cluster import actor
@@ -44,7 +44,7 @@ def test_a_long_log_is_verified_by_a_worker(
     ((name, *noted),) = sent
     assert name == verify_audit.name
     verify_audit(*noted)
-    assert audit_chain.last_verification().fault == Fault("head", 1, entries[0].pk)
+    assert audit_chain.last_verification().fault == ChainFault("head", 1, entries[0].pk)
     monkeypatch.setattr(audit_chain, "MOST_AT_ONCE", len(entries) + 10)
     assert not audit_chain.request_verification(actor("admin", "c")).is_pending
 
@@ -101,7 +101,7 @@ def test_verification_names_the_first_bad_entry(
 
 def test_missing_triggers_are_a_fault(entries: list[AuditEntry]) -> None:
     audit_triggers.remove(connection)
-    assert verify().fault == Fault("triggers")
+    assert verify().fault == ChainFault("triggers")
 
 
 def test_a_chain_that_was_computed_again_differs_from_a_noted_head(
@@ -115,7 +115,7 @@ def test_a_chain_that_was_computed_again_differs_from_a_noted_head(
     audit_triggers.install(connection)
     assert verify().is_intact
     noted = verify((head.sequence, head.hash))
-    assert noted.fault == Fault("head", head.sequence, entries[-1].pk)
+    assert noted.fault == ChainFault("head", head.sequence, entries[-1].pk)
 
 
 def test_pruning_keeps_the_chain_verifiable(entries: list[AuditEntry]) -> None:
@@ -130,7 +130,7 @@ def test_pruning_keeps_the_chain_verifiable(entries: list[AuditEntry]) -> None:
     # A start that no entry declares.
     AuditChain.objects.update(start_sequence=5, start_hash=entries[4].hash)
     sql(f"DELETE FROM {TABLE} WHERE sequence <= 5")
-    assert verify().fault == Fault("checkpoint", 5)
+    assert verify().fault == ChainFault("checkpoint", 5)
 
 
 def test_entries_are_sealed_in_batches(db: None) -> None:

@@ -9,7 +9,7 @@ from controlplane.access.roles import Actor
 from controlplane.alerts import actions
 from controlplane.alerts.evaluation import evaluate_all
 from controlplane.alerts.listing import AlertFilters, alerts_listing, open_alerts, prune
-from controlplane.alerts.states import Status, status_of
+from controlplane.alerts.states import AlertStatus, status_of
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import Alert, AuditEntry, Cluster, Delivery, Node, Webhook
 from tests.support.cluster import actor
@@ -94,9 +94,9 @@ def test_a_silence_outlasts_the_alert_and_webhooks_receive_nothing(
     second_alert = _latency()
     assert second_alert is not None
     assert second_alert.pk != row.pk
-    assert status_of(second_alert, timezone.now()) is Status.SILENCED
+    assert status_of(second_alert, timezone.now()) is AlertStatus.SILENCED
     assert _deliveries() == before == ["alert.firing", "alert.silenced"]
-    assert status_of(second_alert, timezone.now() + timedelta(hours=2)) is Status.FIRING
+    assert status_of(second_alert, timezone.now() + timedelta(hours=2)) is AlertStatus.FIRING
 
 
 def test_a_failed_application_alerts_at_once_and_a_stopped_cluster_has_no_alert(

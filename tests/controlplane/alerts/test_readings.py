@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings, lines_of, readings_of
 from controlplane.models import Cluster, MeasurePoint, Node, ReplicationBound
 from controlplane.policies.grades import Grade
@@ -48,11 +48,11 @@ def test_a_reading_has_its_mean_its_trend_and_the_policys_limit() -> None:
     )  # fmt: skip
     update_policy(actor("admin"), cluster, {"latency_ms": 2000, "watch_load": 1.25})
     readings = cluster_readings(cluster)
-    latency, load = readings[Measure.LATENCY], readings[Measure.LOAD]
+    latency, load = readings[AlertMeasure.LATENCY], readings[AlertMeasure.LOAD]
     assert (latency.value, latency.before, latency.limit) == (3000.0, 1000.0, 2000.0)
     assert (latency.grade, latency.trend, latency.kind.setting) == (Grade.BAD, 2.0, "latency_ms")
     assert (load.grade, load.node) == (Grade.WARN, 3)
-    assert [reading.measure for reading in readings.exceeded] == [Measure.LATENCY]
+    assert [reading.measure for reading in readings.exceeded] == [AlertMeasure.LATENCY]
     assert readings.grade == Grade.BAD
 
 
@@ -60,9 +60,14 @@ def test_batches_without_records_are_no_data() -> None:
     cluster, now = _cluster(), timezone.now()
     measured(cluster, now, p95=None, rf=None, imbalance=0.0, delivered=0.0, loads=[0.0] * 4)
     readings = cluster_readings(cluster)
-    for measure in (Measure.LATENCY, Measure.IMBALANCE, Measure.REPLICATION, Measure.LOAD):
+    for measure in (
+        AlertMeasure.LATENCY,
+        AlertMeasure.IMBALANCE,
+        AlertMeasure.REPLICATION,
+        AlertMeasure.LOAD,
+    ):
         assert (readings[measure].value, readings[measure].grade) == (None, Grade.UNKNOWN)
-    assert readings[Measure.RECORDS].value == 100.0
+    assert readings[AlertMeasure.RECORDS].value == 100.0
 
 
 def test_a_roll_up_writes_the_means_of_its_bucket_and_lines_have_gaps() -> None:
@@ -72,23 +77,23 @@ def test_a_roll_up_writes_the_means_of_its_bucket_and_lines_have_gaps() -> None:
     point = MeasurePoint.objects.filter(cluster=cluster, resolution=10).order_by("t")[0]
     assert (point.node_load, point.node, point.latency_p95) == (0.75, 2, 400.0)
     assert (point.records_in, point.input_kept) == pytest.approx((100.0, 0.8))
-    line = lines_of([cluster])[cluster.pk][Measure.LATENCY]
+    line = lines_of([cluster])[cluster.pk][AlertMeasure.LATENCY]
     assert len(line) == 30
     assert {value for value in line if value is not None} == {400.0}
     kept = cluster_readings(cluster, end=now - timedelta(minutes=2))
-    assert kept[Measure.KEPT].grade == Grade.BAD
-    assert kept[Measure.AGE].value is None
+    assert kept[AlertMeasure.KEPT].grade == Grade.BAD
+    assert kept[AlertMeasure.AGE].value is None
 
 
 def test_the_limit_of_replication_is_a_multiple_of_its_bound() -> None:
     cluster, now = _cluster(), timezone.now()
     measured(cluster, now, rf=1.8)
-    reading = cluster_readings(cluster)[Measure.REPLICATION]
+    reading = cluster_readings(cluster)[AlertMeasure.REPLICATION]
     assert (reading.limit, reading.bound, reading.grade) == (None, None, Grade.GOOD)
     ReplicationBound.objects.create(
         cluster=cluster, version=1, bound=1.1, factor=1.8, computed_at=now
     )
-    reading = cluster_readings(cluster)[Measure.REPLICATION]
+    reading = cluster_readings(cluster)[AlertMeasure.REPLICATION]
     assert (reading.bound, reading.grade) == (1.1, Grade.BAD)
     assert reading.limit == pytest.approx(1.65)
 
@@ -96,10 +101,10 @@ def test_the_limit_of_replication_is_a_multiple_of_its_bound() -> None:
 def test_silence_of_a_running_cluster_is_an_age_beyond_its_limit() -> None:
     cluster, now = _cluster(), timezone.now()
     measured(cluster, now - timedelta(minutes=2))
-    assert cluster_readings(cluster)[Measure.AGE].grade == Grade.BAD
+    assert cluster_readings(cluster)[AlertMeasure.AGE].grade == Grade.BAD
     Cluster.objects.filter(pk=cluster.pk).update(desired="stopped")
     cluster.refresh_from_db()
-    assert cluster_readings(cluster)[Measure.AGE].grade == Grade.UNKNOWN
+    assert cluster_readings(cluster)[AlertMeasure.AGE].grade == Grade.UNKNOWN
 
 
 def test_a_fleet_takes_as_many_queries_as_a_cluster() -> None:
@@ -113,6 +118,6 @@ def test_a_fleet_takes_as_many_queries_as_a_cluster() -> None:
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            assert all(own[Measure.RECORDS].value for own in readings_of(some).values())
+            assert all(own[AlertMeasure.RECORDS].value for own in readings_of(some).values())
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 6

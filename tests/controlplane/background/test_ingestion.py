@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
-from controlplane.background.ingestion import Positions
+from controlplane.background.ingestion import RelayPositions
 from controlplane.background.retention import rows as retention
 from controlplane.models import Cluster, MetricSample, Query, RoutingVersion, Stream
 from controlplane.telemetry import time_series
@@ -59,7 +59,7 @@ def test_a_roll_up_means_rates_keeps_peaks_and_takes_the_last_version() -> None:
 
 def record(cluster: Cluster, first: int, count: int, version: int = 1) -> None:
     rows = [telemetry(i, NOON_MS + 1000 * i, version) for i in range(first, first + count)]
-    ingestion.record(cluster, rows, Positions(telemetry=f"{first + count - 1}-0"))
+    ingestion.record(cluster, rows, RelayPositions(telemetry=f"{first + count - 1}-0"))
 
 
 def test_recording_stores_samples_position_and_acknowledgement(sf: Cluster) -> None:

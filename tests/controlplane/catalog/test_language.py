@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.catalog.language import (
-    Entry,
+    LanguageEntry,
     aggregates,
     functions,
     operators,
@@ -19,7 +19,7 @@ from controlplane.wire.language.tree import Call
 
 
 @pytest.mark.parametrize(("name", "entry"), list(zip(OPERATORS, operators(), strict=True)))
-def test_an_operator_is_written_as_it_says(name: str, entry: Entry) -> None:
+def test_an_operator_is_written_as_it_says(name: str, entry: LanguageEntry) -> None:
     """Over columns x, y, z of some kind it is that operator, and gives what it says."""
     found = set()
     for kind in ANY:
@@ -58,9 +58,12 @@ class ListedMean:
 
 
 def test_what_a_site_registers_is_listed_with_its_first_line() -> None:
-    entry = Entry("listed_distance(int, number)", "float", "Length of a vector.")
+    entry = LanguageEntry("listed_distance(int, number)", "float", "Length of a vector.")
     assert entry in registered_functions()
-    assert Entry("listed_mean(float)", "float", "Mean of another kind.") in registered_aggregates()
+    assert (
+        LanguageEntry("listed_mean(float)", "float", "Mean of another kind.")
+        in registered_aggregates()
+    )
 
 
 @pytest.mark.parametrize(

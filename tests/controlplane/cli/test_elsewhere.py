@@ -13,7 +13,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
-from controlplane.cli.client.api import Answer, Api
+from controlplane.cli.client.api import Api, ApiResponse
 from controlplane.models import Cluster, Proposal
 from tests.controlplane.api.callers import user_of
 from tests.controlplane.cli.conftest import Weir
@@ -163,7 +163,7 @@ class Flaky:
         return httpx.Response(status, json={}, headers=headers)
 
 
-def sent(flaky: Flaky, method: str) -> tuple[Answer, list[float]]:
+def sent(flaky: Flaky, method: str) -> tuple[ApiResponse, list[float]]:
     import httpx  # noqa: PLC0415
 
     pauses: list[float] = []

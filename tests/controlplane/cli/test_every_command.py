@@ -19,7 +19,7 @@ from pytest_django.live_server_helper import LiveServer
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
-from controlplane.cli.codes import Code
+from controlplane.cli.codes import ExitCode
 from controlplane.cli.command_parser import COMMON, LOCAL
 from controlplane.cli.main import main
 from controlplane.models import Cluster
@@ -174,11 +174,11 @@ def test_no_call_ends_as_a_fault_of_weir(
     for command, sub in COMMANDS:
         plain, whole, *single = calls(command, sub)
         code = ended(capsys, *whole)
-        if code == Code.DONE:
+        if code == ExitCode.DONE:
             ended(capsys, "--json", *whole)
             continue
         codes = [ended(capsys, *words) for words in (plain, *single)]
-        if Code.DONE not in codes:
+        if ExitCode.DONE not in codes:
             refused.add(command)
     # What needs another state than that of the world is refused: a ready proposal, an armed ladder.
     assert 2 * len(refused) < len(COMMANDS), sorted(refused)
@@ -190,10 +190,10 @@ def ended(capsys: pytest.CaptureFixture[str], *words: str) -> int:
         code = main(words)
         transaction.set_rollback(True)
     err = capsys.readouterr().err
-    assert code in set(Code) - {Code.BROKEN}, (words, err)
+    assert code in set(ExitCode) - {ExitCode.BROKEN}, (words, err)
     # A command that waits in vain prints what it waits for.
-    said_otherwise = code == Code.WAITED or {"audit", "verify"} <= set(words)
-    assert code == Code.DONE or err.startswith("weir: ") or said_otherwise, (words, err)
+    said_otherwise = code == ExitCode.WAITED or {"audit", "verify"} <= set(words)
+    assert code == ExitCode.DONE or err.startswith("weir: ") or said_otherwise, (words, err)
     return code
 
 
@@ -212,5 +212,5 @@ def test_no_call_over_http_ends_as_a_fault_of_weir(
         code = main(whole)
         err = capsys.readouterr().err
         # Nobody computes a valid preview, as no worker runs.
-        is_unserved = (command, code) == ("queries preview", Code.AWAY) and "No worker" in err
-        assert code in set(Code) - {Code.BROKEN, Code.AWAY} or is_unserved, (whole, err)
+        is_unserved = (command, code) == ("queries preview", ExitCode.AWAY) and "No worker" in err
+        assert code in set(ExitCode) - {ExitCode.BROKEN, ExitCode.AWAY} or is_unserved, (whole, err)

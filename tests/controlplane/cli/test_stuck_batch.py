@@ -25,7 +25,7 @@ def test_it_tells_before_it_skips(
     assert end
     with redis.Redis.from_url(redis_url) as client:
         for driver in "abcd":
-            attempts.begin(client, "sf", attempts.Attempt(9, 0, START, end, 12, 1), driver)
+            attempts.begin(client, "sf", attempts.BatchAttempt(9, 0, START, end, 12, 1), driver)
         told = weir("clusters", "skip-batch", "sf", "--json", user=admin.name)
         assert (told.json["batch"], told.json["records"]) == (9, {"s1": 12})
         assert not attempts.is_skipped(client, "sf", 9)

@@ -9,7 +9,7 @@ from pytest_django.live_server_helper import LiveServer
 from controlplane.access import tokens
 from controlplane.access.logins import second_factor
 from controlplane.access.roles import Actor
-from controlplane.cli.codes import Code
+from controlplane.cli.codes import ExitCode
 from controlplane.models import AuditEntry, Grant, SecondFactor
 from tests.controlplane.api.callers import user_of
 from tests.controlplane.cli.conftest import Weir
@@ -44,7 +44,7 @@ def test_a_command_acts_on_the_named_user_by_the_acting_one(
     # What gives access is confirmed: a token cannot, who may use the machine need not.
     made_admin = run("grants", "set-everywhere", "alice", "--role", "admin")
     if is_remote:
-        assert (removed[0], made_admin[0]) == (Code.FORBIDDEN, Code.FORBIDDEN)
+        assert (removed[0], made_admin[0]) == (ExitCode.FORBIDDEN, ExitCode.FORBIDDEN)
         assert SecondFactor.objects.exists()
     else:
         assert (removed[0], made_admin[0]) == (0, 0)

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.cluster_spec.document import ClusterDescription
-from controlplane.cluster_spec.planning import Planned, plan_for, snapshot_of
+from controlplane.cluster_spec.planning import PlannedCluster, plan_for, snapshot_of
 from controlplane.cluster_spec.text import parse_description
 from controlplane.errors import Conflict, Invalid
 from controlplane.planning.measures import measures
@@ -13,11 +13,11 @@ from tests.support.descriptions import SMALL, small, soon
 
 def planned(
     description: ClusterDescription, planner: str, algorithm: str, **given: float
-) -> Planned:
+) -> PlannedCluster:
     return plan_for(description, planner, algorithm, given, lambda _: None)
 
 
-def targets(found: Planned) -> dict[str, int]:
+def targets(found: PlannedCluster) -> dict[str, int]:
     """Return the node to which each query moves, by its name."""
     moves = task_moves(Plan(found.computed.actions))
     return {text.object: move.target for text, move in zip(found.texts, moves, strict=True)}

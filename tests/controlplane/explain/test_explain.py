@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from algorithms.partitioning.replay import key_hashes
 from controlplane.access.roles import Actor
-from controlplane.alerts.measures import Measure
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.errors import Invalid, NotFound
 from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
 from controlplane.explain.change import ChangeKind
@@ -347,7 +347,7 @@ def test_streams_and_decisions_are_explained(operator: Actor, sf: Cluster, now: 
         text="node 0 is loaded to 120 % of its capacity", first_at=now, last_at=now,
     )  # fmt: skip
     found = explain(sf, parse_subject(f"decision:{decision.pk}"), now)
-    assert found.finding.measure == Measure.LOAD
+    assert found.finding.measure == AlertMeasure.LOAD
     assert found.finding.value == pytest.approx(1.2, rel=0.01)
     assert ChangeKind.DECISION in [change.kind for change in found.changes]
 

@@ -5,7 +5,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.change import Change, ChangeKind
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.series_shifts import exceeded_since, largest_shifts
 from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.explain.values import Remedy, RemedyReason
@@ -17,7 +17,7 @@ def test_every_code_has_a_sentence() -> None:
         cause = Cause(code, moment, 5, "node 5", before=1.0, after=2.0, full_share=1.2, share=0.64)
         assert cause.text.endswith(".")
     for kind in ChangeKind:
-        assert Change(kind, moment, "s", before=1.0, after=2.0, reason="why.").text
+        assert NearbyChange(kind, moment, "s", before=1.0, after=2.0, reason="why.").text
     for reason in RemedyReason:
         assert Remedy("placement", "placement", reason).text.endswith(".")
 

@@ -14,8 +14,8 @@ from controlplane.health.losses.decisions import decide
 from controlplane.health.losses.detection import (
     CheckpointFacts,
     DatabaseFacts,
-    Facts,
     Kind,
+    LossFacts,
     RedisFacts,
     detect_losses,
 )
@@ -41,7 +41,7 @@ MINE = Generation("g", 0, 0)
 NAME = "sf-2"
 
 
-def facts(**changed: Any) -> Facts:
+def facts(**changed: Any) -> LossFacts:
     """Return what a healthy cluster holds: batch 50 everywhere, routing version 9."""
     redis: dict[str, Any] = {"generation": MINE, "batch": 50, "version": 9}
     database: dict[str, Any] = {
@@ -59,7 +59,7 @@ def facts(**changed: Any) -> Facts:
         else:
             assert checkpoint is not None
             checkpoint[key] = value
-    return Facts(
+    return LossFacts(
         RedisFacts(**redis),
         DatabaseFacts(**database),
         None if checkpoint is None else CheckpointFacts(**checkpoint),

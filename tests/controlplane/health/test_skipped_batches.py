@@ -43,7 +43,7 @@ def stuck(sf: Cluster, redis_url: str, client: "redis.Redis") -> Cluster:
 
 
 def begin(client: "redis.Redis", start: str, end: str, times: int) -> None:
-    plan = attempts.Attempt(BATCH, 0, start, end, 45, version=2)
+    plan = attempts.BatchAttempt(BATCH, 0, start, end, 45, version=2)
     for number in range(times):
         attempts.begin(client, "sf", plan, f"driver {number}")
 

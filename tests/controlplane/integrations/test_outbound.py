@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from controlplane.integrations import outbound
-from controlplane.integrations.outbound import Refused, Unreachable, post, resolved
+from controlplane.integrations.outbound import AddressRejected, AddressUnreachable, post, resolved
 from tests.support.destinations import RECEIVERS, list_destinations
 
 
@@ -51,7 +51,9 @@ def server() -> Iterator[int]:
 )  # fmt: skip
 def test_what_is_not_public_is_refused(host: str) -> None:
     """However it is written: each leads to this machine, its site, its cloud, or nowhere."""
-    with pytest.raises(Refused, match="no https address of a public host, and is not in the list"):
+    with pytest.raises(
+        AddressRejected, match="no https address of a public host, and is not in the list"
+    ):
         resolved(f"https://{host}/hook")
 
 
@@ -64,7 +66,7 @@ def test_what_is_not_public_is_refused(host: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_plain_https_url_is_refused(url: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRejected):
         resolved(url)
 
 
@@ -77,7 +79,7 @@ def test_one_private_address_among_public_ones_is_enough(monkeypatch: pytest.Mon
     """A name with two addresses could lead to either."""
     both = [(0, 0, 0, "", (ip, 443)) for ip in ("8.8.8.8", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: both)
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRejected):
         resolved("https://two.example/")
 
 
@@ -85,10 +87,10 @@ def test_a_name_without_an_address_is_told_where_the_site_lists_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of other names a refusal does not tell whether the network of the site has them."""
-    with pytest.raises(Refused, match="check the spelling"):
+    with pytest.raises(AddressRejected, match="check the spelling"):
         resolved("https://nowhere.invalid/")
     list_destinations(monkeypatch, "https://nowhere.invalid:443")
-    with pytest.raises(Unreachable, match="has no address"):
+    with pytest.raises(AddressUnreachable, match="has no address"):
         resolved("https://nowhere.invalid/")
 
 
@@ -98,7 +100,7 @@ def test_a_site_may_allow_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) 
     assert resolved("http://10.1.2.3/hook").address == "10.1.2.3"
     assert resolved("https://[fd00::1]:8443/hook").address == "fd00::1"
     for url in ("https://10.2.0.1/hook", "http://10.1.2.3:9090/hook", "https://[fd00::1]/hook"):
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRejected):
             resolved(url)
 
 
@@ -143,10 +145,10 @@ def test_a_name_that_resolves_to_another_address_later_reaches_the_checked_one(
 
             monkeypatch.setattr(socket, "getaddrinfo", rebinding)
             target = resolved(f"http://rebinding.example:{port}/")
-            with pytest.raises(Refused):
+            with pytest.raises(AddressRejected):
                 resolved(target.url)
             monkeypatch.setattr(outbound, "LONGEST_S", 0.2)
-            with pytest.raises(Unreachable):
+            with pytest.raises(AddressUnreachable):
                 post(target, {}, b"{}")
             allowed.settimeout(0)
             allowed.accept()[0].close()
@@ -166,7 +168,7 @@ def test_who_does_not_answer_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         target = resolved(f"http://127.0.0.1:{taken.getsockname()[1]}/")
-        with pytest.raises(Unreachable):
+        with pytest.raises(AddressUnreachable):
             post(target, {}, b"{}")
 
 
@@ -188,7 +190,7 @@ def test_an_answer_that_trickles_in_is_given_up(
 
         thread = Thread(target=trickle)
         thread.start()
-        with pytest.raises(Unreachable):
+        with pytest.raises(AddressUnreachable):
             post(resolved(f"http://127.0.0.1:{listening.getsockname()[1]}/"), {}, b"{}")
         over.set()
         thread.join()

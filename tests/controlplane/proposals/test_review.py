@@ -12,7 +12,7 @@ from controlplane.proposals import decisions, staleness
 from controlplane.proposals.drift import drift_of
 from controlplane.proposals.review import gain_lost, review
 from controlplane.topology import placement, queries
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.execution import (
     moved_names,
@@ -58,7 +58,7 @@ def test_drift_counts_obstacles_that_the_last_review_does_not_know(
     moved = Query.objects.get(cluster=proposal.cluster_id, name=first).pk
     elsewhere = next(m.target for m in moves_of(proposal) if m.query == moved)
     cluster = Cluster.objects.get(pk=proposal.cluster_id)
-    apply(cluster, [MoveTasks(moved, ((elsewhere, 0, 1),))], Change("another hand"))
+    apply(cluster, [MoveTasks(moved, ((elsewhere, 0, 1),))], TopologyChange("another hand"))
     assert drift_of(proposal).obstacles == {"changed": 1}
     queries.end(operator, cluster, [second])
     assert drift_of(proposal).obstacles == {"changed": 1, "ended": 1}, "before its version"
@@ -68,7 +68,7 @@ def lose_the_gain(proposal: Proposal) -> None:
     """Apply the moves of the plan by another hand."""
     cluster = Cluster.objects.get(pk=proposal.cluster_id)
     done = [MoveTasks(move.query, ((move.target, 0, 1),)) for move in moves_of(proposal)]
-    apply(cluster, done, Change("another hand"))
+    apply(cluster, done, TopologyChange("another hand"))
 
 
 def test_a_plan_whose_gain_is_lost_becomes_stale_while_it_waits(proposal: Proposal) -> None:

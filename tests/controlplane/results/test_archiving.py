@@ -19,7 +19,7 @@ from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving, window_retention
 from controlplane.results.archive import windows as archive
 from controlplane.results.archive.models import ArchivedQuery, ArchivedWindow
-from controlplane.results.archive.windows import Archived, Part
+from controlplane.results.archive.windows import Archived, WindowRange
 from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page
 from controlplane.topology import queries
@@ -298,7 +298,7 @@ def test_retention_is_by_event_time_and_by_number(query: Query) -> None:
     assert window_retention.prune_windows(now) == 0
     Query.objects.filter(pk=query.pk).update(retention_windows=100)
     assert window_retention.prune_windows(now) == 301
-    left = archive.read(Part(query.pk, newest_first=False))
+    left = archive.read(WindowRange(query.pk, newest_first=False))
     assert [one.start_ms // MINUTE for one in left] == list(range(400, 500))
     assert ArchivedQuery.objects.get(pk=query.pk).windows == 100
 
@@ -309,6 +309,6 @@ def test_the_archive_keeps_every_kind_of_value(query: Query) -> None:
               Decimal("1.250000000"), date(2026, 1, 31), datetime(2026, 1, 31, tzinfo=UTC),
               [["a", 3]], b"\x00\xff", "\ud800"]  # fmt: skip
     archive.insert_all(1, {query.pk: [Archived(start_bytes(0), [], values, 1, None)]})
-    (found,) = archive.read(Part(query.pk))
+    (found,) = archive.read(WindowRange(query.pk))
     assert found.values == values
     assert found.final_at_ms is None

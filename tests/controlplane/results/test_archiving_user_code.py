@@ -16,7 +16,7 @@ from controlplane.queries.spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.archive import windows as archive
 from controlplane.results.archive.values import Raised
-from controlplane.results.archive.windows import Part
+from controlplane.results.archive.windows import WindowRange
 from controlplane.topology import queries
 from controlplane.wire import keys, limits
 from controlplane.wire.aggregates import user_results
@@ -24,7 +24,7 @@ from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import final_windows, watermarks
-from controlplane.wire.results.write import Changes, write
+from controlplane.wire.results.write import WindowChanges, write
 from tests.controlplane.wire.aggregates.test_user_results import NAME
 from tests.support.windows import write_windows
 
@@ -58,7 +58,7 @@ def fill(query: Query, states: Mapping[int, bytes]) -> None:
     jobs = [place | {"a": 1, "state": state}
             for place, state in zip(places, states.values(), strict=True)]  # fmt: skip
     tables = [(slots, _table(slots, counts)), (blobs, _table(blobs, jobs))]
-    write(redis_client(), "sf", 1, Changes(tables), frozenset())
+    write(redis_client(), "sf", 1, WindowChanges(tables), frozenset())
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> Any:
@@ -76,7 +76,7 @@ def passed(times: int = 1) -> int:
 
 def archived(query: Query) -> dict[int, Any]:
     """Return what the archive has as the last value of each window, by minute."""
-    found = archive.read(Part(query.pk, newest_first=False))
+    found = archive.read(WindowRange(query.pk, newest_first=False))
     return {one.start_ms // MINUTE: one.values[-1] for one in found}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from controlplane.results.estimates import Estimate, estimates_of, scaled_count, scaled_sum
+from controlplane.results.estimates import ResultEstimate, estimates_of, scaled_count, scaled_sum
 from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, computation_of
@@ -85,7 +85,7 @@ def test_sums_are_unbiased_and_covered(fraction: float) -> None:
     assert covered(bounded, truth) >= covered(estimates, truth), "bounds make it wider"
 
 
-def covered(estimates: list[Estimate], truth: float) -> float:
+def covered(estimates: list[ResultEstimate], truth: float) -> float:
     """Return the share of the intervals with the truth."""
     inside = [e.low is not None and e.high is not None and e.low <= truth <= e.high
               for e in estimates]  # fmt: skip
@@ -162,7 +162,7 @@ def test_what_cannot_be_scaled_has_no_estimate() -> None:
     )
     values = {"n": 4, "total": 10.0, "smallest": 1.0, "mean": 2.5, "distinct": 4}
     estimates = estimates_of(some, values, sample(0, (4, 0.5)))
-    assert estimates["total"] == Estimate(20.0), "its values are not known"
+    assert estimates["total"] == ResultEstimate(20.0), "its values are not known"
     assert estimates["n"] == scaled_count(4, sample(0, (4, 0.5)))
     assert estimates.keys() == {"n", "total"}
 
@@ -173,8 +173,8 @@ def test_values_that_are_no_finite_number_are_not_scaled(value: object) -> None:
     assert estimates_of(some, {"total": value}, sample(0, (4, 0.5))) == {}
 
 
-@pytest.mark.parametrize(("total", "shown"), [(1e200, Estimate(2e200)), (1.5e308, None)])
-def test_intervals_beyond_floats_are_left_out(total: float, shown: Estimate | None) -> None:
+@pytest.mark.parametrize(("total", "shown"), [(1e200, ResultEstimate(2e200)), (1.5e308, None)])
+def test_intervals_beyond_floats_are_left_out(total: float, shown: ResultEstimate | None) -> None:
     some = computation(total="sum(x)", n="count(x)", spread="variance(x)")
     values = {"total": total, "n": 4, "spread": 1e300}
     assert estimates_of(some, values, sample(0, (4, 0.5))).get("total") == shown

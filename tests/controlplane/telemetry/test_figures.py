@@ -19,14 +19,14 @@ from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_
 from controlplane.wire.foreign.telemetry import row_from
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from tests.dashboard.conftest import sample
-from workers.pipeline.exchange.output import NodeReport
+from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.telemetry_row import telemetry_row
 
 STORED = (Source.VALUE, Source.PER_SECOND)
 BEFORE = PreviousBatch(3000, 1000)
 
 
-def published(node: int) -> NodeReport:
+def published(node: int) -> NodeMeasures:
     sources = [
         {
             "split": 0,
@@ -38,7 +38,7 @@ def published(node: int) -> NodeReport:
             "delayed": {"1": "1-5"},
         }
     ]
-    return NodeReport(
+    return NodeMeasures(
         node=node, batch=3, version=7, records=60, bytes=100, busy_ms=50.0, tasks=2,
         state_bytes=10, late=node, event_ms=9, arrivals=[[4900, 60]], sources=sources[node:],
         merged_rows=20, merge_ms=10.0,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controlplane.access.roles import Actor
 from controlplane.errors import VersionMoved
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query, RoutingVersion, Stream, Task
-from controlplane.topology.apply import Applied, Change, Refused, apply
+from controlplane.topology.apply import ActionRejected, Applied, TopologyChange, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.action_json import action_from_json, action_to_json
 from controlplane.wire.routing.actions import Action
@@ -39,7 +39,7 @@ from tests.support.cluster import placed, placed_split, replayed_table, small_cl
 from tests.support.prepared import prepared
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
-CHANGE: Final = Change("a test")
+CHANGE: Final = TopologyChange("a test")
 # Objects by their place: the ids of queries and streams are not known before they are stored.
 QUERIES: Final = st.integers(0, 3)
 STREAMS: Final = st.integers(0, 2)
@@ -162,7 +162,7 @@ def applied(cluster: Cluster, actions: Sequence[Action], **options: Any) -> Appl
     before, versions = rows(cluster), RoutingVersion.objects.count()
     try:
         return apply(cluster, actions, CHANGE, **options)
-    except (Refused, VersionMoved):
+    except (ActionRejected, VersionMoved):
         assert (rows(cluster), RoutingVersion.objects.count()) == (before, versions)
         return None
 
@@ -206,7 +206,7 @@ def test_actions_come_back_from_json(actions: list[Action]) -> None:
 
 
 def test_a_change_is_recorded_once(operator: Actor, cluster: Cluster) -> None:
-    change = Change("moved", "query.move", "a", "why", {"node": 0}, {"node": 1})
+    change = TopologyChange("moved", "query.move", "a", "why", {"node": 0}, {"node": 1})
     query = Query.objects.get(name="a")
     done = apply(cluster, [MoveTasks(query.pk, ((1, 0, 1),))], change, actor=operator)
     entry = AuditEntry.objects.filter(action="query.move").get()
@@ -242,7 +242,7 @@ def test_a_version_that_has_moved_changes_nothing(cluster: Cluster) -> None:
 )
 def test_a_refusal_names_the_action(cluster: Cluster, action: Action, code: str) -> None:
     fine = SetSplitCount(4)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ActionRejected) as refused:
         apply(cluster, named(cluster, [fine, action]), CHANGE)
     assert (refused.value.code, refused.value.index) == (code, 1)
     assert refused.value.data["action"] == 1

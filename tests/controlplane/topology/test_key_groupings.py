@@ -10,7 +10,7 @@ from controlplane.planning.snapshots import take_snapshot
 from controlplane.queries.spec import QuerySpec
 from controlplane.topology import aggregators, key_groupings, placement, queries
 from controlplane.topology.aggregators import queries_aggregated_by
-from controlplane.topology.apply import Change, Refused, apply
+from controlplane.topology.apply import ActionRejected, TopologyChange, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import SetNodeCount
@@ -174,8 +174,8 @@ def test_several_nodes_aggregate_and_present_ones_stay(operator: Actor, sf: Clus
     assert published(sf, query).aggregators == route.aggregators[:2]
     assert queries_aggregated_by([sf.nodes.get(index=route.aggregators[1])]) == ["q"]
     sf.refresh_from_db()
-    with pytest.raises(Refused) as refused:
-        apply(sf, [SetNodeCount(max(route.aggregators[:2]))], Change("fewer"))
+    with pytest.raises(ActionRejected) as refused:
+        apply(sf, [SetNodeCount(max(route.aggregators[:2]))], TopologyChange("fewer"))
     assert refused.value.code == "node_in_use"
     aggregators.set_aggregator(operator, query, first)
     assert published(sf, query).aggregators == (first,)

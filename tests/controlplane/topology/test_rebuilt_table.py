@@ -24,7 +24,7 @@ from controlplane.topology import (
     queries,
     rows,
 )
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import SetLadder
@@ -86,7 +86,7 @@ def capacity(by: Actor, cluster: Cluster, index: int, per_s: float, emulated: bo
 
 def set_ladder(by: Actor, cluster: Cluster, ladder: Ladder | None) -> None:
     cluster.refresh_from_db()
-    apply(cluster, [SetLadder(ladder)], Change("a ladder"), actor=by)
+    apply(cluster, [SetLadder(ladder)], TopologyChange("a ladder"), actor=by)
 
 
 VERBS: dict[str, Callable[..., object]] = {

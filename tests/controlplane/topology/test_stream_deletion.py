@@ -17,7 +17,7 @@ from controlplane.errors import Conflict, Forbidden, NotFound
 from controlplane.models import AuditEntry, Cluster, Exclusion, Query, QueryStream, Stream
 from controlplane.plans.plan import OtherAction
 from controlplane.topology import applicability, drop_rules, queries, streams
-from controlplane.topology.apply import Change, Refused, apply
+from controlplane.topology.apply import ActionRejected, TopologyChange, apply
 from controlplane.topology.bulk_actions import restore_named
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.placement import place_pending
@@ -166,7 +166,7 @@ def test_a_query_that_was_submitted_meanwhile_is_not_lost(
     (query,) = placed(operator, sf, {"q": ["s1"]})
     sf.refresh_from_db()
     with pytest.raises(Exception, match="Routing moved"):
-        apply(sf, [RemoveStream(stream.pk)], Change("deleted"))
+        apply(sf, [RemoveStream(stream.pk)], TopologyChange("deleted"))
     assert QueryStream.objects.filter(query=query).exists()
 
 
@@ -190,8 +190,8 @@ def test_plans_do_not_bring_it_back(operator: Actor, sf: Cluster, stream: Stream
     schema = schema_of(stream.schema)
     assert schema is not None
     for action in (AssignStream(stream.pk, 1), SetSchema(stream.pk, schema)):
-        with pytest.raises(Refused, match="There is no stream"):
-            apply(sf, [action], Change("again"))
+        with pytest.raises(ActionRejected, match="There is no stream"):
+            apply(sf, [action], TopologyChange("again"))
     (planned,) = [OtherAction(AssignStream(stream.pk, 1), ())]
     assert applicability.obstacles(sf, [planned]) == [applicability.Obstacle.ENDED]
 

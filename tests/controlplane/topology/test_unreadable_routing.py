@@ -12,7 +12,7 @@ from controlplane.topology import publishing
 from controlplane.topology.rows import current_table
 from controlplane.wire import keys
 from controlplane.wire.errors import RoutingMissing
-from controlplane.wire.foreign.entries import Place, skipped_entries
+from controlplane.wire.foreign.entries import EntryLocation, skipped_entries
 from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, small_cluster
 from workers.pipeline.routing.table_cache import TableCache
@@ -51,7 +51,7 @@ def test_a_delta_that_cannot_be_read_is_written_again(sf: Cluster, text: bytes) 
             read_table(client, "sf", newest.version)
         except RoutingMissing:
             assert known.newest_version(before) == before
-            assert Place.ROUTING in {row.place for row in skipped_entries(client, "sf")}
+            assert EntryLocation.ROUTING in {row.place for row in skipped_entries(client, "sf")}
         assert publishing.heal(sf) is False
         assert TableCache(client, "sf").newest_version(before) == newest.version or (
             client.get(keys.route_delta_key("sf", newest.version)) == text

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.watch.codes import CODES
-from controlplane.watch.decision import Outcome, Situation, decide
-from controlplane.watch.reading import Reading
+from controlplane.watch.decision import LoopDecision, Situation, decide
+from controlplane.watch.reading import LoopReading
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 CALM = Situation(runs=True, age_s=1.0, trigger_ms=1000)
-TROUBLE = Reading(0.31, 0.2, "Imbalance 31 %", trouble=True)
+TROUBLE = LoopReading(0.31, 0.2, "Imbalance 31 %", trouble=True)
 LIMIT = 0.2
 
 
 def decided(
-    reading: Reading = TROUBLE, last: str = "", watch: str = "act", **situation: Any
-) -> Outcome:
+    reading: LoopReading = TROUBLE, last: str = "", watch: str = "act", **situation: Any
+) -> LoopDecision:
     policy = settings_of({"watch": watch})
     return decide(reading, replace(CALM, **situation), policy, last, NOW)
 
@@ -70,7 +70,7 @@ def test_nobody_watches_where_the_policy_says_so() -> None:
 
 
 def test_what_is_unknown_is_no_trouble() -> None:
-    assert decided(Reading(None, 0.2, "nothing told")).code == "no_data"
+    assert decided(LoopReading(None, 0.2, "nothing told")).code == "no_data"
 
 
 def test_what_blocks_every_plan_comes_before_what_delays_it() -> None:
@@ -89,7 +89,7 @@ def test_what_blocks_every_plan_comes_before_what_delays_it() -> None:
     ],
 )
 def test_it_has_mended_once_it_is_below_by_the_dead_band(last: str, code: str) -> None:
-    near = Reading(0.19, 0.2, "Imbalance 19 %", near=True, calm="balanced")
+    near = LoopReading(0.19, 0.2, "Imbalance 19 %", near=True, calm="balanced")
     assert decided(near, last).code == code
     assert decided(replace(near, near=False), last).code == "balanced"
 
@@ -100,7 +100,9 @@ def course(figures: Sequence[float], policy: PolicySettings) -> list[tuple[datet
     for at, figure in enumerate(figures):
         now = NOW + timedelta(seconds=10 * at)
         near = figure > LIMIT * (1 - policy.dead_band)
-        reading = Reading(figure, LIMIT, "", trouble=figure > LIMIT, near=near and figure <= LIMIT)
+        reading = LoopReading(
+            figure, LIMIT, "", trouble=figure > LIMIT, near=near and figure <= LIMIT
+        )
         last = decide(reading, situation, policy, last, now).code
         if last == "asked":
             situation = replace(situation, quiet_since=now)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.models import Cluster, Decision, Delivery, Webhook
-from controlplane.watch.decision import Outcome
+from controlplane.watch.decision import LoopDecision
 from controlplane.watch.decision_log import record_decision
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -16,7 +16,7 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 def course(cluster: Cluster, *codes: str) -> list[Decision]:
     """Let a loop decide every ten seconds; return the rows."""
     for at, code in enumerate(codes):
-        outcome = Outcome(code, float(at), 9.0, f"told {at}")
+        outcome = LoopDecision(code, float(at), 9.0, f"told {at}")
         record_decision(cluster, "imbalance", outcome, NOW + timedelta(seconds=10 * at))
     return list(Decision.objects.order_by("id"))
 
@@ -31,8 +31,10 @@ def test_equal_decisions_go_on_counting(sf: Cluster) -> None:
 
 
 def test_a_pass_that_began_before_a_judgement_stays_behind_it(sf: Cluster) -> None:
-    record_decision(sf, "imbalance", Outcome("acted", 0.5, 0.1, "x"), NOW + timedelta(seconds=3))
-    record_decision(sf, "imbalance", Outcome("execution_running", 0.5, 0.1, "x"), NOW)
+    record_decision(
+        sf, "imbalance", LoopDecision("acted", 0.5, 0.1, "x"), NOW + timedelta(seconds=3)
+    )
+    record_decision(sf, "imbalance", LoopDecision("execution_running", 0.5, 0.1, "x"), NOW)
     newest = Decision.objects.order_by("-last_at", "-id")[0]
     assert newest.code == "execution_running"
 

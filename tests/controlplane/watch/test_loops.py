@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from controlplane.watch.loops import loop_named
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from tests.support.watching import looked, node, sample
 
 
-def read(name: str, **changed: Any) -> Reading:
+def read(name: str, **changed: Any) -> LoopReading:
     loop = loop_named(name)
     assert loop is not None
     return loop.read(looked(**changed))

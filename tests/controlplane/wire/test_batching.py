@@ -16,7 +16,7 @@ from controlplane.wire import keys, log
 from controlplane.wire.batching import BatchingProducer
 from controlplane.wire.errors import BadBlock, BufferFull, LogFull, Undelivered
 from controlplane.wire.log.redis_log import RedisLog
-from controlplane.wire.log.values import START, AppendPosition, Limits, LogPosition
+from controlplane.wire.log.values import START, AppendPosition, BacklogLimits, LogPosition
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.kafka import running_kafka
@@ -134,7 +134,7 @@ def test_a_full_log_is_waited_for(redis_client: "redis.Redis", redis_server: str
     """It goes on as soon as the pipeline has read; with no patience left the refusal is told."""
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as other:
         other.append({1: reports(1)})
-    limits = Limits(records=1)
+    limits = BacklogLimits(records=1)
     with (
         BatchingProducer(
             redis_server, "c", limits=limits, delivery_s=0, schemas=ALL_REPORTS

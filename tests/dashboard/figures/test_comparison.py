@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.figures.comparison import Plan, comparison_figures
+from dashboard.figures.comparison import PlanPoint, comparison_figures
 from dashboard.figures.ledger import ledger_figures
 from dashboard.plan_names import (
     budget_name,
@@ -12,8 +12,8 @@ from dashboard.plan_names import (
 )
 
 
-def plan(series: str, cost: int, *, pareto: bool = True) -> Plan:
-    return Plan(series, f"{series} {cost}", f"/{series}/{cost}/", cost, 0.2, 1.5, pareto)
+def plan(series: str, cost: int, *, pareto: bool = True) -> PlanPoint:
+    return PlanPoint(series, f"{series} {cost}", f"/{series}/{cost}/", cost, 0.2, 1.5, pareto)
 
 
 def test_plans_of_a_series_are_a_line_by_cost() -> None:
@@ -41,7 +41,7 @@ def test_the_axis_of_equal_values_is_around_them_and_not_below_zero() -> None:
     for name, value in (("imbalance", 0.2), ("replication_factor", 1.5)):
         low, high = one[name]["layout"]["yaxis"]["range"]
         assert 0 < low < value < high < 1.2 * value
-    balanced = Plan("a", "a 3", "/a/3/", 3, 0.0, 1.0, pareto=True)
+    balanced = PlanPoint("a", "a 3", "/a/3/", 3, 0.0, 1.0, pareto=True)
     assert comparison_figures([balanced], "moves", 0.0, None)["imbalance"]["layout"]["yaxis"][
         "range"
     ] == [0, 0.1]

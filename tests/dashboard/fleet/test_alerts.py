@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.alerts import actions
-from controlplane.alerts.states import Status, status_of
+from controlplane.alerts.states import AlertStatus, status_of
 from controlplane.models import Alert
 from dashboard.fleet.alert_rows import explain_address
 from tests.support.alerting import firing, fleet_cluster
@@ -26,17 +26,17 @@ def address(alert: Alert, verb: str = "") -> str:
     return f"/clusters/{alert.cluster.slug}/alerts/{alert.pk}/{verb}"
 
 
-def state(alert: Alert) -> Status:
+def state(alert: Alert) -> AlertStatus:
     alert.refresh_from_db()
     return status_of(alert, timezone.now())
 
 
 def test_operators_acknowledge_silence_and_withdraw(operating: Client, alert: Alert) -> None:
     steps = [
-        ("acknowledge/", {"note": "the producer restarts"}, Status.ACKNOWLEDGED),
-        ("silence/", {"minutes": "60", "reason": "maintenance"}, Status.SILENCED),
-        ("withdraw/", {}, Status.FIRING),
-        ("silence/", {"minutes": "other", "other": "90", "reason": "more"}, Status.SILENCED),
+        ("acknowledge/", {"note": "the producer restarts"}, AlertStatus.ACKNOWLEDGED),
+        ("silence/", {"minutes": "60", "reason": "maintenance"}, AlertStatus.SILENCED),
+        ("withdraw/", {}, AlertStatus.FIRING),
+        ("silence/", {"minutes": "other", "other": "90", "reason": "more"}, AlertStatus.SILENCED),
     ]
     for verb, values, expected in steps:
         answer = operating.post(address(alert, verb), values)
@@ -69,14 +69,14 @@ def test_a_refused_silence_returns_the_form_with_its_values(
     assert answer.status_code == 422
     assert field in answer.context["errors"]
     assert answer.context["values"]["reason"] == values["reason"]
-    assert state(alert) is Status.FIRING
+    assert state(alert) is AlertStatus.FIRING
 
 
 def test_an_alert_that_has_been_cleared_is_not_changed(operating: Client, alert: Alert) -> None:
     Alert.objects.update(state="cleared", cleared_at=timezone.now())
     answer = operating.post(address(alert, "acknowledge/"), HTTP_HX_REQUEST="true")
     assert answer["HX-Redirect"] == address(alert)
-    assert state(alert) is Status.CLEARED
+    assert state(alert) is AlertStatus.CLEARED
 
 
 def test_viewers_read_alerts_and_do_not_change_them(viewing: Client, alert: Alert) -> None:
@@ -85,7 +85,7 @@ def test_viewers_read_alerts_and_do_not_change_them(viewing: Client, alert: Aler
     for verb in ("acknowledge/", "silence/", "withdraw/"):
         assert viewing.post(address(alert, verb), {"reason": "r"}).status_code == 403
     assert viewing.get(address(alert, "silence/form/")).status_code == 403
-    assert state(alert) is Status.FIRING
+    assert state(alert) is AlertStatus.FIRING
 
 
 def test_the_history_has_filters_in_its_address(viewing: Client, alert: Alert) -> None:

@@ -8,7 +8,7 @@ import pytest
 from controlplane.planners.partitioning.key_report import TaskLoad
 from dashboard.queries.key_groupings import grouping_charts, parameters_text
 from dashboard.queries.key_rows import (
-    Cell,
+    ShareCell,
     columns_of,
     key_bars,
     place_rows,
@@ -97,7 +97,7 @@ def test_the_tasks_of_other_keys_are_unknown_if_keys_exceed_the_load_of_a_task()
     [(None, 0, ""), (0.001, 1, "<1"), (0.2, 1, "20"), (0.5, 3, "50"), (1.0, 5, "100")],
 )
 def test_cells(share: float | None, level: int, text: str) -> None:
-    assert (Cell(share).level, Cell(share).text) == (level, text)
+    assert (ShareCell(share).level, ShareCell(share).text) == (level, text)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.catalog.query_checks import OutputColumn
-from controlplane.results.estimates import Estimate
+from controlplane.results.estimates import ResultEstimate
 from controlplane.results.values import KeyedWindow
 from dashboard.figures.results import results_figure
 from dashboard.queries.results import drawn_values, lines_of, result_rows
@@ -56,7 +56,7 @@ def test_ticks_have_prefixes_for_large_numbers_alone() -> None:
     assert results_figure({})["layout"]["yaxis"]["tickformat"] == ",.4~g"
 
 
-def sampled(kept: float | None, estimate: Estimate | None = None) -> KeyedWindow:
+def sampled(kept: float | None, estimate: ResultEstimate | None = None) -> KeyedWindow:
     """Return a window whose records were dropped in part."""
     estimates = {} if estimate is None else {"revenue": estimate}
     return window(1, "12.90")._replace(kept=kept, estimates=estimates)
@@ -64,7 +64,7 @@ def sampled(kept: float | None, estimate: Estimate | None = None) -> KeyedWindow
 
 def test_estimates_are_marked_and_have_their_interval() -> None:
     windows = [
-        sampled(0.25, Estimate(51.6, 40.0, 1_234.5)), sampled(0.25, Estimate(51.6)),
+        sampled(0.25, ResultEstimate(51.6, 40.0, 1_234.5)), sampled(0.25, ResultEstimate(51.6)),
         sampled(None), window(1, "12.90"),
     ]  # fmt: skip
     rows = result_rows(windows, COLUMNS, is_scaled=True)
@@ -85,6 +85,6 @@ def test_nearly_all_is_not_all() -> None:
 
 
 def test_lines_are_of_the_estimates_if_values_are_scaled() -> None:
-    windows = [sampled(0.25, Estimate(51.6))]
+    windows = [sampled(0.25, ResultEstimate(51.6))]
     assert [y for _, y in lines_of(windows, "revenue", is_scaled=True)["Kiel"]] == [51.6]
     assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [12.9]

@@ -1,21 +1,21 @@
 """A watch loop of the planner: the age of the oldest query."""
 
-from controlplane.watch.loop import Loop
-from controlplane.watch.observation import Observation
-from controlplane.watch.reading import SECONDS, Reading, above
+from controlplane.watch.loop import WatchLoop
+from controlplane.watch.observation import WatchObservation
+from controlplane.watch.reading import SECONDS, LoopReading, above
 from tests.planners.mixed.observation import read_input
 
 LIMIT_S = 7 * 86_400.0
 
 
-def read(observed: Observation) -> Reading:
+def read(observed: WatchObservation) -> LoopReading:
     """Return the reading of the oldest query."""
     ages = read_input(observed.cluster).ages
     if not ages:
-        return Reading(None, LIMIT_S, "No query is running")
+        return LoopReading(None, LIMIT_S, "No query is running")
     oldest = max(ages.values())
     text = f"The oldest query has been running for {oldest:,.0f} s"
     return above(oldest, LIMIT_S, observed.policy.dead_band, text, SECONDS)
 
 
-LOOPS = (Loop("oldest query", "how long the oldest query has been running", 90, read),)
+LOOPS = (WatchLoop("oldest query", "how long the oldest query has been running", 90, read),)

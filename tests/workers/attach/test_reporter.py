@@ -13,8 +13,8 @@ from workers.attach.reporter import (
     LONGEST_RETRY_SECONDS,
     PATH,
     EventQueue,
+    JobReporter,
     Poster,
-    Reporter,
     Unreachable,
     delay_before,
 )
@@ -23,10 +23,10 @@ AT = datetime(2026, 1, 2, tzinfo=UTC)
 TOKEN = "weir_secret"
 
 
-def reporter(url: str, waiting: EventQueue | None = None, **more: Any) -> Reporter:
+def reporter(url: str, waiting: EventQueue | None = None, **more: Any) -> JobReporter:
     """Return a reporter that hurries."""
     quick: dict[str, Any] = {"every": 0.01, "beat": 60.0, "delay": lambda _: 0.01}
-    return Reporter(Poster(url, TOKEN, timeout=5), JOB, waiting, **(quick | more))
+    return JobReporter(Poster(url, TOKEN, timeout=5), JOB, waiting, **(quick | more))
 
 
 def batches(told: list[dict[str, Any]]) -> list[int]:

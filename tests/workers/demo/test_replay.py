@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.support.redis_server import free_port
-from workers.demo.keeper import QueryKeeper, Refused
+from workers.demo.keeper import QueryKeeper, RequestRejected
 from workers.demo.replay import TokenFile, keep_queries, persistently
 
 
@@ -26,7 +26,7 @@ class Clockless(Event):
 
 
 def test_asking_goes_on_with_growing_pauses_until_there_is_an_answer() -> None:
-    answers = [httpx.ConnectError("away")] * 8 + [Refused(422, "not yet")]
+    answers = [httpx.ConnectError("away")] * 8 + [RequestRejected(422, "not yet")]
 
     def ask() -> str:
         if answers:

@@ -12,9 +12,9 @@ from workers.demo.recording import (
     REPORT,
     SPAN_MS,
     START_MS,
-    Positions,
+    CarReports,
+    RecordedTile,
     Recording,
-    Tile,
     Trips,
 )
 from workers.demo.taxis import reports_between, trips_at
@@ -25,14 +25,14 @@ HOUR = 3_600_000
 def small() -> Recording:
     """Two tiles, reports at 0, 5, 5 and the last millisecond, trips at the start, midst and end."""
     columns = np.array([[1, 10, 11, -1], [2, 20, 21, 300], [3, 30, 31, 0], [4, 40, 41, 7]]).T
-    positions = Positions(np.array([0, 5, 5, SPAN_MS - 1]), np.array([0, 1, 0, 0]), *columns)
+    positions = CarReports(np.array([0, 5, 5, SPAN_MS - 1]), np.array([0, 1, 0, 0]), *columns)
     trips = Trips(
         number=np.array([7, 8, 9]),
         start=np.array([0, 10, SPAN_MS - 10]),
         end=np.array([10, 20, SPAN_MS + 10]),
         tiles=((0,), (0, 1), (1,)),
     )
-    return Recording((Tile(52, 65, 3), Tile(50, 66, 1)), positions, trips)
+    return Recording((RecordedTile(52, 65, 3), RecordedTile(50, 66, 1)), positions, trips)
 
 
 def cars(blocks: dict[int, pa.RecordBatch]) -> dict[int, list[int | None]]:

@@ -35,7 +35,7 @@ from tests.workers.pipeline.test_exactly_once import (
     _measured_spread,
 )
 from workers.pipeline.checkpoints.files import AlreadyRunning, Checkpoint, exclusive_lock
-from workers.pipeline.repartition import Plan, RepartitionRejected, repartition
+from workers.pipeline.repartition import RepartitionRejected, RepartitionRequest, repartition
 
 QUERIES = 18
 NODES = 3
@@ -205,9 +205,9 @@ def write_offset(checkpoint: Path, batch: int, version: int) -> None:
     (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
 
 
-def asked(redis_server: str, checkpoint: Path, partitions: int) -> Plan:
+def asked(redis_server: str, checkpoint: Path, partitions: int) -> RepartitionRequest:
     """Return what an operator asks for."""
-    return Plan("sf", redis_server, checkpoint, partitions)
+    return RepartitionRequest("sf", redis_server, checkpoint, partitions)
 
 
 def test_a_dry_run_says_what_would_be_and_changes_nothing(

@@ -16,10 +16,10 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from controlplane.wire.results.feed import entry_of, follow
-from controlplane.wire.results.write import Changes
+from controlplane.wire.results.write import WindowChanges
 from tests.support.sunk import report
 from tests.support.whole_results import read_windows
-from workers.pipeline.exchange.output import NodeReport
+from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.sink import Blocks, SinkWriter, forget_parts, write_results, write_telemetry
 
@@ -36,14 +36,14 @@ def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
     return place | {"s0": count, "s1": count, "s2": total}
 
 
-def write(client: "redis.Redis", report: NodeReport, changed: Changes) -> None:
+def write(client: "redis.Redis", report: NodeMeasures, changed: WindowChanges) -> None:
     write_results(client, "c", report, changed, Blocks(client, "c"), report.merged)
 
 
-def changes(*windows: dict[str, Any]) -> Changes:
+def changes(*windows: dict[str, Any]) -> WindowChanges:
     form = schema_named(FORM)
     table = pa.Table.from_pylist(list(windows), form.arrow)
-    return Changes(list(unpack_tables(pack_tables([(FORM, form, table)]))))
+    return WindowChanges(list(unpack_tables(pack_tables([(FORM, form, table)]))))
 
 
 def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int, int]]:
@@ -103,7 +103,7 @@ def test_parts_for_an_aggregator_are_kept_by_batch(redis_client: "redis.Redis") 
 
 def test_telemetry_row_of_a_batch_is_written_once(redis_client: "redis.Redis") -> None:
     """Latencies run from the append to the commit, weighted by records."""
-    report = NodeReport(
+    report = NodeMeasures(
         node=0, batch=3, version=7, records=4, bytes=100, busy_ms=1.0, tasks=2, state_bytes=10,
         late=0, event_ms=9, arrivals=[[900, 3], [400, 1]],
         sources=[{"split": 0, "streams": {"1": 5}, "bytes": 50, "read": 4, "start": "0-0",

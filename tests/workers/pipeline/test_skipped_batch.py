@@ -36,7 +36,7 @@ def test_a_skipped_batch_has_its_plan_and_no_records(
     (plain,) = partitions(reader, begin, stop)
     assert (plain.start, plain.end, plain.skipped) == (START, end, False)
     known = attempts.newest(redis_client, "c")
-    assert known == attempts.Attempt(8, 1, START, end, 30, 1, leaving=1)
+    assert known == attempts.BatchAttempt(8, 1, START, end, 30, 1, leaving=1)
     attempts.skip(redis_client, "c", 8)
     (skipped,) = partitions(reader, begin, stop)
     assert (skipped.start, skipped.end, skipped.skipped) == (end, end, True)

@@ -6,14 +6,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from workers.demo.program import Wanted, rows_between, slices_by
+from workers.demo.program import ProgramQuery, rows_between, slices_by
 from workers.demo.web.recording import (
     SCHEMA,
     SPAN_MS,
     START_MS,
     TIME,
     Directory,
-    Recording,
+    WebRecording,
     load_recording,
 )
 
@@ -88,22 +88,22 @@ _OVER_ALL: Final[dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def long_lived(directories: Sequence[Directory]) -> list[Wanted]:
+def long_lived(directories: Sequence[Directory]) -> list[ProgramQuery]:
     """Return the queries: one per directory, those over all directories, and a join of two."""
     names = tuple(directory.name for directory in directories)
     traffic = {"aggregates": _TRAFFIC, "window_s": _MINUTE}
-    own = [Wanted(f"{PREFIX}traffic-{name}", (name,), traffic) for name in names]
-    over_all = [Wanted(PREFIX + name, names, **rest) for name, rest in _OVER_ALL.items()]
+    own = [ProgramQuery(f"{PREFIX}traffic-{name}", (name,), traffic) for name in names]
+    over_all = [ProgramQuery(PREFIX + name, names, **rest) for name, rest in _OVER_ALL.items()]
     return [*own, *over_all, _both(*names[:2])]
 
 
-def _both(left: str, right: str) -> Wanted:
+def _both(left: str, right: str) -> ProgramQuery:
     """Return a join: the hosts that read from both directories in the same minute."""
     text = {
         "right": [right], "on": [["host", "host"]], "key": ["a.host"],
         "aggregates": {"pairs": "count(*)"}, "window_s": _MINUTE,
     }  # fmt: skip
-    return Wanted(f"{PREFIX}{left}-and-{right}", (left,), text)
+    return ProgramQuery(f"{PREFIX}{left}-and-{right}", (left,), text)
 
 
 class Web:
@@ -127,16 +127,16 @@ class Web:
         """Return the requests of the moments (after, until] by directory."""
         return requests_between(self._recording, after, until)
 
-    def queries_at(self, moment: int) -> Sequence[Wanted]:
+    def queries_at(self, moment: int) -> Sequence[ProgramQuery]:
         """Return the queries, which are the same at all times."""
         return self._queries
 
-    def queries_by_key(self) -> Sequence[Wanted]:
+    def queries_by_key(self) -> Sequence[ProgramQuery]:
         """Return nothing: queries by URL are live at all times."""
         return ()
 
 
-def requests_between(recording: Recording, after: int, until: int) -> dict[str, pa.RecordBatch]:
+def requests_between(recording: WebRecording, after: int, until: int) -> dict[str, pa.RecordBatch]:
     """Return the requests of the moments (after, until] by stream, in order of time."""
     rows, times = rows_between(recording.at, after, until, SPAN_MS, START_MS)
     order = np.argsort(recording.directory[rows], kind="stable")

@@ -56,7 +56,7 @@ class Directory:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class WebRecording:
     """The requests in order of time.
 
     `at`: milliseconds into the recording, int64[n]; `directory`: number in `directories`, int64[n];
@@ -69,7 +69,7 @@ class Recording:
     columns: pa.Table
 
 
-def load_recording(folder: Path = DATA) -> Recording:
+def load_recording(folder: Path = DATA) -> WebRecording:
     """Read the hours that `workers.demo.web.slice` cut out; the busiest directory comes first."""
     table: Any = pq.read_table(folder / REQUESTS)
     counted: Any = pc.value_counts(table["directory"].combine_chunks()).to_pylist()
@@ -78,4 +78,4 @@ def load_recording(folder: Path = DATA) -> Recording:
     numbers = {item.name: number for number, item in enumerate(directories)}
     directory = np.array([numbers[name] for name in table["directory"].to_pylist()])
     offset = np.asarray(table[TIME].cast(pa.int64())) - START_MS
-    return Recording(directories, offset, directory, table.select(SCHEMA.names[1:]))
+    return WebRecording(directories, offset, directory, table.select(SCHEMA.names[1:]))

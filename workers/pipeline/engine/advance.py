@@ -22,7 +22,7 @@ from workers.pipeline.engine.complete_windows import CompleteWindows
 from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped
 from workers.pipeline.engine.evaluation.records import Records, sample_of_query
 from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import (
     JOIN,
     MERGE,
@@ -212,7 +212,7 @@ def _save_rows(
     pages: Pages,
     visited: Sequence[int],
     parts: Sequence[Any],
-    faults: dict[int, Fault],
+    faults: dict[int, FaultReason],
     reraise: tuple[type[Exception], ...],
 ) -> Any:
     """Write the rows and return them, without those of queries whose rows cannot be written."""

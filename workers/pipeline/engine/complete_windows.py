@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import Computation
-from controlplane.wire.results.blocks import Block
-from workers.pipeline.engine.aggregation.panes import Panes
+from controlplane.wire.results.blocks import WindowBlock
+from workers.pipeline.engine.aggregation.panes import BatchPanes
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 
 _NEVER = np.iinfo(np.int64).min
@@ -36,7 +36,7 @@ class CompleteWindows:
     after: Mapping[int, int]
     merged_elsewhere: Collection[int] = ()
 
-    def takers(self, group: Group) -> tuple[Group | None, Group | None]:
+    def takers(self, group: NodeGroup) -> tuple[NodeGroup | None, NodeGroup | None]:
         """Return the group of the queries that emit complete windows, and that of all others."""
         window = group.computation.window
         if group.computation.join is not None or window.panes != 1 or group.intake.windows:
@@ -67,14 +67,14 @@ class CompleteWindows:
 
 
 def split_complete(
-    passing: CompleteWindows, computation: Computation, panes: Sequence[Panes]
-) -> list[tuple[Panes | None, Panes | None]]:
+    passing: CompleteWindows, computation: Computation, panes: Sequence[BatchPanes]
+) -> list[tuple[BatchPanes | None, BatchPanes | None]]:
     """Return of each part of a batch the panes that are complete, and the others; None for none.
 
     A stream that is in several parts has no complete panes: they would have to be merged.
     """
     once = _streams_of_one(panes)
-    result: list[tuple[Panes | None, Panes | None]] = []
+    result: list[tuple[BatchPanes | None, BatchPanes | None]] = []
     for part in panes:
         tables = [part.rows, part.cells, part.blobs]
         masks = [None if table is None else passing.is_complete(table, computation)
@@ -89,13 +89,13 @@ def split_complete(
     return result
 
 
-def _streams_of_one(panes: Sequence[Panes]) -> NDArray[np.int64]:
+def _streams_of_one(panes: Sequence[BatchPanes]) -> NDArray[np.int64]:
     streams = [np.unique(np.asarray(part.rows["stream"])) for part in panes]
     known, count = np.unique(np.concatenate(streams), return_counts=True)
     return np.asarray(known[count == 1])
 
 
-def _some(part: Panes, tables: Sequence[Any], masks: Sequence[Any]) -> Panes:
+def _some(part: BatchPanes, tables: Sequence[Any], masks: Sequence[Any]) -> BatchPanes:
     rows, cells, blobs = (
         None if table is None else table.filter(pa.array(mask))
         for table, mask in zip(tables, masks, strict=True)
@@ -103,7 +103,7 @@ def _some(part: Panes, tables: Sequence[Any], masks: Sequence[Any]) -> Panes:
     return replace(part, rows=rows, cells=cells, blobs=blobs)
 
 
-def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
+def group_alike(group: NodeGroup) -> Iterator[tuple[NodeGroup, list[Subscription]]]:
     """Yield queries of a group with the same streams and tasks: the group of one, and all."""
     result: dict[tuple[Any, ...], list[Subscription]] = {}
     for subscription in group.subscriptions:
@@ -111,12 +111,12 @@ def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
             (subscription.streams, subscription.tasks, subscription.owned.tobytes()), []
         ).append(subscription)
     for some in result.values():
-        yield Group.of(group.computation, some[:1], group.intake), some
+        yield NodeGroup.of(group.computation, some[:1], group.intake), some
 
 
-def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> Block:
+def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> WindowBlock:
     """Return the block of complete windows, from rows of the first recipient's tasks."""
-    return Block(
+    return WindowBlock(
         [(recipient.query, recipient.incarnation) for recipient in recipients],
         [(name, schema_named(name), rows) for name, rows in tables],
     )

@@ -26,7 +26,7 @@ from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Member
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, sample_of
 from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, user_aggregate
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
 from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.storage.idle_streams import StreamClock
@@ -52,7 +52,7 @@ _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
 
 
-class KeyShare(NamedTuple):
+class KeyPartition(NamedTuple):
     """The keys that an aggregator node has: those whose hash modulo `nodes` is `place`."""
 
     place: int
@@ -67,7 +67,7 @@ class KeyShare(NamedTuple):
         return rows.filter(pa.array(hashes % np.uint64(self.nodes) == np.uint64(self.place)))
 
 
-WHOLE: Final = KeyShare(0, 1)
+WHOLE: Final = KeyPartition(0, 1)
 
 
 def merge_parts(
@@ -76,7 +76,7 @@ def merge_parts(
     parts: Mapping[int, Tables],
     watermarks: Mapping[int, int],
     clock: StreamClock | None = None,
-) -> tuple[list[tuple[str, StateSchema, Any]], dict[int, Fault]]:
+) -> tuple[list[tuple[str, StateSchema, Any]], dict[int, FaultReason]]:
     """Take new parts of the windows of these queries; return the windows that changed, and faults.
 
     `parts`: by query the tables of its parts by the name of the state schema, oldest first.
@@ -90,7 +90,7 @@ def merge_parts(
     for ended in [query for query in known if int(query) not in members]:
         _forget(store, known, ended)
     result: list[tuple[str, StateSchema, Any]] = []
-    faults: dict[int, Fault] = {}
+    faults: dict[int, FaultReason] = {}
     task_counts: dict[str, int] = json.loads(store.get(TASKS) or b"{}")
     closes = _close_windows(store, members, watermarks, clock or StreamClock())
     for query, tables in parts.items():
@@ -114,7 +114,7 @@ def _combine_removed(
     members: Mapping[int, Member],
     known: Mapping[str, Sequence[str]],
     task_counts: Mapping[str, int],
-    faults: dict[int, Fault],
+    faults: dict[int, FaultReason],
 ) -> None:
     """Combine the stored parts of tasks that were removed since the batch before, by window."""
     now = {query: members[int(query)].subscription.tasks for query in known}
@@ -147,7 +147,7 @@ def _without_removed(form: StateSchema, data: bytes | None, member: Member) -> b
 
 
 def widen_state(
-    store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, Fault]
+    store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, FaultReason]
 ) -> None:
     """Convert the stored parts of queries to their present schemas; errors become faults."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
@@ -238,7 +238,7 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
 
 
 def import_state(
-    store: Store, query: int, forms: Mapping[str, bytes], share: KeyShare = WHOLE
+    store: Store, query: int, forms: Mapping[str, bytes], share: KeyPartition = WHOLE
 ) -> None:
     """Add what another node kept of a query to the store, as far as the share has the keys."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")

@@ -13,7 +13,7 @@ from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import pairs_name, schema_named, schema_names
 from controlplane.wire.language.tree import Column, Expression
 from controlplane.wire.query import Computation, Join
-from workers.pipeline.engine.aggregation.panes import Panes, panes_of
+from workers.pipeline.engine.aggregation.panes import BatchPanes, panes_of
 from workers.pipeline.engine.aggregation.selection import select_records
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.subscriptions import Intake
@@ -40,7 +40,7 @@ class TooManyPairs(QueryFault):
 
 def join_sides(
     records: Records, computation: Computation, streams: frozenset[int], intake: Intake
-) -> Panes:
+) -> BatchPanes:
     """Return the records of a join as rows of its state schema, each in all of its windows.
 
     The column `pane` is where the window begins; `stream` is still the record's own.
@@ -57,7 +57,7 @@ def join_sides(
         for side in sides
     ]
     rows = pa.concat_tables(tables)
-    return Panes(rows, None, None, late, dropped)
+    return BatchPanes(rows, None, None, late, dropped)
 
 
 def _side(

@@ -19,14 +19,14 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.limits import TimeLimit, time_limit
-from controlplane.wire.results.blocks import Block
+from controlplane.wire.results.blocks import WindowBlock
 from controlplane.wire.routing.drop_rules import Edge
-from workers.pipeline.engine.aggregation.panes import Panes, panes_of
+from workers.pipeline.engine.aggregation.panes import BatchPanes, panes_of
 from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE
 from workers.pipeline.engine.assignment.subscriptions import (
     NOT_OWNED,
     DropRules,
-    Group,
+    NodeGroup,
     Subscription,
 )
 from workers.pipeline.engine.assignment.tasks import Tasks
@@ -37,7 +37,7 @@ from workers.pipeline.engine.complete_windows import (
     split_complete,
 )
 from workers.pipeline.engine.evaluation.records import Int64s, Records, sample_of, sample_of_records
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import (
     ASSIGN,
     COUNT,
@@ -71,7 +71,7 @@ class BatchChanges:
     """
 
     windows: list[tuple[str, StateSchema, Any]] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[WindowBlock] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
     late: int = 0
     late_by_query: Counter[int] = field(default_factory=Counter)
@@ -81,7 +81,7 @@ class BatchChanges:
     drop_counts: DropCounter = field(default_factory=DropCounter)
     tasks: list[Int64s] = field(default_factory=list)
     state_us: int = 0
-    faults: dict[int, Fault] = field(default_factory=dict)
+    faults: dict[int, FaultReason] = field(default_factory=dict)
 
     def take(self, other: "BatchChanges") -> None:
         """Add what another part of the batch changed after this."""
@@ -127,7 +127,7 @@ def partial_aggregates(
 
 
 def _group_aggregates(
-    group: Group,
+    group: NodeGroup,
     records: Sequence[Records],
     changes: BatchChanges,
     complete: CompleteWindows | None,
@@ -141,8 +141,11 @@ def _group_aggregates(
 
 
 def _without_complete(
-    group: Group, taken: Sequence["_Taken"], changes: BatchChanges, complete: CompleteWindows | None
-) -> Iterator[tuple[Group, "_Taken"]]:
+    group: NodeGroup,
+    taken: Sequence["_Taken"],
+    changes: BatchChanges,
+    complete: CompleteWindows | None,
+) -> Iterator[tuple[NodeGroup, "_Taken"]]:
     """Yield the groups and rows that pass through the state; complete windows become blocks."""
     takers, others = (None, group) if complete is None or not taken else complete.takers(group)
     if others is not None:
@@ -157,7 +160,7 @@ def _without_complete(
             yield takers, part._replace(panes=rest)
 
 
-def _add_blocks(group: Group, complete: "_Taken", changes: BatchChanges) -> None:
+def _add_blocks(group: NodeGroup, complete: "_Taken", changes: BatchChanges) -> None:
     """Add complete windows, once for all queries with the same streams and tasks."""
     for item, recipients in group_alike(group):
         counts = BatchChanges()
@@ -184,12 +187,12 @@ class _Taken(NamedTuple):
     """The panes of a group, the names of their schemas, and the key columns."""
 
     records: Records
-    panes: Panes
+    panes: BatchPanes
     forms: Sequence[str]
     keys: Sequence[str]
 
 
-def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list[_Taken]:
+def _evaluated(group: NodeGroup, records: Records, faults: dict[int, FaultReason]) -> list[_Taken]:
     """Return the panes of a group, in slices if memory is short; nothing for a fault."""
     queries = [subscription.query for subscription in group.subscriptions]
     if queries[0] in faults or not records.streams & group.streams:
@@ -209,7 +212,7 @@ def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list
     return first + _evaluated(group, records.part(half, len(records)), faults)
 
 
-def _culprit(group: Group, records: Records, error: Exception) -> Records:
+def _culprit(group: NodeGroup, records: Records, error: Exception) -> Records:
     """Return the fewest records on which the group raises, as halving finds them in a second."""
     if isinstance(error, MemoryError) or isinstance(error.__cause__, TimeLimit):
         return records
@@ -224,7 +227,7 @@ def _culprit(group: Group, records: Records, error: Exception) -> Records:
     return records
 
 
-def _raises(group: Group, records: Records) -> bool:
+def _raises(group: NodeGroup, records: Records) -> bool:
     try:
         with time_limit(_SEARCH_SECONDS):
             _taken(group, records)
@@ -235,7 +238,7 @@ def _raises(group: Group, records: Records) -> bool:
     return False
 
 
-def _assigned(group: Group, taken: _Taken, changes: BatchChanges) -> Iterator[tuple[str, Any]]:
+def _assigned(group: NodeGroup, taken: _Taken, changes: BatchChanges) -> Iterator[tuple[str, Any]]:
     """Yield the rows of the group's tasks by state schema."""
     tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
     for index, (name, rows) in enumerate(tables):
@@ -248,7 +251,7 @@ def _assigned(group: Group, taken: _Taken, changes: BatchChanges) -> Iterator[tu
 
 
 def _owned(
-    group: Group, name: str, rows: Any, keys: Sequence[str], faults: dict[int, Fault]
+    group: NodeGroup, name: str, rows: Any, keys: Sequence[str], faults: dict[int, FaultReason]
 ) -> list[Any]:
     """Return the rows of panes as rows of the tasks that take them."""
 
@@ -263,7 +266,7 @@ def _owned(
     return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
 
 
-def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
+def _count(group: NodeGroup, taken: _Taken, changes: BatchChanges) -> None:
     """Count late and dropped records."""
     if taken.panes.late is None and taken.panes.dropped is None:
         return
@@ -288,7 +291,7 @@ class _Counts(NamedTuple):
     by_time: DropCounter
 
 
-def _counted(group: Group, taken: _Taken) -> _Counts:
+def _counted(group: NodeGroup, taken: _Taken) -> _Counts:
     """Return the counts of a group."""
     records, panes, intake = taken.records, taken.panes, group.intake
     late = {} if panes.late is None else late_records(group, records, panes.late)
@@ -303,7 +306,7 @@ def _counted(group: Group, taken: _Taken) -> _Counts:
 
 
 def dropped_records(
-    group: Group, records: Records, dropped: Mask, drop_rules: DropRules, by_time: DropCounter
+    group: NodeGroup, records: Records, dropped: Mask, drop_rules: DropRules, by_time: DropCounter
 ) -> dict[Edge, int]:
     """Return the records that each edge of a group dropped on this node by some drop rules.
 
@@ -324,7 +327,7 @@ def dropped_records(
     return result
 
 
-def late_records(group: Group, records: Records, late: Mask) -> dict[int, int]:
+def late_records(group: NodeGroup, records: Records, late: Mask) -> dict[int, int]:
     """Return how many of the late records have their task of a query here, by query.
 
     `late`: bool[n]. Queries that share a computation have the same late records of a stream.
@@ -342,7 +345,7 @@ def late_records(group: Group, records: Records, late: Mask) -> dict[int, int]:
     return result
 
 
-def _is_here(group: Group, subscription: Subscription, records: Records, stream: int) -> Mask:
+def _is_here(group: NodeGroup, subscription: Subscription, records: Records, stream: int) -> Mask:
     """Return which records of a stream have their task of a query on this node."""
     if subscription.routed_tasks == 1:
         return np.ones(len(records), np.bool_)
@@ -358,7 +361,7 @@ def _is_here(group: Group, subscription: Subscription, records: Records, stream:
     return np.asarray(subscription.task_of[task] != NOT_OWNED)
 
 
-def _taken(group: Group, records: Records) -> _Taken:
+def _taken(group: NodeGroup, records: Records) -> _Taken:
     """Return the panes of a group. Raises the errors of its computation."""
     computation = group.computation
     if computation.join is None:

@@ -23,7 +23,7 @@ from controlplane.wire.records.record_codec import descriptor_of, parse_descript
 from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
 from workers.pipeline.engine.storage.idle_streams import LogTimes
 from workers.pipeline.spark.connections import task_failures
-from workers.pipeline.spark.partition_keys import NodeKeys
+from workers.pipeline.spark.partition_keys import NodePartitionKeys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,7 +257,7 @@ class BatchHeader:
 
 
 def to_rows(
-    header: BatchHeader, keys: NodeKeys, envelopes: Sequence[Sequence[Envelope]]
+    header: BatchHeader, keys: NodePartitionKeys, envelopes: Sequence[Sequence[Envelope]]
 ) -> pa.RecordBatch:
     """Return one row per node, with the node's grouping key, the header and its envelopes."""
     text = json.dumps(asdict(header), separators=(",", ":"))

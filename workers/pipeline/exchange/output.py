@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.results.blocks import (
     BLOCK_BYTES,
-    Block,
+    WindowBlock,
     encode_tables,
     extent_of,
     pack_tables,
     unpack_tables,
 )
 from controlplane.wire.results.rows import key_columns
-from controlplane.wire.results.write import Changes
+from controlplane.wire.results.write import WindowChanges
 from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.envelope import Envelope
@@ -54,7 +54,7 @@ MEASURES: Final = "measures"
 
 
 @dataclass(frozen=True)
-class NodeReport:
+class NodeMeasures:
     """Measures of one node in one batch.
 
     `records` came, `taken` were worked on and `waiting` are left, in `busy_ms`, of which `cpu_ms`
@@ -122,7 +122,7 @@ class NodeReport:
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> "NodeReport":
+    def from_json(cls, text: str) -> "NodeMeasures":
         """Return the report that `to_json` wrote."""
         return cls(**json.loads(text))
 
@@ -147,7 +147,7 @@ class ReceivedBlock:
     data: bytes
 
 
-def pack_blocks(blocks: Iterable[Block], limit: int) -> Iterator[bytes]:
+def pack_blocks(blocks: Iterable[WindowBlock], limit: int) -> Iterator[bytes]:
     """Yield rows of about `limit` bytes at most, with some blocks each."""
     row: list[bytes] = []
     size = 0
@@ -233,8 +233,8 @@ class NodeOutput:
     merged: Tables
     states: task_states.States
     measures: bytes
-    report: NodeReport
-    blocks: Sequence[Block] = ()
+    report: NodeMeasures
+    blocks: Sequence[WindowBlock] = ()
 
     def rows(self, limit: int = ROW_BYTES) -> Iterator[OutputRow]:
         """Yield the rows, each of about `limit` bytes at most."""
@@ -358,21 +358,21 @@ class RowCollector:
     `report` is that of the node whose rows are read.
     """
 
-    report: NodeReport | None = None
+    report: NodeMeasures | None = None
     _partial: list[tuple[str, Any]] = field(default_factory=list)
 
-    def take(self, row: Mapping[str, Any]) -> NodeReport:
+    def take(self, row: Mapping[str, Any]) -> NodeMeasures:
         """Take a row, and return the report of its node."""
         if row["kind"] == REPORT:
-            self.report = NodeReport.from_json(row["payload"].decode())
+            self.report = NodeMeasures.from_json(row["payload"].decode())
         assert self.report is not None, "a node's report is its first row"
         return self.report
 
-    def changes(self, row: Mapping[str, Any]) -> Changes | None:
+    def changes(self, row: Mapping[str, Any]) -> WindowChanges | None:
         """Return the changed windows that a row completes; None if its query continues."""
         result = [*self._partial, *unpack_tables(row["payload"])]
         self._partial = result if row["more"] else []
-        return None if row["more"] else Changes(_joined(result))
+        return None if row["more"] else WindowChanges(_joined(result))
 
 
 def _joined(tables: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:

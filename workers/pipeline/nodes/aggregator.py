@@ -11,10 +11,10 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.aggregates.state_schema import StateSchema, from_bytes, schema_named
 from workers.pipeline.engine.assignment.tasks import Member
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
 from workers.pipeline.engine.final_aggregation import (
-    KeyShare,
+    KeyPartition,
     import_state,
     merge_parts,
     widen_state,
@@ -35,7 +35,7 @@ class MergedWindows:
     """
 
     windows: list[tuple[str, StateSchema, Any]]
-    faults: dict[int, Fault]
+    faults: dict[int, FaultReason]
     rows: int
     ms: float
 
@@ -68,7 +68,7 @@ class Aggregator:
         started = time.perf_counter()
         every = self.table.aggregated_by_node(self.node)
         members = {query: item for query, item in every.items() if query not in failed}
-        unreadable: dict[int, Fault] = {}
+        unreadable: dict[int, FaultReason] = {}
         parts = self._parts(list(members), unreadable) if members else {}
         for query, tables in parts.items():
             share = self._share(query)
@@ -87,13 +87,13 @@ class Aggregator:
         """Add what another node kept of a query, as far as this one has the keys."""
         import_state(self.store, query, forms, self._share(query))
 
-    def _share(self, query: int) -> KeyShare:
+    def _share(self, query: int) -> KeyPartition:
         """Return which keys of a query the node aggregates."""
         nodes = self.table.table.queries[query].aggregators
-        return KeyShare(nodes.index(self.node), len(nodes))
+        return KeyPartition(nodes.index(self.node), len(nodes))
 
     def _parts(
-        self, queries: list[int], faults: dict[int, Fault]
+        self, queries: list[int], faults: dict[int, FaultReason]
     ) -> dict[int, dict[str, list[Any]]]:
         """Return the parts of the batch before: by query its tables by the state schema's name."""
         batch = self.header.batch - 1
@@ -121,7 +121,7 @@ def _widened(
     widening: Widening,
     members: Mapping[int, Member],
     parts: Mapping[int, dict[str, list[Any]]],
-    faults: dict[int, Fault],
+    faults: dict[int, FaultReason],
 ) -> dict[int, dict[str, list[Any]]]:
     """Return parts in the present schemas of their queries, and convert the stored parts."""
     widen_state(store, members, widening, faults)

@@ -23,7 +23,7 @@ from workers.pipeline.engine import final_aggregation
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.tasks import Task, Tasks
 from workers.pipeline.engine.failures.fault import (
-    Fault,
+    FaultReason,
     Faults,
     fault_rows,
     read_faults,
@@ -44,7 +44,7 @@ from workers.pipeline.exchange.envelope import (
     newest_of,
     records_of,
 )
-from workers.pipeline.exchange.output import NodeOutput, NodeReport, arrivals_of, size_of
+from workers.pipeline.exchange.output import NodeMeasures, NodeOutput, arrivals_of, size_of
 from workers.pipeline.nodes.aggregator import Aggregator
 from workers.pipeline.nodes.backlog import BACKLOG, NodeBacklog, WorkItem
 from workers.pipeline.nodes.quarantine import find_quarantined
@@ -69,7 +69,7 @@ class NodeBatch:
     store: Store
     input: NodeInput
     # Queries that must not be evaluated, with the reason.
-    excluded: Mapping[int, Fault] = field(default_factory=dict)
+    excluded: Mapping[int, FaultReason] = field(default_factory=dict)
     backlog: NodeBacklog = field(init=False)
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)
@@ -90,7 +90,7 @@ class NodeBatch:
         }
         self.faults = read_faults(self.store, incarnations)
         broken = self.table.invalid_queries_of_node(self.input.node)
-        self.add_faults({query: Fault(why, "compile") for query, why in broken.items()})
+        self.add_faults({query: FaultReason(why, "compile") for query, why in broken.items()})
         self.add_faults(self.excluded)
 
     def run(self) -> NodeOutput:
@@ -132,7 +132,7 @@ class NodeBatch:
             ),
         )
 
-    def add_faults(self, faults: Mapping[int, Fault]) -> None:
+    def add_faults(self, faults: Mapping[int, FaultReason]) -> None:
         """Remember that these queries have failed on this node, and why."""
         queries = self.table.table.queries
         self.faults |= {
@@ -141,14 +141,14 @@ class NodeBatch:
             if query in queries and query not in self.faults
         }
 
-    def _find_quarantined(self) -> dict[int, Fault]:
+    def _find_quarantined(self) -> dict[int, FaultReason]:
         """Return the queries that end the node's process in this batch, with the reason."""
         queries = self.table.table.queries
         members = {*self.tasks.members, *self.table.aggregated_by_node(self.input.node)}
         streams = {query: queries[query].streams for query in members - self.faults.keys()}
         header = replace(self.input.header, attempt=1)
 
-        def evaluate(store: Store, excluded: Mapping[int, Fault]) -> None:
+        def evaluate(store: Store, excluded: Mapping[int, FaultReason]) -> None:
             batch = replace(self.input, header=header)
             for _ in replace(self, store=store, input=batch, excluded=excluded).run().frames():
                 # Packing what has changed is work for all queries, too.
@@ -170,7 +170,7 @@ class NodeBatch:
         self.widening = detect_widening(self.store, self.table.kinds, self.tasks, merges)
         if self.widening is None:
             return []
-        faults: dict[int, Fault] = {}
+        faults: dict[int, FaultReason] = {}
         retired = self.widening.migrate(self.store, self.tasks, faults)
         self.add_faults(faults)
         return retired
@@ -185,7 +185,7 @@ class NodeBatch:
         states = task_states.read(self.client, self.cluster, header.batch - 1, transfers)
         successors = {(item.query, item.task): item.successor for item in transfers}
         rows: dict[Task, dict[str, bytes]] = {}
-        faults: dict[int, Fault] = {}
+        faults: dict[int, FaultReason] = {}
         for (query, task), forms in reversed(states.items()):
             if query in self.faults:
                 continue
@@ -283,7 +283,7 @@ class NodeBatch:
         transfers = self._leaving
         if not transfers:
             return {}
-        faults: dict[int, Fault] = {}
+        faults: dict[int, FaultReason] = {}
         leaving = [(t.query, t.task) for t in transfers if not t.is_aggregator]
         result = state_transfer.export_state(self.store, leaving, faults)
         for transfer in transfers:
@@ -309,10 +309,10 @@ class NodeBatch:
         exported: Mapping[Task, Mapping[str, bytes]],
         imported: Sequence[TaskTransfer],
         items: Sequence[WorkItem],
-    ) -> NodeReport:
+    ) -> NodeMeasures:
         """Return the report, without the time that was spent."""
         worked = [envelope for work in items for envelope in work.envelopes]
-        return NodeReport(
+        return NodeMeasures(
             node=self.input.node,
             batch=self.input.header.batch,
             version=self.input.header.version,

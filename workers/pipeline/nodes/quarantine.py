@@ -13,7 +13,7 @@ import redis
 
 from controlplane.wire import keys
 from workers.pipeline.engine.evaluation.records import sample_of_records
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.probe import find_culprits
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange.envelope import Envelope, NodeInput, records_of
@@ -21,7 +21,7 @@ from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
 
 _KEPT_SECONDS: Final = 86_400
-_NOT_PROBED: Final = Fault("not evaluated in this probe")
+_NOT_PROBED: Final = FaultReason("not evaluated in this probe")
 
 
 class _ScratchStore(dict[str, bytes]):
@@ -40,8 +40,8 @@ def find_quarantined(
     batch: NodeInput,
     store: Store,
     streams: Mapping[int, Sequence[int]],
-    evaluate: Callable[[Store, Mapping[int, Fault]], None],
-) -> dict[int, Fault]:
+    evaluate: Callable[[Store, Mapping[int, FaultReason]], None],
+) -> dict[int, FaultReason]:
     """Return the queries that end the process of a node in this batch, with the reason.
 
     `streams`: of the node's queries, by query. `evaluate` evaluates the batch with a store, without
@@ -49,7 +49,7 @@ def find_quarantined(
     """
     key = keys.quarantine_key(cluster, batch.header.batch)
     kept = cast("bytes | None", client.hget(key, str(batch.node)))
-    known = {int(query): Fault(*row) for query, row in json.loads(kept or b"{}").items()}
+    known = {int(query): FaultReason(*row) for query, row in json.loads(kept or b"{}").items()}
     queries = streams.keys() - known.keys()
     # The child must not use the connection to the JVM, so all of the state is read before.
     state, before = _copied(store), dict(known)
@@ -58,7 +58,7 @@ def find_quarantined(
         others = dict.fromkeys(queries - set(some), _NOT_PROBED)
         evaluate(_ScratchStore(state), before | others)
 
-    def keep(result: Mapping[int, Fault]) -> None:
+    def keep(result: Mapping[int, FaultReason]) -> None:
         # The agent sees that the batch makes progress.
         count_step(client, cluster)
         if result.keys() - known.keys():
@@ -78,7 +78,9 @@ def _copied(store: Store) -> dict[str, bytes]:
     return dict(store)
 
 
-def _with_sample(fault: Fault, streams: frozenset[int], envelopes: Sequence[Envelope]) -> Fault:
+def _with_sample(
+    fault: FaultReason, streams: frozenset[int], envelopes: Sequence[Envelope]
+) -> FaultReason:
     """Return the fault with the first records of the query's streams in this batch."""
     for records in records_of(envelopes):
         if not records.streams.isdisjoint(streams):

@@ -37,7 +37,7 @@ BEAT_SECONDS: Final = 2.0
 EXPIRES_SECONDS: Final = 30
 
 
-class Heartbeat:
+class DriverHeartbeat:
     """Writes the driver hash of a cluster every two seconds, from its own thread."""
 
     def __init__(self, client: "redis.Redis", cluster: str) -> None:
@@ -58,7 +58,7 @@ class Heartbeat:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> "Heartbeat":
+    def __enter__(self) -> "DriverHeartbeat":
         self.update(state="starting")
         self._thread.start()
         return self
@@ -115,7 +115,7 @@ class ProgressListener(StreamingQueryListener):
     Spark reports how long the phases of a batch took, and how large its state is.
     """
 
-    def __init__(self, client: "redis.Redis", cluster: str, heartbeat: Heartbeat) -> None:
+    def __init__(self, client: "redis.Redis", cluster: str, heartbeat: DriverHeartbeat) -> None:
         self._client = client
         self._key = keys.progress_key(cluster)
         self._heartbeat = heartbeat

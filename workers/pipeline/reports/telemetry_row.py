@@ -11,11 +11,11 @@ import redis
 from algorithms.vocabulary import Ints
 from controlplane.wire.drop_counts import merged
 from controlplane.wire.log.values import position_key
-from workers.pipeline.exchange.output import NodeReport
-from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
+from workers.pipeline.exchange.output import NodeMeasures
+from workers.pipeline.routing.key_grouping import BacklogLoad, NodeLoads
 
 
-def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, Any]:
+def telemetry_row(reports: Sequence[NodeMeasures], emitted_ms: int) -> dict[str, Any]:
     """Return the measures of one batch.
 
     Figures have the names of `wire.figures`; rates are totals of the batch. `delivered` counts a
@@ -85,7 +85,7 @@ def _behind(sources: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
     }
 
 
-def _fault_rows(report: NodeReport) -> list[dict[str, Any]]:
+def _fault_rows(report: NodeMeasures) -> list[dict[str, Any]]:
     return [
         {"query": query, "run": incarnation, "node": report.node, "why": why, "stage": stage,
          "sample": sample}
@@ -93,7 +93,7 @@ def _fault_rows(report: NodeReport) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _totals(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
+def _totals(nodes: Sequence[NodeMeasures], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Return the figures of a batch that are totals over split nodes and nodes."""
     return {
         "in": sum(sum(source["streams"].values()) for source in sources),
@@ -110,7 +110,7 @@ def _by_stream(sources: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     return {stream: value for source in sources for stream, value in source.get(name, {}).items()}
 
 
-def _rejected(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _rejected(nodes: Sequence[NodeMeasures], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return late records by stream and by query, and dead letters by stream and reason."""
     late: Counter[str] = Counter()
     for report in nodes:
@@ -119,7 +119,7 @@ def _rejected(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) ->
     return {"late_streams": _by_stream(sources, "late"), "late_queries": dict(late), "dead": dead}
 
 
-def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:
+def _moves(nodes: Sequence[NodeMeasures]) -> dict[str, Any]:
     """Return the tasks that nodes exported and imported."""
     return {
         "moves": [
@@ -138,7 +138,7 @@ def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:
     }
 
 
-def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] | None:
+def latency(reports: Sequence[NodeMeasures], emitted_ms: int) -> dict[str, float] | None:
     """Return record count, mean and percentiles (ms) over delivered records, None without any.
 
     A record that waits has at least its age as latency. Percentiles that are larger with the
@@ -200,7 +200,7 @@ def _split_row(source: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shedding(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _shedding(nodes: Sequence[NodeMeasures], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the records that each edge dropped, by its rule and by the ladder of drop rules.
 
     And the same records by event time (rows of `wire.drop_counts.DropCount`), the position on the
@@ -222,7 +222,7 @@ def _shedding(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) ->
 
 
 def _dropped(
-    reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]], name: str
+    reports: Sequence[NodeMeasures], sources: Sequence[dict[str, Any]], name: str
 ) -> dict[str, int]:
     """Return the records that each edge dropped, by `stream` or `stream>query`."""
     result = _by_stream(sources, name)
@@ -232,7 +232,7 @@ def _dropped(
     return result
 
 
-def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
+def _node_row(report: NodeMeasures, emitted_ms: int) -> dict[str, Any]:
     used = report.utilisation
     return {
         "node": report.node,
@@ -281,7 +281,9 @@ def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
     row = result[0]
     nodes = row.get("nodes", [])
     loads = {
-        int(node["node"]): NodeLoad(int(node.get("waiting") or 0), node.get("utilisation") or 0.0)
+        int(node["node"]): BacklogLoad(
+            int(node.get("waiting") or 0), node.get("utilisation") or 0.0
+        )
         for node in nodes
     }
     return LoadFeedback(int(row.get("waiting") or 0), loads)

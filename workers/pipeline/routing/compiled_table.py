@@ -14,7 +14,12 @@ from controlplane.wire.routing.compiled_ladder import CompiledLadder, compiled_l
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.route import Route
 from controlplane.wire.routing.table import RoutingTable
-from workers.pipeline.engine.assignment.subscriptions import DIRECT, Group, Intake, Subscription
+from workers.pipeline.engine.assignment.subscriptions import (
+    DIRECT,
+    Intake,
+    NodeGroup,
+    Subscription,
+)
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.routing.compilation import (
@@ -23,7 +28,7 @@ from workers.pipeline.routing.compilation import (
     computation_of_route,
     read_columns,
 )
-from workers.pipeline.routing.key_grouping import PLAIN, KeyGrouping, key_grouping_of
+from workers.pipeline.routing.key_grouping import PLAIN, KeyMapping, key_grouping_of
 from workers.pipeline.shedding.drops import edge_classes
 
 NO_TASKS: Final = Tasks((), {})
@@ -44,7 +49,7 @@ class Keyed(NamedTuple):
 
     key: tuple[Expression, ...]
     owners: tuple[int, ...]
-    grouping: KeyGrouping
+    grouping: KeyMapping
     leader: int = NO_LEADER
 
     @property
@@ -59,7 +64,7 @@ class RoutedKeys(NamedTuple):
     `owners`: the node of each task.
     """
 
-    grouping: KeyGrouping
+    grouping: KeyMapping
     owners: tuple[int, ...]
 
 
@@ -325,10 +330,10 @@ def aggregator_member(query: int, route: Route, computation: Computation) -> Mem
     """Return a query as the member of its aggregator node."""
     tasks = len(route.owners())
     every = Subscription(query, route.incarnation, route.streams, tasks, np.ones(tasks, np.bool_))
-    return Tasks.of([Group.of(computation, [every])]).members[query]
+    return Tasks.of([NodeGroup.of(computation, [every])]).members[query]
 
 
-def _key_grouping(route: Route, computation: Computation) -> KeyGrouping:
+def _key_grouping(route: Route, computation: Computation) -> KeyMapping:
     """Return how keys find their task; records that are joined have to meet in one."""
     if computation.join is not None or not route.key_grouping:
         return PLAIN
@@ -363,4 +368,4 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
         subscription = Subscription(query, route.incarnation, route.streams, len(owners), owned)
         kind = computation, _intake(query, route, computation, table)
         groups.setdefault(kind, []).append(subscription)
-    return Tasks.of(Group.of(kind[0], result, kind[1]) for kind, result in groups.items())
+    return Tasks.of(NodeGroup.of(kind[0], result, kind[1]) for kind, result in groups.items())

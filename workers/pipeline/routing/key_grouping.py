@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLoad:
+class BacklogLoad:
     """The load of a node: records in its backlog, and its utilisation."""
 
     waiting: int
@@ -33,11 +33,11 @@ class NodeLoad:
 
 
 # The reports of all nodes after an earlier batch; the offset names them, so a replay sees them.
-NodeLoads = Mapping[int, NodeLoad]
+NodeLoads = Mapping[int, BacklogLoad]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyGrouping:
+class KeyMapping:
     """A mapping of keys to tasks.
 
     `text`: as the route has it, in its canonical form; empty for plain key grouping. `window`: that
@@ -68,7 +68,7 @@ class KeyGrouping:
         return grouping
 
 
-PLAIN: Final = KeyGrouping("")
+PLAIN: Final = KeyMapping("")
 
 
 def tasks_by_key(hashes: Hashes, tasks: int) -> Int64s:
@@ -77,7 +77,7 @@ def tasks_by_key(hashes: Hashes, tasks: int) -> Int64s:
 
 
 @cache
-def key_grouping_of(text: str, window: Window | None = None) -> KeyGrouping:
+def key_grouping_of(text: str, window: Window | None = None) -> KeyMapping:
     """Return the key grouping of a route without importing its code; `window`: of its query.
 
     Raises `UnknownGrouping` for an unknown name, and `BadParameters` for a text that is no object.
@@ -86,11 +86,11 @@ def key_grouping_of(text: str, window: Window | None = None) -> KeyGrouping:
     canonical = canonical_text(name, parameters)
     if not canonical:
         return PLAIN
-    return KeyGrouping(canonical, window if GROUPINGS[name].needs_times else None)
+    return KeyMapping(canonical, window if GROUPINGS[name].needs_times else None)
 
 
 @cache
-def _loaded(key_grouping: KeyGrouping) -> Any:
+def _loaded(key_grouping: KeyMapping) -> Any:
     grouping, window = grouping_of(key_grouping.text), key_grouping.window
     if window is None:
         return grouping

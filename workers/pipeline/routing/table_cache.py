@@ -10,7 +10,7 @@ from typing import Final
 import redis
 
 from controlplane.wire.errors import RoutingMissing
-from controlplane.wire.foreign.entries import Place, skip
+from controlplane.wire.foreign.entries import EntryLocation, skip
 from controlplane.wire.routing.publication import latest_version, read_table
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from workers.pipeline.routing.compiled_table import CompiledTable
@@ -44,7 +44,7 @@ class TableCache:
             if version > before:
                 self.of_version(version)
         except RoutingMissing as error:
-            skip(self._client, self._cluster, Place.ROUTING, error)
+            skip(self._client, self._cluster, EntryLocation.ROUTING, error)
             return before
         return version
 

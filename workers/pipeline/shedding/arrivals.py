@@ -27,7 +27,7 @@ MIN_INTERVAL_MS: Final = 250
 LoadsOf = Callable[[Floats], Floats]
 
 
-class Appended(NamedTuple):
+class AppendedCounts(NamedTuple):
     """The records of each stream, int64[streams]: ever appended, and of these unread."""
 
     total: Floats
@@ -112,7 +112,7 @@ class MixedTotals:
 
     def appended(
         self, streams: tuple[int, ...], total: int, unread: int, read: Mapping[int, int]
-    ) -> Appended:
+    ) -> AppendedCounts:
         """Return the appended and unread records of each stream.
 
         `total`, `unread`: of the log; `read`: records of each stream in recent batches.
@@ -124,4 +124,4 @@ class MixedTotals:
         # The number of unread records is an estimate: a total may fall, but nothing is unappended.
         self._by_stream = self._by_stream + mix * max(0, total - self._total)
         self._total = max(total, self._total)
-        return Appended(self._by_stream, mix * unread)
+        return AppendedCounts(self._by_stream, mix * unread)

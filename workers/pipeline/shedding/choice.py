@@ -18,7 +18,7 @@ from controlplane.wire.routing.ladder_position import (
 )
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.shedding.arrivals import Appended, Rates
+from workers.pipeline.shedding.arrivals import AppendedCounts, Rates
 from workers.pipeline.shedding.provisional import is_assumed
 from workers.pipeline.shedding.window_steps import (
     EventTimes,
@@ -70,7 +70,7 @@ def header_of(row: Mapping[str, Any] | None) -> Sequence[Any] | None:
 
 
 @dataclass(frozen=True)
-class Measured:
+class BatchMeasures:
     """What was measured when a batch is planned.
 
     `appended`: of `CompiledLadder.streams`; `rates`: None if not known yet; `nodes`: what waits at
@@ -79,7 +79,7 @@ class Measured:
     costs of a provisional ladder.
     """
 
-    appended: Appended
+    appended: AppendedCounts
     rates: Rates | None
     nodes: NodeLoads
     capacities: Mapping[int, float]
@@ -93,7 +93,7 @@ def next_ladder_state(
     before: LadderState | None,
     former: CompiledLadder | None,
     ladder: CompiledLadder | None,
-    measured: Measured,
+    measured: BatchMeasures,
 ) -> LadderState | None:
     """Return the state for the next batch, None if no ladder is armed and nothing is dropped.
 
@@ -130,7 +130,7 @@ def _translated(
     )
 
 
-def needed_positions(ladder: CompiledLadder, measured: Measured) -> Needed:
+def needed_positions(ladder: CompiledLadder, measured: BatchMeasures) -> Needed:
     """Return the positions at which no load exceeds the limit of the ladder.
 
     A backlog counts as a further rate, so that it is worked off within `Ladder.drain_ms`.
@@ -151,7 +151,7 @@ def needed_positions(ladder: CompiledLadder, measured: Measured) -> Needed:
     return Needed(by_rates, with_backlogs, round(factor, 6))
 
 
-def _loads(ladder: CompiledLadder, per_s: Floats, measured: Measured) -> Floats:
+def _loads(ladder: CompiledLadder, per_s: Floats, measured: BatchMeasures) -> Floats:
     """Return the load of each resource at each rung; the factor of assumed costs is measured."""
     loads = ladder.loads(per_s)
     if not ladder.ladder.is_provisional:
@@ -164,7 +164,7 @@ def _loads(ladder: CompiledLadder, per_s: Floats, measured: Measured) -> Floats:
     return scaled
 
 
-def _waiting_loads(ladder: CompiledLadder, measured: Measured, usual_ms: float) -> Floats:
+def _waiting_loads(ladder: CompiledLadder, measured: BatchMeasures, usual_ms: float) -> Floats:
     """Return the load of each resource that works off what waits at nodes, float64[resources]."""
     result = np.zeros(len(ladder.resources))
     for index, (kind, number) in enumerate(ladder.resources):

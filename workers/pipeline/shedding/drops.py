@@ -15,7 +15,7 @@ from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from workers.pipeline.engine.assignment.subscriptions import (
     INPUT_WINDOWS,
     DropRules,
-    Group,
+    NodeGroup,
     Subscription,
 )
 from workers.pipeline.engine.assignment.tasks import Tasks
@@ -78,7 +78,7 @@ class LadderDrops:
     def _window_inputs(self) -> frozenset[int]:
         return frozenset(stream for stream, query in self.windows if query == INPUT)
 
-    def _drops_windows(self, group: Group) -> bool:
+    def _drops_windows(self, group: NodeGroup) -> bool:
         """Return whether a query of the group has window rules: of an earlier ladder, perhaps."""
         if not self.windows:
             return False
@@ -90,8 +90,8 @@ class LadderDrops:
         """Return the tasks of a node with the drop rules of the batch."""
         if not self:
             return tasks
-        groups: list[Group] = []
-        changed: list[Group] = []
+        groups: list[NodeGroup] = []
+        changed: list[NodeGroup] = []
         for group in tasks.groups:
             parts = list(self._groups(group))
             groups += parts
@@ -100,7 +100,7 @@ class LadderDrops:
         members = {**tasks.members, **Tasks.of(changed).members}
         return Tasks(tuple(groups), members)
 
-    def _groups(self, group: Group) -> Iterator[Group]:
+    def _groups(self, group: NodeGroup) -> Iterator[NodeGroup]:
         """Yield the queries of a group, those with the same drop rules together."""
         drops_windows = self._drops_windows(group)
         if not group.intake.ladder and not drops_windows:

@@ -13,17 +13,17 @@ from controlplane.wire.routing.compiled_ladder import CompiledLadder, Floats
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.shedding.arrivals import Appended, ArrivalMeter, MixedTotals, Rates
-from workers.pipeline.shedding.choice import LadderState, Measured, next_ladder_state
+from workers.pipeline.shedding.arrivals import AppendedCounts, ArrivalMeter, MixedTotals, Rates
+from workers.pipeline.shedding.choice import BatchMeasures, LadderState, next_ladder_state
 from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 
-_NOTHING = Appended(np.zeros(0), np.zeros(0))
+_NOTHING = AppendedCounts(np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedBatch:
     """What is known of the batches before and after a planning.
 
     `batch`: the number of the batch before, which ends at `position`, or before in the streams of
@@ -54,14 +54,14 @@ class LadderPlanner:
     _meter: ArrivalMeter = field(default_factory=ArrivalMeter)
     _totals: MixedTotals = field(default_factory=MixedTotals)
 
-    def next_state(self, planned: Planned) -> LadderState | None:
+    def next_state(self, planned: PlannedBatch) -> LadderState | None:
         """Return the state for the next batch, None if there is none."""
         ladder = planned.table.ladder
         if ladder is None and planned.before is None:
             return None
         rows = newest_telemetry(self.client, self.cluster, RECENT_BATCHES)
         appended = _NOTHING if ladder is None else self._appended(planned, ladder, rows)
-        measured = Measured(
+        measured = BatchMeasures(
             appended,
             self._rates(ladder, appended.total, planned.now_ms),
             planned.nodes,
@@ -83,15 +83,15 @@ class LadderPlanner:
         return self._meter.rates(ladder.streams, total, now_ms, loads_of)
 
     def _cost_factor(
-        self, ladder: CompiledLadder | None, planned: Planned, rows: list[dict[str, Any]]
+        self, ladder: CompiledLadder | None, planned: PlannedBatch, rows: list[dict[str, Any]]
     ) -> float:
         if ladder is None or not ladder.ladder.is_provisional:
             return 1.0
         return cost_factor(ladder, rows, planned.table.table.capacities)
 
     def _appended(
-        self, planned: Planned, ladder: CompiledLadder, rows: list[dict[str, Any]]
-    ) -> Appended:
+        self, planned: PlannedBatch, ladder: CompiledLadder, rows: list[dict[str, Any]]
+    ) -> AppendedCounts:
         if self.mixed:
             total = planned.end.total + self.log.records_after(planned.position, planned.end)
             unread = max(0, total - planned.position.total)
@@ -101,9 +101,9 @@ class LadderPlanner:
         counts = appended_records(self.client, self.cluster, starts)
         pairs = np.array([counts[stream] for stream in ladder.streams], np.float64)
         columns = pairs.reshape(-1, 2)
-        return Appended(columns[:, 0], columns[:, 1])
+        return AppendedCounts(columns[:, 0], columns[:, 1])
 
-    def _event_times(self, planned: Planned, row: Mapping[str, Any]) -> EventTimes:
+    def _event_times(self, planned: PlannedBatch, row: Mapping[str, Any]) -> EventTimes:
         """Return the newest event times that were read, of the streams with window drops.
 
         The newest one in the log, which is no earlier, where batches before are not known.

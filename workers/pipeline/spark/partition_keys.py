@@ -22,7 +22,7 @@ _SEED: Final = 42  # Spark's constant for hash partitioning
 _MASK: Final = 0xFFFFFFFF
 
 
-class NodeKeys:
+class NodePartitionKeys:
     """The keys of all nodes for one number of partitions, computed when first needed."""
 
     def __init__(self, partitions: int) -> None:
@@ -57,9 +57,9 @@ class NodeKeys:
 
 
 @cache
-def node_keys(partitions: int) -> NodeKeys:
+def node_keys(partitions: int) -> NodePartitionKeys:
     """Return the keys of all nodes for a number of partitions, shared by this process."""
-    return NodeKeys(partitions)
+    return NodePartitionKeys(partitions)
 
 
 def partition_of(key: int, partitions: int) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.language.tree import Expression
-from controlplane.wire.log.values import NO_TIME, Entry
+from controlplane.wire.log.values import NO_TIME, LogEntry
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from workers.pipeline.engine.evaluation import drop_rules
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
@@ -100,7 +100,7 @@ class NodeRecords(NamedTuple):
     """The records of one stream that one node needs."""
 
     stream: int
-    entries: Sequence[Entry]
+    entries: Sequence[LogEntry]
     blocks: StreamRecords
 
 
@@ -112,7 +112,7 @@ class Dispatched(NamedTuple):
 
 
 def dispatch(
-    entries: Mapping[int, Sequence[Entry]],
+    entries: Mapping[int, Sequence[LogEntry]],
     table: CompiledTable,
     nodes: int,
     source: Mapping[str, Any],
@@ -180,7 +180,7 @@ class InputEdges:
         }
         return {name: counts for name, counts in parts.items() if counts}
 
-    def read_stream(self, stream: int, read: Sequence[Entry]) -> StreamRecords | None:
+    def read_stream(self, stream: int, read: Sequence[LogEntry]) -> StreamRecords | None:
         """Return the records that the stream's input edge keeps; None without readers."""
         rule = self.table.table.drop_rules.get((stream, INPUT))
         by_ladder = self.drops.rule((stream, INPUT))
@@ -222,14 +222,14 @@ class InputEdges:
         return blocks.with_dropped(INPUT_DROPPED, drop_rules.dropped_shares(rule, blocks.ts_ms))
 
 
-def _periods_of_entries(read: Sequence[Entry]) -> Counter[int]:
+def _periods_of_entries(read: Sequence[LogEntry]) -> Counter[int]:
     """Return the records by period, those of an entry at the newest event time of the entry."""
     known = [entry for entry in read if entry.newest_ms != NO_TIME]
     times = np.array([entry.newest_ms for entry in known], np.int64)
     return periods_of(np.repeat(times, np.array([entry.records for entry in known], np.int64)))
 
 
-def _hashes(stream: int, read: Sequence[Entry], lengths: Int64s) -> NDArray[np.uint64]:
+def _hashes(stream: int, read: Sequence[LogEntry], lengths: Int64s) -> NDArray[np.uint64]:
     pairs = zip(read, lengths.tolist(), strict=True)
     hashes = [drop_rules.sample_hashes(stream, entry.position, records) for entry, records in pairs]
     return np.concatenate([np.zeros(0, np.uint64), *hashes])
@@ -347,7 +347,7 @@ def _pieces(
 
 
 def source_report(
-    split: int, entries: Mapping[int, Sequence[Entry]], table: CompiledTable
+    split: int, entries: Mapping[int, Sequence[LogEntry]], table: CompiledTable
 ) -> dict[str, Any]:
     """Return what one split node has read.
 
@@ -364,7 +364,7 @@ def source_report(
     }
 
 
-def _newest(entries: Mapping[int, Sequence[Entry]]) -> dict[int, int]:
+def _newest(entries: Mapping[int, Sequence[LogEntry]]) -> dict[int, int]:
     result = {stream: max(entry.newest_ms for entry in read) for stream, read in entries.items()}
     return {stream: ms for stream, ms in result.items() if ms != NO_TIME}
 

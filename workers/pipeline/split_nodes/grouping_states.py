@@ -19,14 +19,14 @@ import redis
 
 from algorithms.errors import BadProblem
 from controlplane.wire import keys
-from controlplane.wire.foreign.entries import Place, decoded, json_of, whole
+from controlplane.wire.foreign.entries import EntryLocation, decoded, json_of, whole
 from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.hashing import Hashes
 from workers.pipeline.routing.compiled_table import NO_LEADER, CompiledTable, Keyed, RoutedKeys
-from workers.pipeline.routing.key_grouping import KeyGrouping, NodeLoads, tasks_by_key
+from workers.pipeline.routing.key_grouping import KeyMapping, NodeLoads, tasks_by_key
 
 if TYPE_CHECKING:
-    from algorithms.partitioning.grouping import Feedback, Grouping, State, Workers
+    from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Workers
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -79,7 +79,7 @@ def read_reports(client: "redis.Redis", cluster: str) -> StateReports:
     data = client.get(keys.groupings_key(cluster))
     if data is None:
         return StateReports()
-    reports = decoded(client, cluster, Place.GROUPINGS, _reports_of, data)
+    reports = decoded(client, cluster, EntryLocation.GROUPINGS, _reports_of, data)
     return StateReports() if reports is None else reports
 
 
@@ -111,12 +111,14 @@ def _workers(owners: tuple[int, ...], declared: tuple[float, ...]) -> "Workers":
 
 
 @lru_cache(maxsize=1024)
-def _first_state(grouping: KeyGrouping, workers: "Workers") -> "State":
-    state: State = grouping.load().start(workers)
+def _first_state(grouping: KeyMapping, workers: "Workers") -> "GroupingState":
+    state: GroupingState = grouping.load().start(workers)
     return state
 
 
-def state_of(routed: RoutedKeys, table: CompiledTable, stored: StoredState | None) -> "State":
+def state_of(
+    routed: RoutedKeys, table: CompiledTable, stored: StoredState | None
+) -> "GroupingState":
     """Return the stored state of a key grouping, or its first one.
 
     The first one where none is stored, or one of another key grouping or number of tasks.
@@ -125,7 +127,7 @@ def state_of(routed: RoutedKeys, table: CompiledTable, stored: StoredState | Non
     if stored is None or not stored.fits(routed):
         return _first_state(routed.grouping, workers)
     try:
-        state: State = routed.grouping.load().unpack(workers, json.loads(stored.packed))
+        state: GroupingState = routed.grouping.load().unpack(workers, json.loads(stored.packed))
     except BadProblem as error:
         logger.warning("a state of %s is unreadable: %s", routed.grouping.text, error)
         return _first_state(routed.grouping, workers)
@@ -138,7 +140,7 @@ class KeyRouter:
 
     table: CompiledTable
     stored: StoredStates = field(default_factory=dict)
-    _states: "dict[int, State]" = field(default_factory=dict)
+    _states: "dict[int, GroupingState]" = field(default_factory=dict)
 
     def tasks_of(self, keyed: Keyed, hashes: Hashes, ts_ms: Int64s) -> Int64s:
         """Return the task of each record, from the hash of its key and its event time (ms)."""
@@ -247,7 +249,7 @@ class StatePlan:
         return self.before.leaders.get(query, query)
 
 
-def packed_state(grouping: "Grouping[Any]", state: "State") -> str:
+def packed_state(grouping: "Grouping[Any]", state: "GroupingState") -> str:
     """Return a state as JSON."""
     return json.dumps(grouping.pack(state), separators=(",", ":"))
 

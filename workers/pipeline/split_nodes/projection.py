@@ -17,7 +17,7 @@ from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.language.functions import common
-from controlplane.wire.log.values import NO_TIME, Entry
+from controlplane.wire.log.values import NO_TIME, LogEntry
 from controlplane.wire.records.record_codec import (
     BlockSchema,
     DecodedBlock,
@@ -80,7 +80,7 @@ class Projection:
     schema: StreamSchema
     columns: tuple[str, ...]
 
-    def of(self, entries: Sequence[Entry], dead: DeadLetterBuffer) -> Projected:
+    def of(self, entries: Sequence[LogEntry], dead: DeadLetterBuffer) -> Projected:
         """Return the records of these entries; what cannot be evaluated is added to `dead`."""
         fits: dict[int, str] = {}
         blocks = [self._decoded(entry, fits, dead) for entry in entries]
@@ -103,7 +103,7 @@ class Projection:
         return Projected(batch, lengths, good, self._read_time, late)
 
     def _count_late(
-        self, entries: Sequence[Entry], lengths: Int64s, ts_ms: Int64s, good: Mask | None
+        self, entries: Sequence[LogEntry], lengths: Int64s, ts_ms: Int64s, good: Mask | None
     ) -> int:
         """Return how many records are late."""
         delay = round(self.schema.watermark_delay_s * 1000)
@@ -120,7 +120,7 @@ class Projection:
         return name if name in self.columns else ""
 
     def _decoded(
-        self, entry: Entry, fits: dict[int, str], dead: DeadLetterBuffer
+        self, entry: LogEntry, fits: dict[int, str], dead: DeadLetterBuffer
     ) -> DecodedBlock | None:
         """Return a block's records; `fits`: the mismatch of each known schema, by identity."""
         try:
@@ -137,7 +137,7 @@ class Projection:
         return block
 
     def _add_dead_block(
-        self, entry: Entry, reason: Reason, why: str, dead: DeadLetterBuffer
+        self, entry: LogEntry, reason: Reason, why: str, dead: DeadLetterBuffer
     ) -> None:
         dead.add(
             DeadLetter(
@@ -202,7 +202,7 @@ class Projection:
 
     def _add_dead_letters(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[LogEntry],
         blocks: Sequence[DecodedBlock | None],
         lengths: Int64s,
         bad: Mask,

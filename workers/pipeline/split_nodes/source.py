@@ -21,7 +21,7 @@ from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
 from controlplane.wire.log.queued import unread_entries
-from controlplane.wire.log.values import Entry, Log, LogPosition, StreamBacklog
+from controlplane.wire.log.values import Log, LogEntry, LogPosition, StreamBacklog
 from controlplane.wire.routing.publication import latest_version, trim
 from workers.pipeline.checkpoints.bootstrap import first_batch, first_delays, first_position
 from workers.pipeline.exchange import task_states
@@ -37,7 +37,7 @@ from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
-from workers.pipeline.shedding.planning import LadderPlanner, Planned
+from workers.pipeline.shedding.planning import LadderPlanner, PlannedBatch
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, process_id, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
@@ -217,7 +217,7 @@ class LogReader(DataSourceStreamReader):
         known = self._batch_table(offset) if before is not None else None
         former = None if known is None else known.ladder
         return self._ladder_planner.next_state(
-            Planned(
+            PlannedBatch(
                 offset.batch, offset.log_position, end, offset.queues.delayed, before, former,
                 table, nodes, offset.clock_ms, max(now_ms, offset.clock_ms),
             )
@@ -307,7 +307,7 @@ class LogReader(DataSourceStreamReader):
         client = client_of(self.redis_url)
         # A batch that runs again is not planned again.
         check_batch(client, self.cluster, begin)
-        plan = attempts.Attempt(
+        plan = attempts.BatchAttempt(
             stop.batch, 0, begin.position, stop.position, stop.total - begin.total, stop.version,
             -1 if stop.export_version is None else stop.export_version,
             -1 if begin.export_version is None else begin.export_version,
@@ -382,9 +382,9 @@ class LogReader(DataSourceStreamReader):
 
     def _entries(
         self, partition: SplitPartition, streams: Sequence[int]
-    ) -> tuple[dict[int, list[Entry]], dict[int, StreamBacklog]]:
+    ) -> tuple[dict[int, list[LogEntry]], dict[int, StreamBacklog]]:
         """Return the entries of the batch, and what is unread after them, by stream."""
-        entries, behind = dict[int, list[Entry]](), dict[int, StreamBacklog]()
+        entries, behind = dict[int, list[LogEntry]](), dict[int, StreamBacklog]()
         for (start, end), group in partition.ranges(streams).items():
             if start != end:
                 entries |= self._log().read_streams(group, start, end)

@@ -209,13 +209,13 @@ def test_a_user_has_a_limited_number_of_answers(
     monkeypatch.setattr(idempotency, "MAX_ANSWER_BYTES", 10_000)
     keep(user_of(operator), "random", os.urandom(9_900))
     assert [row.key for row in rows.all()] == ["theirs", "running", "k3", "k4", "random"]
-    assert isinstance(running, idempotency.Claim)
+    assert isinstance(running, idempotency.KeyClaim)
     assert idempotency.store_answer(running, 200, "text/plain", b"")
 
 
 def keep(user: User, key: str, body: bytes) -> None:
     claimed = idempotency.claim(user, key, "x")
-    assert isinstance(claimed, idempotency.Claim)
+    assert isinstance(claimed, idempotency.KeyClaim)
     assert idempotency.store_answer(claimed, 200, "text/plain", body)
 
 
@@ -251,8 +251,8 @@ def test_a_change_under_a_lost_claim_is_undone(operator: Actor, sf: Cluster) -> 
     lost = idempotency.claim(user, "k", "x")
     KeptAnswer.objects.update(claimed_until=timezone.now())
     held = idempotency.claim(user, "k", "x")
-    assert isinstance(lost, idempotency.Claim)
-    assert isinstance(held, idempotency.Claim)
+    assert isinstance(lost, idempotency.KeyClaim)
+    assert isinstance(held, idempotency.KeyClaim)
     before = sf.desired
     with idempotency.running(lost), pytest.raises(InProgress):
         (changes.stop if before == "running" else changes.start)(operator, sf, "late")

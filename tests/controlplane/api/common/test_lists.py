@@ -15,7 +15,7 @@ from controlplane.access.roles import Actor
 from controlplane.clusters import changes
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query
-from controlplane.pagination.cursors import Place, slice_of
+from controlplane.pagination.cursors import PageRange, slice_of
 from tests.controlplane.api.callers import ROOT, get, scripted
 from tests.support.cluster import placed, submit
 
@@ -110,7 +110,7 @@ def test_a_forged_cursor_is_refused_not_obeyed(sf: Cluster) -> None:
     found = Query.objects.filter(cluster=sf)
     cursor = "W1siLXN1Ym1pdHRlZF9hdCIsIi1wayJdLFsibm8gdGltZSIsInggOyBkcm9wIl1d"
     with pytest.raises(Invalid):
-        slice_of(found, ("-submitted_at", "-pk"), Place(cursor), list)
+        slice_of(found, ("-submitted_at", "-pk"), PageRange(cursor), list)
 
 
 @pytest.mark.parametrize(("path", "key"), LISTS.items())

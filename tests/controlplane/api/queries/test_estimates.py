@@ -18,7 +18,7 @@ from controlplane.results import archiving
 from controlplane.results.estimates import scaled_count
 from controlplane.results.feed import event_row, feed_events, feed_start
 from controlplane.results.filters import WindowState
-from controlplane.results.values import Names, RawWindow
+from controlplane.results.values import RawWindow, ResultColumns
 from controlplane.topology import queries
 from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.drop_counts import OTHERS
@@ -98,7 +98,7 @@ def test_the_fraction_is_known_without_the_functions_of_the_query(query: Query) 
     text = replace(text_of(query), aggregates={"n": "gone_by_now(speed)"}, key=())
     sample = Sampled(3, 3, 6)
     raw = RawWindow(start_bytes(60_000), [], [3], 1, WindowState.OPEN, sampled=sample)
-    window = Names(text, None, {}).shown(raw)
+    window = ResultColumns(text, None, {}).shown(raw)
     assert (window.kept, window.values, window.estimates) == (0.5, {"n": 3}, {})
 
 

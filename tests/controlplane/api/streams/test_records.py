@@ -20,7 +20,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from controlplane.records import append
 from controlplane.wire.log import open_log
-from controlplane.wire.log.values import START, Entry, Log, LogPosition
+from controlplane.wire.log.values import START, Log, LogEntry, LogPosition
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.cluster import actor, stream_id
 from tests.support.kafka import running_kafka
@@ -65,7 +65,7 @@ def post(client: Client, body: Any, path: str = RECORDS, kind: str = "applicatio
     return client.post(path, data, content_type=kind)
 
 
-def entries(log: Log, name: str = "s1") -> list[Entry]:
+def entries(log: Log, name: str = "s1") -> list[LogEntry]:
     stream = stream_id(Cluster.objects.get(slug="sf"), name)
     end = log.position_after(LogPosition(START, 0), 10**9)
     return log.read_streams([stream], START, end.position).get(stream, [])

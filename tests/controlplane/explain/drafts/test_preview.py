@@ -16,7 +16,7 @@ from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.query_text import QueryText
 from tests.support import cluster as made
 from tests.support.records import append_at
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.preview import service
 from workers.preview.evaluation import QueryFailed
 
@@ -124,7 +124,7 @@ def test_a_query_that_the_engine_cannot_compute_has_its_fault(
     by: Actor, cluster: Cluster, worker: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
-        raise QueryFailed(Fault("Overflow: too large", "aggregate"))
+        raise QueryFailed(FaultReason("Overflow: too large", "aggregate"))
 
     monkeypatch.setattr(service, "evaluate", fail)
     with pytest.raises(Conflict) as conflict:

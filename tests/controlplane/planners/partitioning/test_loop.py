@@ -6,11 +6,11 @@ from typing import Any
 from controlplane.planners.partitioning.loop import skew_reading
 from controlplane.planners.partitioning.skew_history import QuerySkew
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from tests.support.watching import looked
 
 
-def read(*, skews: Sequence[QuerySkew] = (), **changed: Any) -> Reading:
+def read(*, skews: Sequence[QuerySkew] = (), **changed: Any) -> LoopReading:
     return skew_reading(looked(**changed), skews)
 
 

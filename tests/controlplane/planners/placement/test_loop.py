@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Task
 from controlplane.planners.placement.loop import Replication, replication_of, replication_reading
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from tests.support.execution import scattered
 from tests.support.watching import NOW, looked, sample
 
@@ -45,7 +45,7 @@ def test_of_an_empty_cluster_there_is_none(operator: Actor, sf: Cluster) -> None
     assert replication_of(sf, timezone.now()) is None
 
 
-def read(**changed: Any) -> Reading:
+def read(**changed: Any) -> LoopReading:
     """Return the reading with a bound that needs no database."""
     return replication_reading(looked(**changed), lambda *_: Replication(1, NOW, 1.8, 1.25))
 

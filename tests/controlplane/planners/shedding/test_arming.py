@@ -9,7 +9,7 @@ from controlplane.models import ArmedLadder, AuditEntry, Cluster, Query
 from controlplane.planners.shedding import arming
 from controlplane.planners.shedding.arming import ComputedLadder, arm, compute, disarm
 from controlplane.planners.shedding.inputs import SheddingInput
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.cluster_actions import SetCapacity
 
@@ -75,7 +75,7 @@ def test_a_change_while_it_is_computed_is_noticed(
         if not computed:
             apply(
                 Cluster.objects.get(pk=cluster.pk), [SetCapacity(3, 700.0, emulated=False)],
-                Change("another change"),
+                TopologyChange("another change"),
             )  # fmt: skip
         computed.append(result.snapshot.version)
         return result

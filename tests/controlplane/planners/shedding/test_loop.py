@@ -15,7 +15,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.proposals import computation
 from controlplane.watch import review_proposal, watch_cluster
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from controlplane.wire.routing.cluster_actions import SetLadder
 from tests.support.admission import arrived
 from tests.support.cluster import actor
@@ -162,7 +162,7 @@ def test_no_armed_ladder_is_not_watched(operator: Actor, armed: Cluster, now: da
 
 def reading_of(
     *reasons: StaleCode, stale_s: float = 0.0, is_trouble: bool = False, **changes: float
-) -> Reading:
+) -> LoopReading:
     drift = LadderDrift(
         0.5, changes.get("mix", 0.0), 0.0,
         tuple(StaleReason(code, f"{code} changed") for code in reasons),

@@ -11,7 +11,7 @@ from celery.contrib.testing.worker import start_worker
 from django.conf import settings
 from redis import Redis
 
-from controlplane.wire.foreign.entries import SITE, Place, skipped_entries
+from controlplane.wire.foreign.entries import SITE, EntryLocation, skipped_entries
 
 TAG: Final = {"delivery_tag": "t1", "delivery_info": {"exchange": "", "routing_key": "q"}}
 ODD: Final[list[bytes]] = [
@@ -65,4 +65,4 @@ def test_a_worker_takes_the_task_after_any_messages(app: Celery, redis_url: str)
             assert [value and int(value[1]) for value in values] == list(range(len(ODD)))
         assert client.zcard("unacked_index") == 0
         skipped = {row.place: row.count for row in skipped_entries(client, SITE)}
-        assert skipped[Place.TASKS] >= 10
+        assert skipped[EntryLocation.TASKS] >= 10

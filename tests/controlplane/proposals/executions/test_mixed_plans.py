@@ -24,7 +24,7 @@ from controlplane.proposals import decisions, ledger
 from controlplane.proposals.executions import control, progression
 from controlplane.proposals.executions.acknowledgement import EVENT_TIME_WAIT, finish_overdue
 from controlplane.proposals.executions.action_status import Status, statuses, steps_of
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
@@ -195,7 +195,7 @@ def test_what_something_else_changed_makes_the_rest_stale(
     given = named(cluster, actions)
     proposal = proposed(approver, cluster, given)
     stream = cluster.streams.order_by("pk")[1]
-    apply(cluster, [AssignStream(stream.pk, 3)], Change("somebody else"))
+    apply(cluster, [AssignStream(stream.pk, 3)], TopologyChange("somebody else"))
     with pytest.raises(Exception, match="1 actions"):
         decisions.approve(approver, proposal, proposal.seal)
     proposal.refresh_from_db()

@@ -13,7 +13,7 @@ from controlplane.telemetry.arrivals.catching_up import catching_up, input_share
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.watch.cycle import watch_cluster
 from controlplane.watch.decision import Situation, decide
-from controlplane.watch.reading import Reading
+from controlplane.watch.reading import LoopReading
 from tests.support.cluster import telemetry
 from tests.support.watching import measured, newest
 
@@ -62,7 +62,7 @@ def test_loads_are_those_of_arriving_records() -> None:
 
 
 def test_no_plan_is_requested_while_a_backlog_is_worked_off() -> None:
-    reading = Reading(0.9, 0.2, "Imbalance 90 %", trouble=True)
+    reading = LoopReading(0.9, 0.2, "Imbalance 90 %", trouble=True)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     situation = Situation(
         runs=True, age_s=1.0, trigger_ms=TRIGGER_MS, catching_up=catching_up(BACKLOG, TRIGGER_MS)

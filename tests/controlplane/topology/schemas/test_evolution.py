@@ -12,7 +12,7 @@ from controlplane.topology.schemas.evolution import (
     retired_after,
     widens,
 )
-from controlplane.topology.schemas.readers import Reader
+from controlplane.topology.schemas.readers import SchemaReader
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import arrow_type
@@ -47,9 +47,9 @@ def changed(**columns: Any) -> StreamSchema:
     return replace(BASE, columns=tuple(known.values()), event_time=event_time)
 
 
-def reader(name: str, left: tuple[int, ...] = (HERE,), **text: Any) -> Reader:
+def reader(name: str, left: tuple[int, ...] = (HERE,), **text: Any) -> SchemaReader:
     query = QueryText(**{"aggregates": {"n": "count(*)"}, **text})
-    return Reader(name, json.dumps(query.to_json()), left, tuple(text.get("right", ())))
+    return SchemaReader(name, json.dumps(query.to_json()), left, tuple(text.get("right", ())))
 
 
 @pytest.mark.parametrize(

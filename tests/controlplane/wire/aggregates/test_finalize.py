@@ -21,7 +21,7 @@ from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRa
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 
 assert TestRange is not None  # registers test_range
@@ -66,7 +66,7 @@ def run(client: "redis.Redis", text: QueryText, cuts: int, runs: int = 1) -> Any
     for batch, rows in enumerate(np.array_split(np.arange(len(ROWS)), cuts)):
         life = batch * runs // cuts
         one = Subscription(9, life, (1, 2), 1, np.array([True]))
-        tasks = Tasks.of([Group.of(computation, [one])])
+        tasks = Tasks.of([NodeGroup.of(computation, [one])])
         records = records_of([ROWS[at] for at in rows], None)
         changed = advance_state(stores[life], tasks, records, {}, batch)
         write_batch(client, "c", report(batch + 1), changed)

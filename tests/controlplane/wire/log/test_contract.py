@@ -9,12 +9,12 @@ from controlplane.wire.errors import AppendTooLarge, LogFull
 from controlplane.wire.log.values import (
     START,
     WINDOW,
+    BacklogLimits,
     Block,
-    Entry,
     IdempotencyToken,
-    Limits,
     Log,
     LogBacklog,
+    LogEntry,
     LogPosition,
     position_key,
 )
@@ -28,7 +28,7 @@ def one(records: int = 1, data: bytes = b"a", newest_ms: int = 0) -> Block:
     return Block(records, data, newest_ms)
 
 
-def entries(log: Log, stream: int, start: str = START) -> list[Entry]:
+def entries(log: Log, stream: int, start: str = START) -> list[LogEntry]:
     end = log.position_after(LogPosition(start, 0), ALL)
     return log.read_streams([stream], start, end.position).get(stream, [])
 
@@ -134,7 +134,7 @@ def test_marks_do_not_depend_on_the_cuts_or_on_who_reads(place: Place) -> None:
 def test_a_full_log_refuses_and_takes_again_once_read(place: Place) -> None:
     """Back-pressure with the numbers in it; nothing of a refused append is stored."""
     log, driver = place.open(), place.open()
-    limits = Limits(records=5)
+    limits = BacklogLimits(records=5)
     log.append({1: one(5)}, limits=limits)
     with pytest.raises(LogFull, match=r"5 records.*limit 5.*retry later") as refusal:
         log.append({1: one(), 2: one()}, limits=limits)
@@ -149,7 +149,7 @@ def test_a_full_log_refuses_and_takes_again_once_read(place: Place) -> None:
 def test_bytes_are_bounded_before_they_are_there(place: Place) -> None:
     """The limit is never passed, not even by the append that would reach it."""
     log, driver = place.open(), place.open()
-    limits = Limits(bytes=1000)
+    limits = BacklogLimits(bytes=1000)
     log.append({1: one(data=b"x" * 400), 2: one(data=b"x" * 400)}, limits=limits)
     with pytest.raises(LogFull, match=r"800 bytes.*limit 1,000") as refusal:
         log.append({1: one(data=b"x" * 201)}, limits=limits)
@@ -164,7 +164,7 @@ def test_bytes_are_bounded_before_they_are_there(place: Place) -> None:
 def test_an_append_that_never_fits_is_told_so(log: Log) -> None:
     """To wait would not help."""
     with pytest.raises(AppendTooLarge, match=r"1,001 bytes.*at most 1,000"):
-        log.append({1: one(data=b"x" * 1001)}, limits=Limits(bytes=1000))
+        log.append({1: one(data=b"x" * 1001)}, limits=BacklogLimits(bytes=1000))
     assert log.position_after(BEGIN, ALL) == BEGIN
 
 
@@ -189,7 +189,7 @@ def test_the_same_stamp_appends_once(log: Log) -> None:
     token = IdempotencyToken("p", 1)
     first = log.append({1: one(data=b"first")}, token)
     second = log.append({1: one(data=b"second")}, IdempotencyToken("p", 2))
-    full = Limits(records=1)
+    full = BacklogLimits(records=1)
     assert log.append({1: one(data=b"first")}, token, full) == first
     assert log.append({1: one(data=b"second")}, IdempotencyToken("p", 2), full) == second
     assert [entry.block for entry in entries(log, 1)] == [b"first", b"second"]

@@ -13,14 +13,14 @@ from controlplane.wire import keys
 from controlplane.wire.errors import AppendTooLarge, LogFull, LogGap, LogUnavailable
 from controlplane.wire.foreign.entries import skipped_entries
 from controlplane.wire.log import open_log
-from controlplane.wire.log.kafka_message import Append, Piece
+from controlplane.wire.log.kafka_message import Append, MessageBlock
 from controlplane.wire.log.kafka_prefix import Prefix
 from controlplane.wire.log.values import (
     START,
     WINDOW,
+    BacklogLimits,
     Block,
     IdempotencyToken,
-    Limits,
     LogBacklog,
     LogPosition,
 )
@@ -102,8 +102,8 @@ def test_what_others_append_is_counted_too(kafka_place: Place) -> None:
     log = kafka_place.open()
     assert log.waiting() == LogBacklog(30, 300)
     with pytest.raises(LogFull, match=r"30 records.*limit 30"):
-        log.append({1: one()}, limits=Limits(records=30))
-    log.append({1: one(5, b"y")}, limits=Limits(records=31))
+        log.append({1: one()}, limits=BacklogLimits(records=30))
+    log.append({1: one(5, b"y")}, limits=BacklogLimits(records=31))
     assert log.waiting().records == 35
 
 
@@ -210,7 +210,9 @@ def test_a_kafka_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 
 def append(offset: int, sequence: int, newest_ms: int = 0) -> Append:
-    return Append(offset, 0, (Piece(1, 1, newest_ms, 1),), b"a", IdempotencyToken("p", sequence))
+    return Append(
+        offset, 0, (MessageBlock(1, 1, newest_ms, 1),), b"a", IdempotencyToken("p", sequence)
+    )
 
 
 def test_a_prefix_that_was_kept_goes_on_as_if_it_had_not_been() -> None:
@@ -230,7 +232,7 @@ def test_only_the_producers_that_appended_last_are_remembered() -> None:
     """A prefix is written at every cut, so it must stay small."""
     prefix = Prefix()
     for n in range(1500):
-        prefix.take(Append(n, 0, (Piece(1, 1, 0, 1),), b"a", IdempotencyToken(f"p{n}", 0)))
-    prefix.take(Append(1500, 0, (Piece(1, 1, 0, 1),), b"a", IdempotencyToken("p700", 1)))
+        prefix.take(Append(n, 0, (MessageBlock(1, 1, 0, 1),), b"a", IdempotencyToken(f"p{n}", 0)))
+    prefix.take(Append(1500, 0, (MessageBlock(1, 1, 0, 1),), b"a", IdempotencyToken("p700", 1)))
     names = [row[0] for row in json.loads(prefix.encode())[3]]
     assert names == [*(f"p{n}" for n in range(500, 1500) if n != 700), "p700"]

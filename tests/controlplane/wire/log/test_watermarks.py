@@ -15,9 +15,9 @@ from controlplane.wire.log.values import (
     NO_TIME,
     START,
     Block,
-    Entry,
     IdempotencyToken,
     Log,
+    LogEntry,
     LogPosition,
     Watermark,
 )
@@ -150,7 +150,7 @@ def test_a_stream_whose_times_are_all_ahead_advances_after_the_delay() -> None:
     assert marks[first:] == [append.newest_ms for append in appends[first - 1 :]]
 
 
-def entries(log: Log, stream: int) -> list[Entry]:
+def entries(log: Log, stream: int) -> list[LogEntry]:
     end = log.position_after(LogPosition(START, 0), 10**9)
     return log.read_streams([stream], START, end.position).get(stream, [])
 

@@ -59,7 +59,7 @@ DOORS = {
     "redis": by_log, "rediss": by_log, "kafka": by_log, "http": outbound.resolved,
     "https": outbound.resolved, "sign-on http": by_sign_on, "sign-on https": by_sign_on,
 }  # fmt: skip
-REFUSALS = (BadLogUrl, outbound.Refused, RequestException, NotAllowed)
+REFUSALS = (BadLogUrl, outbound.AddressRejected, RequestException, NotAllowed)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from controlplane.wire.results import final_windows
 from controlplane.wire.results.blocks import Ref, encode_tables, put
 from controlplane.wire.results.places import place_of
 from controlplane.wire.results.read import Range, read_page, read_places
-from controlplane.wire.results.write import Changes, References, write
+from controlplane.wire.results.write import References, WindowChanges, write
 from tests.support.stored import HOUR_MS, changes, computed
 from tests.support.whole_results import pages, read_windows
 
 METERS = computed()
-NO_AGGREGATOR = Changes([])
+NO_AGGREGATOR = WindowChanges([])
 
 
 def tables(rows: Sequence[dict[str, Any]]) -> list[Any]:

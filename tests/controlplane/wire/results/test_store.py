@@ -18,7 +18,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import final_windows
 from controlplane.wire.results.places import key_bytes, members_of, place_of
 from controlplane.wire.results.read import Range, read_page, read_pages
-from controlplane.wire.results.write import Changes, write
+from controlplane.wire.results.write import WindowChanges, write
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
 from tests.support.sunk import report, write_batch
 from tests.support.whole_results import pages, read_windows
@@ -26,7 +26,7 @@ from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS as E
 from tests.workers.pipeline.engine.storage.test_window_state import records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 
 METERS = computed()
@@ -75,7 +75,7 @@ def test_an_hour_through_a_thousand_batches_of_the_engine(redis_client: "redis.R
     text = QueryText({"n": "count(*)", "high": "max(speed)"}, 3600.0, key=("car",), lateness_s=0)
     computation = computation_of(text, ENGINE_COLUMNS)
     one = Subscription(9, 0, (1, 2), 1, np.array([True]))
-    tasks, store = Tasks.of([Group.of(computation, [one])]), Memory()
+    tasks, store = Tasks.of([NodeGroup.of(computation, [one])]), Memory()
     count: Counter[tuple[int, int]] = Counter()
     for batch in range(1_000):
         now_ms = batch * 3 * HOUR_MS // 1_000
@@ -196,7 +196,9 @@ def test_188_000_windows_are_read_page_by_page(redis_client: "redis.Redis") -> N
     at = table.schema.get_field_index("pane")
     for hour in range(47):
         starts = pa.array(np.full(len(rows), hour * HOUR_MS))
-        write(redis_client, "c", hour, Changes([(name, table.set_column(at, "pane", starts))]))
+        write(
+            redis_client, "c", hour, WindowChanges([(name, table.set_column(at, "pane", starts))])
+        )
     page = read_page(redis_client, "c", 9, METERS, Range(limit=1000))
     assert len(page.windows) == 1000
     last = read_page(redis_client, "c", 9, METERS, Range(limit=1000, newest_first=False))

@@ -14,7 +14,7 @@ from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
 
@@ -45,7 +45,7 @@ class Running:
             if mine.any():
                 one = Subscription(query, 0, streams, count, mine)
                 groups.setdefault(computation, []).append(one)
-        return Tasks.of(Group.of(computation, found) for computation, found in groups.items())
+        return Tasks.of(NodeGroup.of(computation, found) for computation, found in groups.items())
 
     def take(self, records: Records) -> None:
         """Let every node take a batch; a query that failed is left out from then on."""

@@ -17,8 +17,8 @@ from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import (
     DIRECT,
-    Group,
     Intake,
+    NodeGroup,
     Subscription,
     TaskOwnership,
 )
@@ -68,7 +68,7 @@ def tasks_of(owned: set[tuple[int, int]]) -> Tasks:
         if mine.any():
             one = Subscription(query, 1, streams, tasks, mine)
             groups.setdefault(computation, []).append(one)
-    return Tasks.of(Group.of(computation, found) for computation, found in groups.items())
+    return Tasks.of(NodeGroup.of(computation, found) for computation, found in groups.items())
 
 
 ALL = [(query, task) for query, (_, _, tasks) in QUERIES.items() for task in range(tasks)]
@@ -143,7 +143,7 @@ def test_a_new_run_begins_with_nothing() -> None:
     store = Memory()
     records = records_of([(2, 0, 1, "a", 1)], None)
     advance_state(store, tasks_of({(32, 0)}), records, {2: 0}, 0)
-    again = Group.of(BY_STREAM, [Subscription(32, 2, (2,), 1, np.array([True]))])
+    again = NodeGroup.of(BY_STREAM, [Subscription(32, 2, (2,), 1, np.array([True]))])
     found = advance_state(store, Tasks.of([again]), records, {2: 0}, 1)
     ((_, _, rows),) = changed_rows(found)
     assert rows["s0"].to_pylist() == [1]
@@ -170,7 +170,7 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
     one = Subscription(9, 0, (1,), 1, np.array([True]))
     found = []
     for intake in (DIRECT, Intake(drop_rules=((1, rule),), windows=((1, rule),))):
-        tasks = Tasks.of([Group.of(computation, [one], intake)])
+        tasks = Tasks.of([NodeGroup.of(computation, [one], intake)])
         changed = advance_state(Memory(), tasks, records, {}, 1)
         found.append({
             (row["pane"], row["k0"]): (row["s0"], row["s2"])
@@ -192,7 +192,7 @@ def test_what_an_edge_drops_is_counted_on_one_node() -> None:
     found = []
     for mine in ([True, False, True], [False, True, False]):
         one = Subscription(9, 0, (1,), 3, np.array(mine))
-        tasks = Tasks.of([Group.of(SPREAD, [one], intake)])
+        tasks = Tasks.of([NodeGroup.of(SPREAD, [one], intake)])
         found.append(advance_state(Memory(), tasks, records, {}, 1))
     kept = sum(int(_taken_records(one).sum()) for one in found)
     dropped = [one.dropped[1, 9] for one in found]
@@ -219,7 +219,7 @@ def test_records_that_waited_find_their_task_as_when_they_came() -> None:
     chosen = replace(plain, extras={column: np.arange(400, dtype=np.uint64) % 3})
     one = Subscription(9, 0, (1,), 3, np.array([False, True, False]))
     by_key, by_column = (
-        Tasks.of([Group.of(SPREAD, [one], intake)]) for intake in (DIRECT, Intake(column))
+        Tasks.of([NodeGroup.of(SPREAD, [one], intake)]) for intake in (DIRECT, Intake(column))
     )
     held = {9: TaskOwnership(0, [0, 1], column)}
     found = advance_state(Memory(), by_key, chosen, {}, 1, by_key.within(held))
@@ -233,7 +233,7 @@ def test_records_of_streams_that_no_edge_drops_need_no_luck() -> None:
     """They come alone where nobody has reported on the other streams."""
     rows: list[Row] = [(1, at, at, "a", 1) for at in range(10)]
     one = Subscription(9, 0, (1, 2), 1, np.array([True]))
-    tasks = Tasks.of([Group.of(SPREAD, [one], Intake(drop_rules=((2, DropRule.of(0.4)),)))])
+    tasks = Tasks.of([NodeGroup.of(SPREAD, [one], Intake(drop_rules=((2, DropRule.of(0.4)),)))])
     found = advance_state(Memory(), tasks, records_of(rows, None), {}, 1)
     assert _taken_records(found).sum() == 10
     assert not any(found.dropped.values())

@@ -14,7 +14,7 @@ from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage.state_transfer import export_state, import_state
@@ -49,7 +49,7 @@ def tasks_of(owned: Collection[tuple[int, int]]) -> Tasks:
         if mine.any():
             one = Subscription(query, 1, streams, tasks, mine)
             groups.setdefault(computation, []).append(one)
-    return Tasks.of(Group.of(computation, found) for computation, found in groups.items())
+    return Tasks.of(NodeGroup.of(computation, found) for computation, found in groups.items())
 
 
 class Nodes:

@@ -12,7 +12,7 @@ from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.engine.warehouse import readings
 from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE, KEPT, drop_causes
 from workers.pipeline.engine.assignment.subscriptions import Intake
-from workers.pipeline.engine.failures.fault import Fault, read_faults, write_faults
+from workers.pipeline.engine.failures.fault import FaultReason, read_faults, write_faults
 from workers.pipeline.engine.kernels.decimals import add, divide, multiply, subtract
 from workers.pipeline.engine.partial_aggregation import BatchChanges, task_bytes
 
@@ -79,7 +79,8 @@ def test_changes_of_parts_are_added() -> None:
         BatchChanges(
             windows=[window], blocks=[window], ended={number}, late=number, state_bytes=number,
             dropped={(1, 2): number, (3, number): 1}, ladder_dropped={(1, 2): number},
-            tasks=[np.full((1, 4), number)], state_us=number, faults={number: Fault(str(number))},
+            tasks=[np.full((1, 4), number)], state_us=number,
+            faults={number: FaultReason(str(number))},
         )
         for number in (4, 6)
     )  # fmt: skip
@@ -89,13 +90,13 @@ def test_changes_of_parts_are_added() -> None:
     assert first.dropped == {(1, 2): 10, (3, 4): 1, (3, 6): 1}
     assert first.ladder_dropped == {(1, 2): 10}
     assert [rows[0, 0] for rows in first.tasks] == [4, 6]
-    assert first.faults == {4: Fault("4"), 6: Fault("6")}
+    assert first.faults == {4: FaultReason("4"), 6: FaultReason("6")}
 
 
 def test_a_node_keeps_the_samples_of_32_faults() -> None:
     store = Memory()
-    faults = {query: (1, Fault("no", "merge", "[1]")) for query in range(33)}
+    faults = {query: (1, FaultReason("no", "merge", "[1]")) for query in range(33)}
     write_faults(store, faults)
     kept = read_faults(store, dict.fromkeys(faults, 1))
     assert [fault.sample for _, fault in kept.values()] == ["[1]"] * 32 + [""]
-    assert kept[32] == (1, Fault("no", "merge"))
+    assert kept[32] == (1, FaultReason("no", "merge"))

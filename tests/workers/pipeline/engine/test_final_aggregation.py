@@ -17,11 +17,11 @@ from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
+from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.final_aggregation import (
     MERGED,
-    KeyShare,
+    KeyPartition,
     export_state,
     import_state,
     merge_parts,
@@ -42,7 +42,7 @@ Parts = list[dict[str, list[Any]]]
 
 def tasks_of(mine: list[bool]) -> Tasks:
     one = Subscription(QUERY, 0, (1, 2), len(mine), np.array(mine))
-    return Tasks.of([Group.of(COMPUTATION, [one], Intake(column="to"))])
+    return Tasks.of([NodeGroup.of(COMPUTATION, [one], Intake(column="to"))])
 
 
 def parts_of(rows: list[Row], tasks: int, cuts: int, rng: np.random.Generator) -> Parts:
@@ -95,7 +95,7 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
         merged.append([(name, table) for name, _, table in given_out])
         forms, store = export_state(store, QUERY), Memory()
         import_state(store, QUERY, forms)
-    one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
@@ -114,17 +114,17 @@ def test_aggregators_share_the_keys_in_any_number(seed: int, counts: list[int]) 
             stores = [Memory() for _ in range(count)]
             for place, store in enumerate(stores):
                 for forms in exported:
-                    import_state(store, QUERY, forms, KeyShare(place, count))
+                    import_state(store, QUERY, forms, KeyPartition(place, count))
         given_out = []
         for place, store in enumerate(stores):
-            share = KeyShare(place, count)
+            share = KeyPartition(place, count)
             own = {name: [share.of(schema_named(name), part) for part in parts]
                    for name, parts in tables.items()}  # fmt: skip
             emitted, faults = merge_parts(store, members, {QUERY: own}, {})
             assert not faults
             given_out += [(name, table) for name, _, table in emitted]
         merged.append(given_out)
-    one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
@@ -142,7 +142,7 @@ def test_a_merged_window_has_one_row_per_key() -> None:
 
 def parts_in_turn(batches: list[list[Row]]) -> Parts:
     """Return what one node with the only task gives out, batch by batch."""
-    store, tasks = Memory(), Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    store, tasks = Memory(), Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     found: Parts = []
     for batch, rows in enumerate(batches):
         changed = advance_state(store, tasks, records_of(rows, None), {}, batch)
@@ -183,7 +183,7 @@ def test_windows_survive_that_tasks_are_removed_and_added_again(
         if rng.random() < 0.3:
             forms, store = export_state(store, QUERY), Memory()
             import_state(store, QUERY, forms)
-    one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 

@@ -16,7 +16,7 @@ from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine import joins
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.storage.state_transfer import export_state, import_state
 
@@ -67,7 +67,7 @@ def plain(rows: Sequence[Row]) -> dict[Any, dict[str, Any]]:
 
 def tasks_of(mine: Sequence[bool]) -> Tasks:
     one = Subscription(9, 0, (1, 2), TASKS, np.array(mine))
-    return Tasks.of([Group.of(computation_of(PAIRED, COLUMNS), [one])])
+    return Tasks.of([NodeGroup.of(computation_of(PAIRED, COLUMNS), [one])])
 
 
 @pytest.mark.parametrize("cuts", [1, 4, 20])

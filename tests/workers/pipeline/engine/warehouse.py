@@ -9,7 +9,7 @@ import pyarrow as pa
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, computation_of
 from controlplane.wire.query_text import QueryText
-from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
+from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, Subscription
 from workers.pipeline.engine.evaluation.drop_rules import sample_hashes
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, BlockRun, Records
 
@@ -49,8 +49,8 @@ def computation(values: Mapping[str, str], **more: Any) -> Computation:
 
 def group_of(
     computed: Computation, queries: Sequence[int], tasks: int = 1, intake: Intake | None = None
-) -> Group:
+) -> NodeGroup:
     """Return queries with one computation over the streams 1 and 2, with all of their tasks."""
     mine = np.ones(tasks, np.bool_)
     subscriptions = [Subscription(query, 1, (1, 2), tasks, mine) for query in queries]
-    return Group.of(computed, subscriptions, intake or Intake())
+    return NodeGroup.of(computed, subscriptions, intake or Intake())

@@ -9,7 +9,7 @@ import pytest
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import StateSchema, schema_named, schema_names
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.results.blocks import Block, decode_tables
+from controlplane.wire.results.blocks import WindowBlock, decode_tables
 from tests.support.stored import HOUR_MS, computed
 from workers.pipeline.exchange.output import pack_blocks, split_tables, unpack_blocks
 
@@ -56,7 +56,7 @@ def test_pieces_hold_whole_windows_and_all_of_them(hours: int, meters: int) -> N
 
 def test_rows_bring_blocks_with_their_recipients() -> None:
     """Bounded by the row, each block as it is stored."""
-    blocks = [Block([(query, 2), (query + 1, 0)], tables(10, query)) for query in (1, 5, 9)]
+    blocks = [WindowBlock([(query, 2), (query + 1, 0)], tables(10, query)) for query in (1, 5, 9)]
     rows = list(pack_blocks(blocks, 1_000))
     assert len(rows) == 3
     (one,) = pack_blocks(blocks, 1 << 20)

@@ -12,7 +12,7 @@ from controlplane.wire.results.blocks import unpack_tables
 from tests.support.sunk import report
 from tests.workers.pipeline.test_sink import FORM
 from workers.pipeline.exchange import output, task_states
-from workers.pipeline.exchange.output import NodeOutput, NodeReport, OutputRow, RowCollector
+from workers.pipeline.exchange.output import NodeMeasures, NodeOutput, OutputRow, RowCollector
 from workers.pipeline.sink import SinkWriter
 
 # Windows of each query: two that fit together, one that is larger than a row, one of one window.
@@ -32,7 +32,7 @@ def table() -> pa.Table:
     return pa.Table.from_pylist(rows, schema_named(FORM).arrow)
 
 
-def emitted(told: NodeReport) -> NodeOutput:
+def emitted(told: NodeMeasures) -> NodeOutput:
     """Return the output of a node with these windows, and a large and an empty state."""
     states = {(3, 0): PAGES, (5, 1): dict[str, bytes]()}
     return NodeOutput([(FORM, schema_named(FORM), table())], [], states, b"measured", told)
@@ -106,7 +106,7 @@ def test_the_sink_writes_rows_of_several_nodes(
     ]
     for _ in range(2):
         written = SinkWriter("c", redis_server).write(iter(batches))
-        assert [NodeReport.from_json(text).node for text in written.reports] == [0, 2]
+        assert [NodeMeasures.from_json(text).node for text in written.reports] == [0, 2]
     for query, count in WINDOWS.items():
         assert redis_client.hexists(keys.rows_key("c", query), "batch")
         assert redis_client.zcard(keys.windows_key("c", query)) == count

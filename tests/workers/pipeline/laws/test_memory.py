@@ -30,9 +30,9 @@ from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, task_range
 from tests.support import cluster as made
 from tests.support.nightly import NIGHTLY
 from tests.support.pipeline import Pipeline
-from workers.demo.program import RETENTION_S, Wanted
+from workers.demo.program import RETENTION_S, ProgramQuery
 from workers.demo.web.program import long_lived, requests_between
-from workers.demo.web.recording import REQUEST, SPAN_MS, Recording, load_recording
+from workers.demo.web.recording import REQUEST, SPAN_MS, WebRecording, load_recording
 from workers.pipeline import sink
 from workers.pipeline.split_nodes import key_sampling
 
@@ -50,7 +50,7 @@ class Day:
 
     def __init__(self, client: "redis.Redis", url: str, actor: Actor) -> None:
         self.client = client
-        self.recording: Recording = load_recording()
+        self.recording: WebRecording = load_recording()
         self.cluster = made.small_cluster(actor, nodes=NODES, stream_count=0)
         names = [one.name for one in self.recording.directories]
         specs = [StreamSpec(name, schema=REQUEST.to_json()) for name in names]
@@ -69,7 +69,7 @@ class Day:
             ),
         )
 
-    def _ask(self, actor: Actor, wanted: Wanted) -> AddQuery:
+    def _ask(self, actor: Actor, wanted: ProgramQuery) -> AddQuery:
         text = QueryText.from_json(wanted.text)
         right = [str(name) for name in text.right]
         spec = QuerySpec(

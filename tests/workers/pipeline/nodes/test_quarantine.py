@@ -176,7 +176,7 @@ def test_a_key_that_ends_the_process_of_a_split_node_goes_to_all_its_nodes() -> 
 
 def test_attempts_are_counted_by_driver(redis_client: "redis.Redis") -> None:
     def begin(batch: int, driver: str) -> int:
-        plan = attempts.Attempt(batch, 0, "1-0", "2-0", 7, 3)
+        plan = attempts.BatchAttempt(batch, 0, "1-0", "2-0", 7, 3)
         return attempts.begin(redis_client, "c", plan, driver)
 
     assert attempts.newest(redis_client, "c") is None
@@ -184,7 +184,7 @@ def test_attempts_are_counted_by_driver(redis_client: "redis.Redis") -> None:
     assert begin(5, "c") == 1
     assert begin(5, "d") == 2
     known = attempts.newest(redis_client, "c")
-    assert known == attempts.Attempt(5, 2, "1-0", "2-0", 7, 3)
+    assert known == attempts.BatchAttempt(5, 2, "1-0", "2-0", 7, 3)
     assert not known.is_stuck
     assert not attempts.is_skipped(redis_client, "c", 5)
     attempts.skip(redis_client, "c", 5)

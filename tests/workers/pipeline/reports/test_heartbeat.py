@@ -9,7 +9,7 @@ from controlplane.wire import keys
 from tests.controlplane.processes.runtime.waiting import wait_for
 from workers.agent.heartbeats import Heartbeat as Seen
 from workers.agent.heartbeats import heartbeat_of
-from workers.pipeline.reports.heartbeat import Heartbeat
+from workers.pipeline.reports.heartbeat import DriverHeartbeat
 
 
 def read(client: "redis.Redis") -> Seen:
@@ -24,7 +24,7 @@ def test_the_answers_of_an_earlier_jvm_are_not_taken_for_this_one(
     """It starts for a minute or more, in which it cannot answer: that is no silence."""
     key = keys.driver_key("ny")
     redis_client.hset(key, mapping={"pid": 1, "beat_ms": 5, "jvm_ms": 5, "phase": "Waiting"})
-    with Heartbeat(redis_client, "ny"):
+    with DriverHeartbeat(redis_client, "ny"):
         found = read(redis_client)
     assert (found.pid, found.state, found.jvm_ms, found.phase) == (os.getpid(), "starting", 0, "")
 
@@ -39,7 +39,7 @@ def test_a_jvm_that_hangs_leaves_its_last_answer(redis_client: "redis.Redis") ->
             hangs.wait(30)
         return "Waiting for data"
 
-    with Heartbeat(redis_client, "ny") as heartbeat:
+    with DriverHeartbeat(redis_client, "ny") as heartbeat:
         heartbeat.watch_jvm(ask)
         wait_for(lambda: len(asked) == 2)
         first = read(redis_client)

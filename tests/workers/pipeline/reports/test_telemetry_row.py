@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from workers.pipeline.exchange.output import NodeReport
+from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.telemetry_row import latency, telemetry_row
 
 
-def report(node: int, records: int, arrivals: list[list[int]]) -> NodeReport:
-    return NodeReport(
+def report(node: int, records: int, arrivals: list[list[int]]) -> NodeMeasures:
+    return NodeMeasures(
         node=node, batch=3, version=7, records=records, bytes=100, busy_ms=1.5, tasks=2,
         state_bytes=10, late=node, event_ms=9 + node, arrivals=arrivals,
         sources=[{"split": 0, "streams": {"1": 5, "2": 1}, "bytes": 50, "read": 5,

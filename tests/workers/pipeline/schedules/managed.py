@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.models import Cluster, Node, Query, QueryStream, RoutingVersion, Stream
 from controlplane.queries.key_groupings import columns_of
-from controlplane.topology.apply import Change, apply
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
@@ -60,7 +60,7 @@ class ManagedWorld(World):
         if not actions:
             return
         self.row.refresh_from_db()
-        version = apply(self.row, actions, Change("a plan of the schedule")).version
+        version = apply(self.row, actions, TopologyChange("a plan of the schedule")).version
         self.tables.append(self.tables[-1].apply(delta_of(version)))
         self._wait_until_published()
 

@@ -16,11 +16,11 @@ from controlplane.wire.routing.ladder import KeptPart, Ladder, Rung, WindowDrop
 from controlplane.wire.routing.ladder_position import PositionState
 from tests.support.ladders import MINUTE, input_ladder, ladders
 from tests.support.tables import compiled
-from workers.pipeline.routing.key_grouping import NodeLoad
-from workers.pipeline.shedding.arrivals import Appended, Rates
+from workers.pipeline.routing.key_grouping import BacklogLoad
+from workers.pipeline.shedding.arrivals import AppendedCounts, Rates
 from workers.pipeline.shedding.choice import (
+    BatchMeasures,
     LadderState,
-    Measured,
     kept_of_streams,
     needed_positions,
     next_ladder_state,
@@ -41,13 +41,13 @@ STATE = LadderState(
 def measured(
     per_s: float | None, unread: float = 0.0, waiting: int = 0, now_ms: int = 50_000,
     idle_ms: int = 1_000,
-) -> Measured:  # fmt: skip
+) -> BatchMeasures:  # fmt: skip
     """Return what a planning measures of stream 1, and of node 0 with 100 records/s."""
     rates = None if per_s is None else Rates(np.array([per_s]), 1_000)
-    appended = Appended(np.zeros(1), np.array([unread]))
-    nodes = {0: NodeLoad(waiting, 1.0)}
+    appended = AppendedCounts(np.zeros(1), np.array([unread]))
+    nodes = {0: BacklogLoad(waiting, 1.0)}
     times = EventTimes({}, {})
-    return Measured(appended, rates, nodes, {0: 100.0}, times, now_ms, idle_ms)
+    return BatchMeasures(appended, rates, nodes, {0: 100.0}, times, now_ms, idle_ms)
 
 
 def test_the_state_comes_back_from_the_offset() -> None:
@@ -68,8 +68,8 @@ def test_a_replay_chooses_alike_after_any_number_of_steps(
     count = len(ladder.streams)
     state: LadderState | None = None
     for number, (per_s, unread) in enumerate(steps):
-        inputs = Measured(
-            Appended(np.zeros(count), np.full(count, unread)),
+        inputs = BatchMeasures(
+            AppendedCounts(np.zeros(count), np.full(count, unread)),
             Rates(np.full(count, per_s), 1_000), {}, {},
             EventTimes(dict.fromkeys(range(1, 4), number * MINUTE), {}), 1_000 * number,
         )  # fmt: skip

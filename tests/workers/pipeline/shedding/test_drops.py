@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from algorithms.partitioning.catalog import grouping_text
-from controlplane.wire.log.values import Entry
+from controlplane.wire.log.values import LogEntry
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing.actions import Action
@@ -43,10 +43,10 @@ STREAM = 1
 PARTS = {(STREAM, INPUT): 0.5, (STREAM, 10): 0.25, (STREAM, 11): 0.25, (STREAM, 12): 0.1}
 
 
-def entry(position: str, records: int, newest_ms: int = 0) -> Entry:
+def entry(position: str, records: int, newest_ms: int = 0) -> LogEntry:
     rows = [{"ts": n, "car": n, "x": 0, "y": 0, "speed": n} for n in range(records)]
     block = encode_block(pa.RecordBatch.from_pylist(rows, REPORTS.arrow), "ts")
-    return Entry(position, records, block, newest_ms, mark_ms=None)
+    return LogEntry(position, records, block, newest_ms, mark_ms=None)
 
 
 ENTRIES = {STREAM: [entry("5-0", COUNT - 1, 777), entry("6-0", 1, 999)]}
@@ -123,7 +123,7 @@ def test_rules_and_the_ladder_are_counted_once() -> None:
 
 def test_a_stream_that_is_dropped_whole_is_not_decoded_and_its_event_times_travel() -> None:
     table = table_of(ladder_of({(STREAM, INPUT): 0.0}))
-    broken = {STREAM: [*ENTRIES[STREAM], Entry("7-0", 9, b"broken", 1_234)]}
+    broken = {STREAM: [*ENTRIES[STREAM], LogEntry("7-0", 9, b"broken", 1_234)]}
     result = dispatch(broken, table, 1, {}, drops=drops_of(table, 1.0))
     ((envelope,),) = result.envelopes
     again = Envelope.decode(envelope.encode())

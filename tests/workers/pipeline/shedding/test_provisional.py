@@ -9,9 +9,9 @@ import pytest
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.ladder import Cost, ResourceKind
 from tests.support.ladders import input_ladder
-from workers.pipeline.routing.key_grouping import NodeLoad
-from workers.pipeline.shedding.arrivals import Appended, Rates
-from workers.pipeline.shedding.choice import Measured, needed_positions
+from workers.pipeline.routing.key_grouping import BacklogLoad
+from workers.pipeline.shedding.arrivals import AppendedCounts, Rates
+from workers.pipeline.shedding.choice import BatchMeasures, needed_positions
 from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
 
@@ -34,9 +34,9 @@ def row(records: int, *, empty_s: float = 0.5, position: float = 0.0) -> dict[st
 def needed(per_s: float, factor: float) -> float:
     """Return the position that these records/s of stream 1 need."""
     rates = Rates(np.array([per_s]), 1_000)
-    appended = Appended(np.zeros(1), np.zeros(1))
+    appended = AppendedCounts(np.zeros(1), np.zeros(1))
     times = EventTimes({}, {})
-    measured = Measured(appended, rates, {0: NodeLoad(0, 1.0)}, {}, times, 9, 0, factor)
+    measured = BatchMeasures(appended, rates, {0: BacklogLoad(0, 1.0)}, {}, times, 9, 0, factor)
     return needed_positions(LADDER, measured).with_backlogs
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.pipeline.spark.partition_keys import NodeKeys, node_keys, partition_of
+from workers.pipeline.spark.partition_keys import NodePartitionKeys, node_keys, partition_of
 
 
 def test_four_nodes_have_the_keys_found_with_spark() -> None:
@@ -16,7 +16,7 @@ def test_four_nodes_have_the_keys_found_with_spark() -> None:
 @pytest.mark.parametrize("partitions", [1, 2, 3, 8, 16])
 def test_node_n_is_in_partition_n_modulo_partitions(partitions: int) -> None:
     """Nodes are spread over the partitions evenly."""
-    keys = NodeKeys(partitions)
+    keys = NodePartitionKeys(partitions)
     found = keys.keys_of(50)
     assert [partition_of(key, partitions) for key in found] == [n % partitions for n in range(50)]
     assert len(set(found)) == 50, "each node has a state of its own"
@@ -25,7 +25,7 @@ def test_node_n_is_in_partition_n_modulo_partitions(partitions: int) -> None:
 
 def test_keys_do_not_change_when_nodes_are_added() -> None:
     """The state of a node stays under its key; asked in any order the answer is the same."""
-    grown, asked_late = NodeKeys(3), NodeKeys(3)
+    grown, asked_late = NodePartitionKeys(3), NodePartitionKeys(3)
     before = grown.keys_of(4)
     assert asked_late.key_of(40) == grown.keys_of(41)[40]
     assert asked_late.keys_of(4) == before == grown.keys_of(4)
@@ -33,4 +33,4 @@ def test_keys_do_not_change_when_nodes_are_added() -> None:
 
 def test_a_worker_that_knows_no_key_yet_finds_the_node() -> None:
     """The stateful operator gets keys that another process has made."""
-    assert NodeKeys(2).node_of(NodeKeys(2).key_of(17)) == 17
+    assert NodePartitionKeys(2).node_of(NodePartitionKeys(2).key_of(17)) == 17

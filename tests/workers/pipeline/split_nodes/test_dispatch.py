@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from algorithms.partitioning.catalog import grouping_text
 from controlplane.wire.language.registered import function
-from controlplane.wire.log.values import Entry
+from controlplane.wire.log.values import LogEntry
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule
@@ -38,10 +38,10 @@ def only(routed: Dispatched) -> list[Envelope]:
     return [of_node[0] for of_node in routed.envelopes]
 
 
-def entry(position: str, *cars: int) -> Entry:
+def entry(position: str, *cars: int) -> LogEntry:
     rows = [{"ts": 0, "car": car, "x": 0, "y": 0, "speed": car} for car in cars]
     block = encode_block(pa.RecordBatch.from_pylist(rows, REPORTS.arrow), "ts")
-    return Entry(position, len(cars), block, newest_ms=0, mark_ms=None)
+    return LogEntry(position, len(cars), block, newest_ms=0, mark_ms=None)
 
 
 ENTRIES = {1: [entry("5-0", 1, 2), entry("6-0", 3)], 2: [entry("6-0", 4)], 3: [entry("6-0", 5, 6)]}

@@ -21,7 +21,7 @@ from controlplane.wire.routing.query_actions import (
 from controlplane.wire.routing.route import TaskRange
 from tests.support.tables import compiled
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
+from workers.pipeline.routing.key_grouping import BacklogLoad, NodeLoads
 from workers.pipeline.split_nodes import grouping_states
 from workers.pipeline.split_nodes.grouping_states import (
     StatePlan,
@@ -128,7 +128,7 @@ def test_tasks_share_the_capacity_of_their_node() -> None:
 
 
 def test_nodes_report_for_their_tasks() -> None:
-    loads = {0: NodeLoad(10, 0.5), 1: NodeLoad(7, 1.0)}
+    loads = {0: BacklogLoad(10, 0.5), 1: BacklogLoad(7, 1.0)}
     found = feedback_of((0, 0, 1), loads, 1_000)
     assert found.utilisation is not None
     assert found.waiting is not None

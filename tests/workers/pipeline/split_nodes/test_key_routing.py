@@ -17,7 +17,7 @@ from tests.workers.pipeline.split_nodes.test_grouping_states import (
     table_of,
 )
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed
-from workers.pipeline.routing.key_grouping import NodeLoad, tasks_by_key
+from workers.pipeline.routing.key_grouping import BacklogLoad, tasks_by_key
 from workers.pipeline.split_nodes.dispatch import dispatch
 from workers.pipeline.split_nodes.grouping_states import KeyRouter
 
@@ -62,7 +62,7 @@ def test_without_a_state_in_the_offset_a_batch_starts_anew() -> None:
 
 def test_a_hot_key_is_shared_and_backlogs_are_avoided() -> None:
     table = table_of(query(7))
-    loads = {0: NodeLoad(100_000, 1.0), 1: NodeLoad(0, 0.1)}
+    loads = {0: BacklogLoad(100_000, 1.0), 1: BacklogLoad(0, 0.1)}
     tasks = {}
     for name, known in (("balanced", {}), ("backlog", loads)):
         router = KeyRouter(table, planned(table, loads=known))

@@ -14,7 +14,7 @@ import pytest
 from algorithms.partitioning.catalog import grouping_text
 from controlplane.wire.key_samples import MAX_LABELS, MAX_RECORDS, KeySample
 from controlplane.wire.language.registered import function
-from controlplane.wire.log.values import Entry
+from controlplane.wire.log.values import LogEntry
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
@@ -33,7 +33,7 @@ HEADER = BatchHeader(5, 1, None, None, 10_100, 300, has_backlog=False, split=0, 
 
 
 def samples_of(
-    entries: dict[int, list[Entry]], table: CompiledTable, header: BatchHeader = HEADER
+    entries: dict[int, list[LogEntry]], table: CompiledTable, header: BatchHeader = HEADER
 ) -> dict[int, KeySample]:
     sampler = KeySampler.of(header, table)
     assert sampler is not None
@@ -135,7 +135,9 @@ def test_labels_are_readable() -> None:
         *[{"name": None, "sum": None, "flag": None, "happened": moment.replace(microsecond=0)}] * 2,
     ]
     block = encode_block(pa.RecordBatch.from_pylist(rows, schema.arrow), "happened")
-    (sample,) = samples_of({1: [Entry("5-0", 3, block, newest_ms=0, mark_ms=None)]}, table).values()
+    (sample,) = samples_of(
+        {1: [LogEntry("5-0", 3, block, newest_ms=0, mark_ms=None)]}, table
+    ).values()
     assert sample.labels[0] == "null, null, null, 1970-01-01 00:30:01"
     assert sample.labels[1] == f"{'x' * 79}…"
 

@@ -282,7 +282,7 @@ def _add_moments(columns: dict[str, Any], table: Any, moments: Sequence[Moments]
 
 
 @dataclass(frozen=True)
-class Panes:
+class BatchPanes:
     """The panes of a batch for one computation.
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
@@ -303,7 +303,7 @@ def panes_of(
     computation: Computation,
     streams: frozenset[int] | None = None,
     intake: Intake = DIRECT,
-) -> Panes:
+) -> BatchPanes:
     """Aggregate records of these streams (None: of all) per stream, pane and key.
 
     If the intake has a column with the task of each record, the tables have it as `task`.
@@ -320,7 +320,7 @@ def panes_of(
         places = inputs.table.select(names)
         cells.append(sample_cells(places, chance if kept is None else chance[kept]))
     cells = [table for table in cells if table is not None]
-    return Panes(
+    return BatchPanes(
         result.cast(_schema(layout, intake.column)),
         pa.concat_tables(cells) if cells else None,
         _blobs([sketch for sketch in sketches if is_user_aggregate(sketch.sketch)]),

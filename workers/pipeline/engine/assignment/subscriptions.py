@@ -119,7 +119,7 @@ class Subscription:
 
 
 @dataclass(frozen=True)
-class Group:
+class NodeGroup:
     """All queries of a node with the same computation: pairs of stream and query, by stream."""
 
     computation: Computation
@@ -135,7 +135,7 @@ class Group:
         computation: Computation,
         subscriptions: Sequence[Subscription],
         intake: Intake = DIRECT,
-    ) -> "Group":
+    ) -> "NodeGroup":
         """Build the group; `member` is the place of each pair's query."""
         pairs = sorted(
             (stream, index)
@@ -147,14 +147,14 @@ class Group:
         streams = frozenset(stream.tolist())
         return cls(computation, tuple(subscriptions), stream, member, streams, intake)
 
-    def of_queries(self, queries: Collection[int]) -> "Group":
+    def of_queries(self, queries: Collection[int]) -> "NodeGroup":
         """Return the group of some of its queries."""
         if len(queries) == len(self.subscriptions):
             return self
         kept = [
             subscription for subscription in self.subscriptions if subscription.query in queries
         ]
-        return Group.of(self.computation, kept, self.intake)
+        return NodeGroup.of(self.computation, kept, self.intake)
 
     def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
         """Return rows of panes as rows of tasks; a row may be for several tasks.

@@ -12,7 +12,7 @@ from controlplane.wire.language.tree import NUMBERS, Kind
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.assignment.subscriptions import (
     DropRules,
-    Group,
+    NodeGroup,
     Subscription,
     TaskOwnership,
 )
@@ -42,11 +42,11 @@ class Member:
 class Tasks:
     """The work of a node: groups of queries, and each query."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[NodeGroup, ...]
     members: Mapping[int, Member]
 
     @classmethod
-    def of(cls, groups: Iterable[Group]) -> "Tasks":
+    def of(cls, groups: Iterable[NodeGroup]) -> "Tasks":
         """Combine the groups of a node."""
         kept = tuple(groups)
         return cls(kept, {subscription.query: _member(group, subscription) for group in kept
@@ -86,7 +86,7 @@ class Tasks:
                 if ownership is not None and (left := subscription.within(ownership)) is not None:
                     kept.setdefault(ownership.column, []).append(left)
             groups += [
-                Group.of(group.computation, those, replace(group.intake, column=column))
+                NodeGroup.of(group.computation, those, replace(group.intake, column=column))
                 for column, those in kept.items()
             ]
         return Tasks.of(groups)
@@ -103,7 +103,7 @@ class Tasks:
                 if subscription.query not in queries
             ]
             if kept:
-                groups.append(Group.of(group.computation, kept, group.intake))
+                groups.append(NodeGroup.of(group.computation, kept, group.intake))
         return Tasks.of(groups)
 
     def owned(self) -> dict[int, TaskOwnership]:
@@ -145,7 +145,7 @@ def counted_by(computation: Computation) -> dict[int, Kind]:
     }
 
 
-def _member(group: Group, subscription: Subscription) -> Member:
+def _member(group: NodeGroup, subscription: Subscription) -> Member:
     computation = group.computation
     user_aggregates = {
         sketch.index: sketch.aggregate.kept.sketch for sketch in layout_of(computation).sketches

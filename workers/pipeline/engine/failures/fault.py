@@ -25,7 +25,7 @@ _KEPT_SAMPLES: Final = 32
 _REPORTED_BYTES: Final = 16_384
 
 
-class Fault(NamedTuple):
+class FaultReason(NamedTuple):
     """Why a query cannot be computed.
 
     `why`: type and message of the exception; `stage` of the engine; `sample`: the input there, a
@@ -38,7 +38,7 @@ class Fault(NamedTuple):
 
 
 # By query: its incarnation, and the fault.
-Faults = dict[int, tuple[int, Fault]]
+Faults = dict[int, tuple[int, FaultReason]]
 
 
 class QueryFault(Exception):
@@ -85,7 +85,8 @@ def read_faults(store: "Store", incarnations: Mapping[int, int]) -> Faults:
     """Return the queries that failed on this node and are still in the table, same incarnation."""
     row = json.loads(store.get(FAULTS) or b"{}")
     result = {
-        int(query): (incarnation, Fault(*fault)) for query, (incarnation, fault) in row.items()
+        int(query): (incarnation, FaultReason(*fault))
+        for query, (incarnation, fault) in row.items()
     }
     return {query: item for query, item in result.items() if incarnations.get(query) == item[0]}
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from controlplane.wire.limits import has_headroom
-from workers.pipeline.engine.failures.fault import Fault, reason_of
+from workers.pipeline.engine.failures.fault import FaultReason, reason_of
 
 # The stages by the names under which faults report them.
 EVALUATE: Final = "evaluate"
@@ -69,21 +69,21 @@ def no_sample(_: object) -> str:
     return ""
 
 
-def fault_of(error: Exception, sample: Callable[[], str]) -> Fault:
+def fault_of(error: Exception, sample: Callable[[], str]) -> FaultReason:
     """Return the fault that an exception of the present stage is, with a sample of the input."""
     stage = _POSITION.stage
     try:
         text = sample()
     except Exception:  # noqa: BLE001 - the input may be what cannot be read; the fault names it
         text = ""
-    return Fault(reason_of(error), stage, text)
+    return FaultReason(reason_of(error), stage, text)
 
 
 def run_stage(
     stage: str,
     queries: Sequence[int],
     work: Callable[[], Result],
-    faults: dict[int, Fault],
+    faults: dict[int, FaultReason],
     sample: Callable[[Exception], str],
     reraise: tuple[type[Exception], ...] = (),
 ) -> list[Result]:
@@ -109,7 +109,7 @@ def run_isolated(
     stage: str,
     queries: Sequence[int],
     work: Callable[[Sequence[int]], Result],
-    faults: dict[int, Fault],
+    faults: dict[int, FaultReason],
     sample: Sampler = no_sample,
     reraise: tuple[type[Exception], ...] = (),
 ) -> list[Result]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from controlplane.child_processes.fork import forked
 from controlplane.wire.limits import call_seconds
 from workers.pipeline.engine.failures import isolation
-from workers.pipeline.engine.failures.fault import Fault, QueryFault
+from workers.pipeline.engine.failures.fault import FaultReason, QueryFault
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -40,14 +40,14 @@ class ProbeResult:
 def find_culprits(
     queries: Collection[int],
     evaluate: Evaluate,
-    step: Callable[[Mapping[int, Fault]], None] = lambda _: None,
-) -> dict[int, Fault]:
+    step: Callable[[Mapping[int, FaultReason]], None] = lambda _: None,
+) -> dict[int, FaultReason]:
     """Return the queries that end or hang a process that evaluates them, with the reason.
 
     `step` is called with those found so far after each child. A batch that fails without any
     query, or only with several together, has no culprit.
     """
-    result: dict[int, Fault] = {}
+    result: dict[int, FaultReason] = {}
     left = sorted(queries)
 
     def run(some: Sequence[int]) -> ProbeResult:
@@ -71,7 +71,7 @@ def find_culprits(
 
 def _bisect(
     queries: Sequence[int], run: Callable[[Sequence[int]], ProbeResult]
-) -> dict[int, Fault]:
+) -> dict[int, FaultReason]:
     """Return those of the queries that fail without the others."""
     outcome = run(queries) if queries else ProbeResult("")
     if not outcome.problem:
@@ -79,7 +79,7 @@ def _bisect(
     # The queries of one evaluation share its computation.
     shared = outcome.stage == isolation.EVALUATE and set(queries) <= set(outcome.queries)
     if len(queries) == 1 or shared:
-        return dict.fromkeys(queries, Fault(outcome.problem, outcome.stage))
+        return dict.fromkeys(queries, FaultReason(outcome.problem, outcome.stage))
     half = len(queries) // 2
     return _bisect(queries[:half], run) | _bisect(queries[half:], run)
 

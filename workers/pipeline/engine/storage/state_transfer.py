@@ -10,7 +10,7 @@ from controlplane.wire.aggregates.state_schema import from_bytes, is_pairs, sche
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Task, Tasks
 from workers.pipeline.engine.evaluation.records import sample_of, sample_of_query
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import (
     EXPORT,
     IMPORT,
@@ -26,7 +26,7 @@ from workers.pipeline.engine.store import Store
 
 
 def export_state(
-    store: Store, leaving: Sequence[Task], faults: dict[int, Fault] | None = None
+    store: Store, leaving: Sequence[Task], faults: dict[int, FaultReason] | None = None
 ) -> dict[Task, dict[str, bytes]]:
     """Take the state of tasks out of the store: by task, the bytes of its rows by state schema.
 
@@ -59,7 +59,7 @@ def export_state(
     return result
 
 
-def _export_rows(query: int, rows: Any, faults: dict[int, Fault]) -> list[bytes]:
+def _export_rows(query: int, rows: Any, faults: dict[int, FaultReason]) -> list[bytes]:
     return run_stage(EXPORT, [query], lambda: to_bytes(rows), faults, lambda _: sample_of(rows))
 
 
@@ -67,7 +67,7 @@ def import_state(
     store: Store,
     tasks: Tasks,
     arriving: Mapping[Task, Mapping[str, bytes]],
-    faults: dict[int, Fault] | None = None,
+    faults: dict[int, FaultReason] | None = None,
 ) -> None:
     """Put the state of tasks into the store, where it merges with what they have there.
 
@@ -96,13 +96,13 @@ def import_state(
     store.put(SIZES, json.dumps(sizes).encode())
 
 
-def _import_rows(query: int, name: str, data: bytes, faults: dict[int, Fault]) -> list[Any]:
+def _import_rows(query: int, name: str, data: bytes, faults: dict[int, FaultReason]) -> list[Any]:
     return run_stage(
         IMPORT, [query], lambda: from_bytes(schema_named(name), data), faults, no_sample
     )
 
 
-def merge_into_pages(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fault]) -> None:
+def merge_into_pages(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, FaultReason]) -> None:
     """Merge rows into pages of their schema; queries that raise get into `faults`."""
     touched = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
     visited = sorted(np.unique(touched).tolist())

@@ -31,7 +31,7 @@ from workers.pipeline.engine.aggregation.panes import cell_names
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.tasks import Member, Tasks, counted_by, counted_in
 from workers.pipeline.engine.evaluation.records import sample_of
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import IMPORT, run_stage
 from workers.pipeline.engine.kernels.types import in_kind
 from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages
@@ -71,7 +71,7 @@ class Widening:
             into += [self.to_current_schema(name, rows, query, computation) for rows in some]
         return result
 
-    def migrate(self, store: Store, tasks: Tasks, faults: dict[int, Fault]) -> list[Window]:
+    def migrate(self, store: Store, tasks: Tasks, faults: dict[int, FaultReason]) -> list[Window]:
         """Convert the state of a node's tasks to the present state schemas.
 
         Return windows with less than no records, which take away those that were emitted under
@@ -100,7 +100,11 @@ class Widening:
         return name[0] == "c" and bool(before) and before != counted_by(member.computation)
 
     def _migrate_form(
-        self, pages: Pages, tasks: Tasks, members: Mapping[int, Member], faults: dict[int, Fault]
+        self,
+        pages: Pages,
+        tasks: Tasks,
+        members: Mapping[int, Member],
+        faults: dict[int, FaultReason],
     ) -> Iterator[Window]:
         every = range(PAGES)
         rows = pages.load(every)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from controlplane.wire.aggregates.grouping import EXACT_VALUES, merge_rows
 from controlplane.wire.aggregates.sketches import (
-    Cell,
+    SketchCell,
     buckets_of,
     distinct,
     finalize_sketch,
@@ -47,17 +47,17 @@ def rows_of(sketch: str, values: Any, *, probe: bool = False) -> Any:
     return pa.table({**zeros, **nothing, **known}).cast(FORM.arrow)
 
 
-def merged_cells(*tables: Any) -> list[Cell]:
+def merged_cells(*tables: Any) -> list[SketchCell]:
     """Return the cells of these tables, merged."""
     rows = merge_rows(FORM, pa.concat_tables(tables), FORM.identity).to_pylist()
     return [
-        Cell(row["c"] if row["t"] is None else row["t"],
+        SketchCell(row["c"] if row["t"] is None else row["t"],
              row["largest"] if row["added"] is None else row["added"])
         for row in rows
     ]  # fmt: skip
 
 
-def sketched(sketch: str, values: Any) -> list[Cell]:
+def sketched(sketch: str, values: Any) -> list[SketchCell]:
     return merged_cells(rows_of(sketch, values))
 
 
@@ -169,7 +169,7 @@ def test_the_most_frequent_are_counted_exactly() -> None:
 def test_the_most_frequent_may_be_decimals(text: str) -> None:
     value = KERNELS["to decimal"](pa.array([text]))
     (cell,) = cells_of("top_k", value, Kind.DECIMAL).item.to_pylist()
-    ((found, count),) = top([Cell(cell, 4)], 1, Kind.DECIMAL)
+    ((found, count),) = top([SketchCell(cell, 4)], 1, Kind.DECIMAL)
     assert (found, count) == (value[0].as_py(), 4)
 
 

@@ -12,8 +12,8 @@ from controlplane.wire.query import Computation, computation_of
 from controlplane.wire.query_text import QueryText
 from workers.pipeline.engine.assignment.subscriptions import (
     NOT_OWNED,
-    Group,
     Intake,
+    NodeGroup,
     Subscription,
     TaskOwnership,
 )
@@ -32,8 +32,8 @@ def subscription(
     return Subscription(query, query + 1, streams, tasks, mask)
 
 
-def group(*subscriptions: Subscription, intake: Intake | None = None) -> Group:
-    return Group.of(COMPUTATION, subscriptions, intake or Intake())
+def group(*subscriptions: Subscription, intake: Intake | None = None) -> NodeGroup:
+    return NodeGroup.of(COMPUTATION, subscriptions, intake or Intake())
 
 
 def test_a_pane_belongs_to_every_query_of_its_stream() -> None:

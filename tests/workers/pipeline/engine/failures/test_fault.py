@@ -16,12 +16,12 @@ from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.failures.fault import Fault, read_faults, write_faults
+from workers.pipeline.engine.failures.fault import FaultReason, read_faults, write_faults
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 
-NO = Fault("no", "merge", "[{}]")
+NO = FaultReason("no", "merge", "[{}]")
 ROWS: list[Row] = [(1, 100 * at, at % 3, "a", at) for at in range(40)]
 
 
@@ -64,7 +64,7 @@ def computation(total: str, where: str = "") -> Computation:
 def tasks_of(computations: Mapping[int, Computation]) -> Tasks:
     one = np.ones(1, np.bool_)
     return Tasks.of(
-        Group.of(computation, [Subscription(query, 1, (1,), 1, one)])
+        NodeGroup.of(computation, [Subscription(query, 1, (1,), 1, one)])
         for query, computation in computations.items()
     )
 
@@ -101,7 +101,7 @@ def run(tasks: Tasks) -> BatchChanges:
 
 def test_a_fault_is_remembered_until_its_query_leaves_or_begins_again() -> None:
     store = Memory()
-    write_faults(store, {3: (1, NO), 4: (1, Fault("never"))})
+    write_faults(store, {3: (1, NO), 4: (1, FaultReason("never"))})
     assert read_faults(store, {3: 1, 4: 2, 5: 1}) == {3: (1, NO)}
     write_faults(store, {})
     assert read_faults(store, {3: 1}) == {}

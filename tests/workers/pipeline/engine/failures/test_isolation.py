@@ -17,10 +17,10 @@ from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
 from workers.pipeline.engine import advance, final_aggregation, partial_aggregation
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
+from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.evaluation.records import task_column
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.final_aggregation import merge_parts
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import pages, state_transfer
@@ -79,7 +79,7 @@ Guilty = Callable[..., bool]
 STAGES: dict[str, tuple[Any, str, Callable[[int], Guilty]]] = {
     "evaluate": (partial_aggregation, "panes_of", lambda query: lambda _, computed, *__: (
         computed == computation_of(query))),
-    "assign": (Group, "owned", lambda query: lambda group, *_: serves(group, query)),
+    "assign": (NodeGroup, "owned", lambda query: lambda group, *_: serves(group, query)),
     "count": (partial_aggregation, "late_records", lambda query: lambda group, *_: (
         serves(group, query))),
     "merge": (advance, "merge_state", lambda query: lambda _, state, added, *__: (
@@ -90,7 +90,7 @@ STAGES: dict[str, tuple[Any, str, Callable[[int], Guilty]]] = {
 }  # fmt: skip
 
 
-def serves(group: Group, query: int) -> bool:
+def serves(group: NodeGroup, query: int) -> bool:
     return any(one.query == query for one in group.subscriptions)
 
 
@@ -180,7 +180,7 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
     run(tasks, store)
     moved = [(query, 0) for query in (1, BAD, 39)]
     plain = state_transfer.export_state(Memory(store), moved)
-    faults: dict[int, Fault] = {}
+    faults: dict[int, FaultReason] = {}
     if stage == "export":
         fails(monkeypatch, state_transfer, "to_bytes", lambda rows: has(BAD, rows), MemoryError())
     else:
@@ -205,7 +205,7 @@ def test_damaged_state_is_a_fault_of_its_query() -> None:
     run(tasks, store)
     states = state_transfer.export_state(store, [(1, 0), (BAD, 0)])
     states[BAD, 0] = dict.fromkeys(states[BAD, 0], b"no Arrow")
-    faults: dict[int, Fault] = {}
+    faults: dict[int, FaultReason] = {}
     state_transfer.import_state(there, tasks, states, faults)
     assert {query: fault.stage for query, fault in faults.items()} == {BAD: "import"}
     assert rows_of(state_transfer.export_state(there, [(1, 0)])[1, 0]) == rows_of(states[1, 0])
@@ -233,7 +233,7 @@ def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -
 def test_records_of_other_streams_lack_what_a_query_is_told_of_its_own() -> None:
     """A key is split over one of two streams; a batch has records of the other one alone."""
     mine = Subscription(51, 1, (1,), 2, np.ones(2, np.bool_))
-    split = Group.of(SPLIT, [mine], Intake(task_column(51)))
+    split = NodeGroup.of(SPLIT, [mine], Intake(task_column(51)))
     tasks = Tasks.of([split, group_of(SHARED, [2])])
     other = readings(40, streams=(2,))
     found = advance_state(Memory(), tasks, other, {}, 0)

@@ -12,9 +12,9 @@ from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.running import batch_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.failures.fault import Fault
+from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.storage.widening import Widening, detect_widening
 
 # By query: `w` stays as it is, `v` becomes wider.
@@ -35,7 +35,7 @@ def computations(kind: Kind) -> dict[int, Computation]:
 def tasks_of(kind: Kind) -> Tasks:
     mine = np.ones(1, np.bool_)
     return Tasks.of(
-        Group.of(computation, [Subscription(query, 1, (1,), 1, mine)])
+        NodeGroup.of(computation, [Subscription(query, 1, (1,), 1, mine)])
         for query, computation in computations(kind).items()
     )
 
@@ -59,7 +59,7 @@ def open_windows(store: Memory, tasks: Tasks) -> dict[str, list[Any]]:
 
 def widened() -> tuple[Memory, Tasks, Widening, list[Any]]:
     store, _ = state_of(Kind.INT, FIRST)
-    tasks, faults = tasks_of(Kind.FLOAT), dict[int, Fault]()
+    tasks, faults = tasks_of(Kind.FLOAT), dict[int, FaultReason]()
     widening = detect_widening(store, 2, tasks, {})
     assert widening is not None
     retired = widening.migrate(store, tasks, faults)

@@ -15,7 +15,7 @@ from controlplane.wire.aggregates.state_schema import slots_schema
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Window, computation_of
 from controlplane.wire.query_text import QueryText
-from workers.pipeline.engine.aggregation.panes import Panes, panes_of
+from workers.pipeline.engine.aggregation.panes import BatchPanes, panes_of
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
 from workers.pipeline.engine.storage.window_state import (
     MergedState,
@@ -63,7 +63,7 @@ def records_of(rows: Sequence[Row], mark: int | None) -> Records:
     return Records.of(table, times, runs, event_time="ts")
 
 
-def owned(panes: Panes) -> Any:
+def owned(panes: BatchPanes) -> Any:
     """Return panes as rows of a task."""
     return owned_rows(panes.rows)
 
