@@ -132,17 +132,18 @@ class PlannerAdapter:
     ) -> dict[str, Any]:
         """Return all parameters of a plan by name. Raises `Invalid` by name."""
         values = {field.name: field.default for field in self.fields(chosen, cluster)} | dict(given)
-        problem = {field.name for field in self.planner.problem.fields()}
+        kind = self.planner.problem_of(chosen)
+        problem = {field.name for field in kind.fields()}
         own = {field.name for field in chosen.parameters.fields()}
         parts = (
-            (self.planner.problem, {n: v for n, v in values.items() if n in problem}),
+            (kind, {n: v for n, v in values.items() if n in problem}),
             (chosen.parameters, {n: v for n, v in values.items() if n in own or n not in problem}),
         )
         result: dict[str, Any] = {}
         faults: dict[str, list[str]] = {}
-        for kind, part in parts:
+        for parameters, part in parts:
             try:
-                result |= kind.from_mapping(part).to_mapping()
+                result |= parameters.from_mapping(part).to_mapping()
             except BadParameters as bad:
                 faults |= {name: list(messages) for name, messages in bad.fields.items()}
         if faults:
