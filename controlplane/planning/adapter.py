@@ -26,10 +26,14 @@ class Defaults(Protocol):
 
 @dataclass(frozen=True)
 class PlannerResult:
-    """The actions of a planner, and lower bounds by measure."""
+    """The actions of a planner, and lower bounds by measure.
+
+    `curve`: what plans with fewer and more moves reach, if the planner knows: `moves` and measures.
+    """
 
     actions: Sequence[Action]
     bounds: Mapping[str, float] = field(default_factory=dict)
+    curve: Sequence[Mapping[str, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -50,14 +54,14 @@ class PlanRequest:
 class WatchSupport:
     """The watch loops that a planner serves; the planner with the lowest `order` is first.
 
-    `parameters`: those of a plan, for the limit of the loop that requests it. `needs`: whether the
+    `parameters`: those of a plan, for the loop that requests it and its limit. `needs`: whether the
     planner can plan for these numbers of queries of one task and of split queries.
     """
 
     loops: frozenset[str]
     order: int
     needs: Callable[[int, int], bool]
-    parameters: Callable[[float], Mapping[str, Any]] = lambda _: {}
+    parameters: Callable[[str, float], Mapping[str, Any]] = lambda _loop, _limit: {}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled, inlined
-from algorithms.placement.improve.board import Board, change, move
+from algorithms.placement.improve.board import Board, move
 from algorithms.random_numbers import Words, below, unit
 from algorithms.vocabulary import Flags, Floats, Ints, SmallInts
 
@@ -115,11 +115,15 @@ def _stage(
             less += rates[stream] * int(here == 1)
             more += rates[stream] * int(there == 0)
             worth += rates[stream] * (gain[min(there, _TABLE - 1)] - gain[min(here, _TABLE) - 1])
-        worth += price * costs[piece] * (int(home == present[piece]) - int(target == present[piece]))
+        worth += (
+            price * costs[piece] * (int(home == present[piece]) - int(target == present[piece]))
+        )
         room, full = share * capacities[target], share * capacities[home]
         worth += overload * (
-            max(0.0, loads[target] + more - room) - max(0.0, loads[target] - room)
-            + max(0.0, loads[home] - less - full) - max(0.0, loads[home] - full)
+            max(0.0, loads[target] + more - room)
+            - max(0.0, loads[target] - room)
+            + max(0.0, loads[home] - less - full)
+            - max(0.0, loads[home] - full)
             - credit * slope * (more / capacities[target] - less / capacities[home])
         )
         if worth > 0.0 and (temperature <= 0.0 or unit(state) >= np.exp(-worth / temperature)):

@@ -56,54 +56,68 @@ def is_better(judged: Floats, other: Floats) -> bool:
 
 @compiled
 def _descend(board: Board, order: Order, live: float, passes: int, best: Floats) -> None:
-    rates, indptr, indices, _, _, own, costs, present, capacities = board[:9]
-    is_open, units, targets, hosts, counts, loads = board[9:]
+    own, costs, present, capacities = board[5:9]
+    _, units, targets, hosts, _, loads = board[9:]
     limits, caps, aims, weights = order
-    received, moved, total = 0.0, 0.0, 0.0
-    for node in range(len(loads)):
-        received += loads[node]
-        total += loads[node] / capacities[node]
-    for value in own:
-        received -= value
+    # Received records/s, cost of moves, sum of the shares of all nodes.
+    sums, trial, worst = np.zeros(3), best.copy(), np.zeros(3, np.int64)
+    sums[0], sums[2] = loads.sum() - own.sum(), (loads / capacities).sum()
     for piece in units:
-        moved += costs[piece] * int(hosts[piece] != present[piece])
-    worst = np.zeros(3, np.int64)
+        sums[1] += costs[piece] * int(hosts[piece] != present[piece])
     _find_worst(worst, loads, capacities)
     fullest = loads[worst[0]] / capacities[worst[0]]
-    trial = best.copy()
-    _judge(best, received, live, fullest, total / len(loads), moved, limits, caps, aims, weights)
+    _judge(best, sums[0], live, fullest, sums[2] / len(loads), sums[1], limits, caps, aims, weights)
     for _ in range(passes):
         found = False
         for piece in units:
             for place in range(min(len(targets), _MOST_TARGETS) + 1):
                 # Back home first.
-                target = present[piece]
+                target = int(present[piece])
                 if place > 0:
-                    target = targets[(place + piece) % len(targets)]
-                home = hosts[piece]
-                if target == home or not is_open[target]:
-                    continue
-                less, more = change(piece, home, target, rates, indptr, indices, own, counts)
-                cost = costs[piece] * (int(home == present[piece]) - int(target == present[piece]))
-                lowered = (loads[home] - less) / capacities[home]
-                raised = (loads[target] + more) / capacities[target]
-                fullest = max(lowered, raised)
-                for node in worst:
-                    if node != home and node != target:  # noqa: PLR1714 - compiled
-                        fullest = max(fullest, loads[node] / capacities[node])
-                all_shares = total - less / capacities[home] + more / capacities[target]
-                _judge(
-                    trial, received + more - less, live, fullest, all_shares / len(loads),
-                    moved + cost, limits, caps, aims, weights,
-                )  # fmt: skip
-                if _is_better(trial, best):
-                    move(piece, home, target, less, more, indptr, indices, hosts, counts, loads)
-                    received, moved, total = received + more - less, moved + cost, all_shares
-                    _find_worst(worst, loads, capacities)
-                    best[:] = trial
+                    target = int(targets[(place + piece) % len(targets)])
+                if _try(piece, target, board, order, live, sums, worst, trial, best):
                     found = True
         if not found:
             break
+
+
+@compiled
+def _try(
+    piece: int,
+    target: int,
+    board: Board,
+    order: Order,
+    live: float,
+    sums: Floats,
+    worst: Ints,
+    trial: Floats,
+    best: Floats,
+) -> bool:
+    """Move a unit if that makes the placement better, and return whether it does."""
+    rates, indptr, indices, _, _, own, costs, present, capacities = board[:9]
+    is_open, _, _, hosts, counts, loads = board[9:]
+    limits, caps, aims, weights = order
+    home = hosts[piece]
+    if target == home or not is_open[target]:
+        return False
+    less, more = change(piece, home, target, rates, indptr, indices, own, counts)
+    cost = costs[piece] * (int(home == present[piece]) - int(target == present[piece]))
+    lowered = (loads[home] - less) / capacities[home]
+    raised = (loads[target] + more) / capacities[target]
+    fullest = max(lowered, raised)
+    for node in worst:
+        if node != home and node != target:  # noqa: PLR1714 - compiled
+            fullest = max(fullest, loads[node] / capacities[node])
+    received, moved = sums[0] + more - less, sums[1] + cost
+    shares = sums[2] - less / capacities[home] + more / capacities[target]
+    _judge(trial, received, live, fullest, shares / len(loads), moved, limits, caps, aims, weights)
+    if not _is_better(trial, best):
+        return False
+    move(piece, home, target, less, more, indptr, indices, hosts, counts, loads)
+    sums[0], sums[1], sums[2] = received, moved, shares
+    _find_worst(worst, loads, capacities)
+    best[:] = trial
+    return True
 
 
 @inlined

@@ -38,7 +38,10 @@ class Limits(NamedTuple):
 
     def exceedances(self, found: Measured) -> list[float]:
         """Return by how much each measure exceeds its limit, in units of the limit, falling."""
-        over = (max(0.0, value - limit) / limit for value, limit in zip(found, self, strict=True))
+        over = (
+            max(0.0, value - limit) / max(limit, SAME)
+            for value, limit in zip(found, self, strict=True)
+        )
         return sorted(over, reverse=True)
 
     def not_below(self, found: Measured) -> "Limits":

@@ -63,7 +63,7 @@ _AFTERWARDS: Final = Schedule(0.1, 0.0, 16.0)
 # The parts of the allowed imbalance at which searches for an even load aim.
 _PARTS: Final = (0.9, 0.5, 0.25, 0.1, 0.0)
 # Tried moves of one search: by unit, at least and at most.
-_TRIES: Final = (2_000, 200_000, 1_500_000)
+_TRIES: Final = (2_000, 20_000, 1_500_000)
 _LEAST: Final = 1e-9
 
 
@@ -149,8 +149,9 @@ class _Search:
             Goal.EVEN: (_FREE * _FREE, unit * self._problem.units, _FREE * _FREE * unit, 0.0),
             Goal.FEW_MOVES: (_LEAST, 0.0, unit, 0.0),
         }[goal]
-        aims = [(1 - _MARGIN) * limit for limit in limits]
-        return Order(*(np.maximum(values, _LEAST) for values in (limits, caps, aims)), np.array(weights))
+        bounds = np.maximum(np.array(limits), _LEAST)
+        aims = (1 - _MARGIN) * bounds
+        return Order(bounds, np.maximum(np.array(caps), _LEAST), aims, np.array(weights))
 
     def _runs(self) -> Iterator[tuple[Prices, Schedule]]:
         """Yield the searches from the present placement."""

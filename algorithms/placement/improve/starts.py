@@ -28,9 +28,7 @@ def evacuated(problem: ImproveProblem) -> SmallInts:
     """
     board = lay_out(problem, problem.present)
     leaving = np.flatnonzero(problem.leaving)
-    rates = problem.own + np.bincount(
-        problem.owners, problem.rates[problem.indices], problem.units
-    )
+    rates = problem.own + np.bincount(problem.owners, problem.rates[problem.indices], problem.units)
     for unit in leaving[np.argsort(-rates[leaving], kind="stable")].tolist():
         read = problem.indices[problem.indptr[unit] : problem.indptr[unit + 1]]
         added = problem.own[unit] + problem.rates[read] @ (board.counts[read] == 0)
