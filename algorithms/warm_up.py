@@ -28,7 +28,7 @@ from algorithms.partitioning.recommendation import Recommend, RecommendationProb
 from algorithms.partitioning.replay import ReplayProblem, SampledKeys
 from algorithms.placement.improve import Improve, ImproveProblem, Limits
 from algorithms.placement.online import LeastCost, OnlineState
-from algorithms.placement.planner import ANEW
+from algorithms.placement.planner import FROM_NOTHING
 from algorithms.placement.problem import PlacementProblem
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.network import Network, Operator
@@ -53,7 +53,7 @@ def _place() -> None:
     """Plan by every algorithm."""
     for queries in _INSTANCES:
         problem = PlacementProblem.from_lists(_RATES, queries, 2, 0.5)
-        for algorithm in ANEW:
+        for algorithm in FROM_NOTHING:
             # Some refuse these problems, or need a package that is not installed.
             with contextlib.suppress(PlanningError):
                 algorithm.solve(problem, algorithm.parameters())

@@ -27,9 +27,9 @@ class Balance(Parameters):
     nu: float = relative_slack()
 
 
-# The algorithm that improves the running placement; all others place every query anew.
+# The algorithm that improves the running placement; all others place every query again.
 IMPROVE: Final = "improve"
-ANEW: Final = (
+FROM_NOTHING: Final = (
     Algorithm("refined", "Refined by annealing", "offline", Refined),
     Algorithm("hypergraph", "Hypergraph partitioning", "offline", Hypergraph),
     Algorithm("exact", "Proven optimum", "offline", Exact),
@@ -51,7 +51,7 @@ PLANNER: Final = Planner(
     title="Placement of queries on servers",
     algorithms=(
         Algorithm(IMPROVE, "Improved by few moves", "offline", Improve, problem=Parameters),
-        *ANEW,
+        *FROM_NOTHING,
     ),
     problem=Balance,
     order=0,

@@ -108,27 +108,47 @@ def _stage(
         )
         if target == home:
             continue
-        worth, less, more = 0.0, own[piece], own[piece]
-        for slot in range(indptr[piece], indptr[piece + 1]):
-            stream = indices[slot]
-            here, there = counts[stream, home], counts[stream, target]
-            less += rates[stream] * int(here == 1)
-            more += rates[stream] * int(there == 0)
-            worth += rates[stream] * (gain[min(there, _TABLE - 1)] - gain[min(here, _TABLE) - 1])
+        worth, less, more = _worth(piece, home, target, rates, indptr, indices, own, counts, gain)
         worth += (
             price * costs[piece] * (int(home == present[piece]) - int(target == present[piece]))
         )
-        room, full = share * capacities[target], share * capacities[home]
         worth += overload * (
-            max(0.0, loads[target] + more - room)
-            - max(0.0, loads[target] - room)
-            + max(0.0, loads[home] - less - full)
-            - max(0.0, loads[home] - full)
+            _beyond(loads[target], more, share * capacities[target])
+            + _beyond(loads[home], -less, share * capacities[home])
             - credit * slope * (more / capacities[target] - less / capacities[home])
         )
         if worth > 0.0 and (temperature <= 0.0 or unit(state) >= np.exp(-worth / temperature)):
             continue
         move(piece, home, target, less, more, indptr, indices, hosts, counts, loads)
+
+
+@inlined
+def _worth(
+    piece: int,
+    home: int,
+    target: int,
+    rates: Floats,
+    indptr: Ints,
+    indices: SmallInts,
+    own: Floats,
+    counts: SmallInts,
+    gain: Floats,
+) -> tuple[float, float, float]:
+    """Return by how much a move raises the annealed sum, and what home loses and target gets."""
+    worth, less, more = 0.0, own[piece], own[piece]
+    for slot in range(indptr[piece], indptr[piece + 1]):
+        stream = indices[slot]
+        here, there = counts[stream, home], counts[stream, target]
+        less += rates[stream] * int(here == 1)
+        more += rates[stream] * int(there == 0)
+        worth += rates[stream] * (gain[min(there, _TABLE - 1)] - gain[min(here, _TABLE) - 1])
+    return worth, less, more
+
+
+@inlined
+def _beyond(load: float, added: float, room: float) -> float:
+    """Return by how much a change of a load raises what is beyond its room."""
+    return max(0.0, load + added - room) - max(0.0, load - room)
 
 
 @inlined

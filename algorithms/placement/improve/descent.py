@@ -15,7 +15,7 @@ from algorithms.vocabulary import Floats, Ints
 # Differences below this share are rounding.
 _SAME = 1e-9
 _MEASURES = 3
-_JUDGED = _MEASURES + 2
+_SCORES = _MEASURES + 2
 # Moves tried in one descent, and targets of a unit in one pass.
 _MOST_TRIED = 20_000_000
 _MOST_TARGETS = 128
@@ -27,7 +27,7 @@ class Order(NamedTuple):
 
     `limits` float64[3]: of the exceedances; `caps` float64[3]: what may not be exceeded. `aims`
     float64[3]: what is above them costs something; `weights` float64[4]: the cost of a record/s of
-    traffic, of imbalance 1, of moves of cost 1, and of an aim exceeded by itself.
+    traffic, of imbalance 1, of moves of cost 1, and of an aim exceeded by the aim.
     """
 
     limits: Floats
@@ -39,19 +39,19 @@ class Order(NamedTuple):
 def descend(board: Board, order: Order, live: float) -> Floats:
     """Take moves that make the placement better, until none does or many were tried.
 
-    Returns how it is judged, float64[5]: excess, exceedances, cost; smaller is better from the
+    Returns how it is score, float64[5]: excess, exceedances, cost; smaller is better from the
     front on.
     """
     tried = len(board.units) * min(len(board.targets), _MOST_TARGETS)
     passes = max(1, min(_MOST_PASSES, _MOST_TRIED // max(1, tried)))
-    judged = np.zeros(_JUDGED)
-    _descend(board, order, live, passes, judged)
-    return judged
+    score = np.zeros(_SCORES)
+    _descend(board, order, live, passes, score)
+    return score
 
 
-def is_better(judged: Floats, other: Floats) -> bool:
+def is_better(score: Floats, other: Floats) -> bool:
     """Return whether the first difference that is no rounding is for the better."""
-    return bool(_is_better(judged, other))
+    return bool(_is_better(score, other))
 
 
 @compiled
@@ -66,9 +66,9 @@ def _descend(board: Board, order: Order, live: float, passes: int, best: Floats)
         sums[1] += costs[piece] * int(hosts[piece] != present[piece])
     _find_worst(worst, loads, capacities)
     fullest = loads[worst[0]] / capacities[worst[0]]
-    _judge(best, sums[0], live, fullest, sums[2] / len(loads), sums[1], limits, caps, aims, weights)
+    _score(best, sums[0], live, fullest, sums[2] / len(loads), sums[1], limits, caps, aims, weights)
     for _ in range(passes):
-        found = False
+        improved = False
         for piece in units:
             for place in range(min(len(targets), _MOST_TARGETS) + 1):
                 # Back home first.
@@ -76,8 +76,8 @@ def _descend(board: Board, order: Order, live: float, passes: int, best: Floats)
                 if place > 0:
                     target = int(targets[(place + piece) % len(targets)])
                 if _try(piece, target, board, order, live, sums, worst, trial, best):
-                    found = True
-        if not found:
+                    improved = True
+        if not improved:
             break
 
 
@@ -110,7 +110,7 @@ def _try(
             fullest = max(fullest, loads[node] / capacities[node])
     received, moved = sums[0] + more - less, sums[1] + cost
     shares = sums[2] - less / capacities[home] + more / capacities[target]
-    _judge(trial, received, live, fullest, shares / len(loads), moved, limits, caps, aims, weights)
+    _score(trial, received, live, fullest, shares / len(loads), moved, limits, caps, aims, weights)
     if not _is_better(trial, best):
         return False
     move(piece, home, target, less, more, indptr, indices, hosts, counts, loads)
@@ -136,7 +136,7 @@ def _find_worst(worst: Ints, loads: Floats, capacities: Floats) -> None:
 
 
 @inlined
-def _judge(
+def _score(
     into: Floats,
     received: float,
     live: float,
@@ -167,9 +167,9 @@ def _judge(
 
 
 @compiled
-def _is_better(judged: Floats, other: Floats) -> bool:
+def _is_better(score: Floats, other: Floats) -> bool:
     for number in range(len(other)):
-        difference = judged[number] - other[number]
+        difference = score[number] - other[number]
         if abs(difference) > _SAME * (1.0 + abs(other[number])):
             return bool(difference < 0.0)
     return False

@@ -36,17 +36,17 @@ class Limits(NamedTuple):
     imbalance: float = np.inf
     fullest: float = np.inf
 
-    def exceedances(self, found: Measured) -> list[float]:
+    def exceedances(self, values: Measured) -> list[float]:
         """Return by how much each measure exceeds its limit, in units of the limit, falling."""
         over = (
             max(0.0, value - limit) / max(limit, SAME)
-            for value, limit in zip(found, self, strict=True)
+            for value, limit in zip(values, self, strict=True)
         )
         return sorted(over, reverse=True)
 
-    def not_below(self, found: Measured) -> "Limits":
+    def not_below(self, values: Measured) -> "Limits":
         """Return limits that allow these measures, too."""
-        return Limits(*map(max, self, found))
+        return Limits(*map(max, self, values))
 
 
 @dataclass(frozen=True, eq=False)

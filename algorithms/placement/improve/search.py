@@ -12,7 +12,7 @@ from algorithms.placement.improve.annealing import Prices, Schedule, anneal
 from algorithms.placement.improve.board import lay_out
 from algorithms.placement.improve.descent import Order, descend, is_better
 from algorithms.placement.improve.problem import ImproveProblem, Measured
-from algorithms.placement.improve.starts import evacuated, placed_anew
+from algorithms.placement.improve.starts import evacuated, other_plans
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import (
     MAX_SEED,
@@ -110,7 +110,7 @@ class Improve(Parameters):
         return super().estimate(size).plus(table.seconds, table.bytes)
 
     def solve(self, problem: ImproveProblem, progress: Progress = silent) -> Improvement:
-        """Return the best placement that was found, the present one where none is better."""
+        """Return the best placement of all searches, the present one where none is better."""
         return _Search(problem, Goal(self.goal), self.seed).best(progress)
 
 
@@ -119,10 +119,10 @@ def _tries(units: int) -> int:
     return max(least, min(most, each * units))
 
 
-class _Found(NamedTuple):
-    """A placement and how it is judged: smaller is better from the front on."""
+class _Candidate(NamedTuple):
+    """A placement and how it is score: smaller is better from the front on."""
 
-    judged: Floats
+    score: Floats
     hosts: SmallInts
 
 
@@ -172,22 +172,22 @@ class _Search:
 
     def best(self, progress: Progress) -> Improvement:
         """Return the best placement of all searches."""
-        found = [self._descended(self._begin)]
+        candidates = [self._descended(self._begin)]
         if self._problem.movable.any() and self._problem.open.any():
-            found += self._searched(progress)
+            candidates += self._searched(progress)
         progress(1.0)
-        best = found[0]
-        for other in found[1:]:
-            if is_better(other.judged, best.judged):
+        best = candidates[0]
+        for other in candidates[1:]:
+            if is_better(other.score, best.score):
                 best = other
         return Improvement(
-            best.hosts, self._start, self._problem.measured(best.hosts), self._curve(found)
+            best.hosts, self._start, self._problem.measured(best.hosts), self._curve(candidates)
         )
 
-    def _searched(self, progress: Progress) -> Iterator[_Found]:
+    def _searched(self, progress: Progress) -> Iterator[_Candidate]:
         runs = [(self._begin, *run) for run in self._runs()]
         prices = self._prices(_FREE, self._problem.limits.imbalance)
-        runs += [(start, prices, _AFTERWARDS) for start in placed_anew(self._problem)]
+        runs += [(start, prices, _AFTERWARDS) for start in other_plans(self._problem)]
         for number, (start, weights, schedule) in enumerate(runs, start=1):
             board = lay_out(self._problem, start)
             tries = _tries(len(board.units))
@@ -195,19 +195,19 @@ class _Search:
             yield self._descended(board.hosts)
             progress(number / (len(runs) + 1))
 
-    def _descended(self, hosts: SmallInts) -> _Found:
+    def _descended(self, hosts: SmallInts) -> _Candidate:
         board = lay_out(self._problem, hosts)
-        return _Found(descend(board, self._order, self._problem.live), board.hosts)
+        return _Candidate(descend(board, self._order, self._problem.live), board.hosts)
 
-    def _curve(self, found: Sequence[_Found]) -> list[Point]:
+    def _curve(self, candidates: Sequence[_Candidate]) -> list[Point]:
         """Return the placements that are better than all with fewer moves, by their moves."""
-        moves = [int((item.hosts != self._problem.present).sum()) for item in found]
+        moves = [int((item.hosts != self._problem.present).sum()) for item in candidates]
         curve: list[Point] = []
         best = None
         for place in np.argsort(moves, kind="stable").tolist():
-            item = found[place]
-            if item.judged[0] == 0 and (best is None or is_better(item.judged, best)):
-                best = item.judged
+            item = candidates[place]
+            if item.score[0] == 0 and (best is None or is_better(item.score, best)):
+                best = item.score
                 curve = [point for point in curve if point.moves < moves[place]]
                 curve.append(Point(moves[place], self._problem.measured(item.hosts)))
         return curve

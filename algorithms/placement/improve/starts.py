@@ -45,7 +45,7 @@ def evacuated(problem: ImproveProblem) -> SmallInts:
     return board.hosts
 
 
-def placed_anew(problem: ImproveProblem) -> Iterator[SmallInts]:
+def other_plans(problem: ImproveProblem) -> Iterator[SmallInts]:
     """Yield plans of other algorithms, with their servers named so that few units move.
 
     They place the movable units that read streams, on the open nodes, by their numbers.

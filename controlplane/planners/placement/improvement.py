@@ -67,8 +67,8 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel, bound: float) -
 
 
 def _limits(snapshot: ClusterSnapshot, bound: float) -> Limits:
-    told = snapshot.input(PolicyLimits) or PolicyLimits.of(PolicySettings())
-    return Limits(told.replication * bound if bound else np.inf, told.imbalance, told.load)
+    policy = snapshot.input(PolicyLimits) or PolicyLimits.of(PolicySettings())
+    return Limits(policy.replication * bound if bound else np.inf, policy.imbalance, policy.load)
 
 
 def _costs(model: LoadModel) -> Floats:
@@ -90,4 +90,6 @@ def _movable(snapshot: ClusterSnapshot, model: LoadModel) -> Flags:
         if any(Excluded("stream", stream) in excluded for stream in query.streams)
     }
     queries = [*model.ids.tolist(), *(query for query, _ in model.tasks)]
-    return np.array([query not in kept for query in queries], np.bool_)
+    free = np.array([query not in kept for query in queries], np.bool_)
+    # Where nothing is left to move, the plan is made without exclusions, which then forbid it.
+    return free if free.any() else ~free

@@ -1,6 +1,6 @@
 """Plans from running placements against those of all other algorithms that keep the same limits.
 
-    python -m benchmarks.planners.improve_quality [--clusters 100] [--seconds 1] [--first 0]
+    python -m benchmarks.planners.improvement.quality [--clusters 100] [--seconds 1] [--first 0]
 
 Random clusters, then the taxi trips of the folder of data sets. Of each cluster the traffic of the
 plans of two goals, less traffic and repair, over the least traffic of any other algorithm at any
@@ -156,10 +156,10 @@ def best_of_others(case: Case, plan: Improvement, seconds: float) -> float | Non
     exceeded = [over + WIDEST for over in limits.exceedances(plan.measured)]
     factors = []
     for hosts in others(case, seconds):
-        found = case.running.measured(hosts)
-        keeps = all(value <= cap + WIDEST for value, cap in zip(found, caps, strict=True))
-        if keeps and limits.exceedances(found) <= exceeded:
-            factors.append(found.replication)
+        measured = case.running.measured(hosts)
+        keeps = all(value <= cap + WIDEST for value, cap in zip(measured, caps, strict=True))
+        if keeps and limits.exceedances(measured) <= exceeded:
+            factors.append(measured.replication)
     return min(factors, default=None)
 
 
