@@ -9,12 +9,16 @@ from algorithms.vocabulary import Kind, ParameterField, Parameters, Progress, si
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to plan: its names, when it decides, its parameter class, which has `solve`."""
+    """One way to plan: its names, when it decides, its parameter class, which has `solve`.
+
+    `problem`: the parameters of its problem where these are not the planner's.
+    """
 
     name: str
     title: str
     kind: Kind
     parameters: type[Any]
+    problem: type[Parameters] | None = None
 
     @property
     def summary(self) -> str:
@@ -54,9 +58,13 @@ class Planner:
             raise UnknownAlgorithm(self.name, name, tuple(known))
         return known[name]
 
+    def problem_of(self, algorithm: Algorithm) -> type[Parameters]:
+        """Return the parameters of an algorithm's problem."""
+        return algorithm.problem or self.problem
+
     def fields(self, algorithm: Algorithm) -> tuple[ParameterField, ...]:
         """Return every parameter of a run: the problem's, then the algorithm's own."""
-        shared = self.problem.fields()
+        shared = self.problem_of(algorithm).fields()
         names = {field.name for field in shared}
         own = algorithm.parameters.fields()
         return (*shared, *(field for field in own if field.name not in names))

@@ -26,8 +26,9 @@ from algorithms.partitioning.grouping import Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
 from algorithms.partitioning.recommendation import Recommend, RecommendationProblem
 from algorithms.partitioning.replay import ReplayProblem, SampledKeys
+from algorithms.placement.improve import Improve, ImproveProblem, Limits
 from algorithms.placement.online import LeastCost, OnlineState
-from algorithms.placement.planner import PLANNER
+from algorithms.placement.planner import FROM_NOTHING
 from algorithms.placement.problem import PlacementProblem
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.network import Network, Operator
@@ -52,10 +53,13 @@ def _place() -> None:
     """Plan by every algorithm."""
     for queries in _INSTANCES:
         problem = PlacementProblem.from_lists(_RATES, queries, 2, 0.5)
-        for algorithm in PLANNER.algorithms:
+        for algorithm in FROM_NOTHING:
             # Some refuse these problems, or need a package that is not installed.
             with contextlib.suppress(PlanningError):
                 algorithm.solve(problem, algorithm.parameters())
+    Improve().solve(
+        ImproveProblem.from_arrays([1.0], [0, 1], [0], [0], [1.0, 1.0], Limits(), own=[1.0])
+    )
 
 
 def _order() -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from algorithms.placement.exact import Exact
 from algorithms.placement.hypergraph import Hypergraph
+from algorithms.placement.improve import Improve
 from algorithms.placement.offline import IncrementalCost, Mms, Mqp, OffRand, SingleSource
 from algorithms.placement.online import (
     LeastCost,
@@ -26,7 +27,9 @@ class Balance(Parameters):
     nu: float = relative_slack()
 
 
-_ALGORITHMS: Final = (
+# The algorithm that improves the running placement; all others place every query again.
+IMPROVE: Final = "improve"
+FROM_NOTHING: Final = (
     Algorithm("refined", "Refined by annealing", "offline", Refined),
     Algorithm("hypergraph", "Hypergraph partitioning", "offline", Hypergraph),
     Algorithm("exact", "Proven optimum", "offline", Exact),
@@ -46,7 +49,10 @@ _ALGORITHMS: Final = (
 PLANNER: Final = Planner(
     name="placement",
     title="Placement of queries on servers",
-    algorithms=_ALGORITHMS,
+    algorithms=(
+        Algorithm(IMPROVE, "Improved by few moves", "offline", Improve, problem=Parameters),
+        *FROM_NOTHING,
+    ),
     problem=Balance,
     order=0,
 )

@@ -67,7 +67,7 @@ class ProposalIn(RequestBody):
 class GoalOrPlannerIn(ProposalIn):
     """A goal, for which Weir chooses planner and parameters, or these.
 
-    goal: traffic, even or few_moves.
+    goal: repair, traffic, even or few_moves.
     """
 
     goal: str = Field("", max_length=20)

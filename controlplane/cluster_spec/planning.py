@@ -13,6 +13,7 @@ from django.utils import timezone
 from controlplane.cluster_spec.document import ClusterDescription, QueryPart
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Snapshot
+from controlplane.planners.placement.policy_limits import PolicyLimits
 from controlplane.planning.action_text import ActionText, Names, action_text
 from controlplane.planning.adapter import Progress
 from controlplane.planning.adapters import adapter_of
@@ -77,14 +78,16 @@ def plan_for(
     adapter = adapter_of(planner)
     chosen = adapter.algorithm(algorithm)
     given = checked_parameters(adapter, chosen, parameters, cluster)
-    snapshot = snapshot_of(description)
+    policy = settings_of(description.policy.given())
+    snapshot = replace(
+        snapshot_of(description), inputs={PolicyLimits.name: PolicyLimits.of(policy)}
+    )
     offered = _with_unplaced_node(description, snapshot) if adapter.places else snapshot
     result = adapter.plan_for(chosen.name, given, offered, progress)
     plan = resolve(offered, result.actions)
     placed = {move.query: move.target for move in task_moves(plan) if move.source == _NOWHERE}
     if placed:
         snapshot = _with_queries(description, snapshot, placed)
-    policy = settings_of(description.policy.given())
     computed = compute_plan(
         _row(snapshot),
         adapter,

@@ -158,11 +158,11 @@ def _serving(loop: str, whole: int, split: int) -> list[PlannerAdapter]:
 
 def _parameters(
     observed: ClusterObservation, adapter: PlannerAdapter, reason: RemedyReason
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Return the parameters with which the watch loops would request the plan."""
     if adapter.watch is None:
         return {}
     policy = observed.policy
     is_skew = reason is RemedyReason.HOT_KEY
     limit = policy.watch_skew if is_skew else policy.watch_imbalance
-    return dict(adapter.watch.parameters(limit))
+    return dict(adapter.watch.parameters(_LOOPS[reason], limit))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.cause import Cause
@@ -228,7 +228,7 @@ class Remedy:
     planner: str
     title: str
     reason: RemedyReason
-    parameters: dict[str, float] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     proposal: int | None = None
     ready_at: datetime | None = None
     actions: int = 0

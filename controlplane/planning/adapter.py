@@ -24,10 +24,14 @@ class Defaults(Protocol):
 
 @dataclass(frozen=True)
 class PlannerResult:
-    """The actions of a planner, and lower bounds by measure."""
+    """The actions of a planner, and lower bounds by measure.
+
+    `curve`: what plans with fewer and more moves reach, if the planner knows: `moves` and measures.
+    """
 
     actions: Sequence[Action]
     bounds: Mapping[str, float] = field(default_factory=dict)
+    curve: Sequence[Mapping[str, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,14 @@ class PlanRequest:
 class WatchSupport:
     """The watch loops that a planner serves; the planner with the lowest `order` is first.
 
-    `parameters`: those of a plan, for the limit of the loop that requests it. `needs`: whether the
+    `parameters`: those of a plan, for the loop that requests it and its limit. `needs`: whether the
     planner can plan for these numbers of queries of one task and of split queries.
     """
 
     loops: frozenset[str]
     order: int
     needs: Callable[[int, int], bool]
-    parameters: Callable[[float], Mapping[str, Any]] = lambda _: {}
+    parameters: Callable[[str, float], Mapping[str, Any]] = lambda _loop, _limit: {}
 
 
 @dataclass(frozen=True)
@@ -128,17 +132,18 @@ class PlannerAdapter:
     ) -> dict[str, Any]:
         """Return all parameters of a plan by name. Raises `Invalid` by name."""
         values = {field.name: field.default for field in self.fields(chosen, cluster)} | dict(given)
-        problem = {field.name for field in self.planner.problem.fields()}
+        kind = self.planner.problem_of(chosen)
+        problem = {field.name for field in kind.fields()}
         own = {field.name for field in chosen.parameters.fields()}
         parts = (
-            (self.planner.problem, {n: v for n, v in values.items() if n in problem}),
+            (kind, {n: v for n, v in values.items() if n in problem}),
             (chosen.parameters, {n: v for n, v in values.items() if n in own or n not in problem}),
         )
         result: dict[str, Any] = {}
         faults: dict[str, list[str]] = {}
-        for kind, part in parts:
+        for parameters, part in parts:
             try:
-                result |= kind.from_mapping(part).to_mapping()
+                result |= parameters.from_mapping(part).to_mapping()
             except BadParameters as bad:
                 faults |= {name: list(messages) for name, messages in bad.fields.items()}
         if faults:

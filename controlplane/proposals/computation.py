@@ -104,6 +104,8 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
         computed = compute_plan(
             row, source, actions, limits, step_s, budget=budget, progress=progress
         )
+        if result.curve:
+            computed.predicted["curve"] = list(result.curve)
         return computed, dict(result.bounds)
 
     optimizers.load()

@@ -8,6 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from algorithms.estimates import Estimate
+from algorithms.placement.improve import Goal
+from algorithms.placement.planner import IMPROVE
 from algorithms.planner import Algorithm
 from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
@@ -19,7 +21,6 @@ from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters, measures_of
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.estimates import require_affordable_plan
-from controlplane.planning.goals import Goal, goal_plan
 from controlplane.planning.manual import MANUAL, MOVES, estimate_moves
 from controlplane.planning.measures import Measure
 from controlplane.policies.store import policy_of
@@ -135,8 +136,7 @@ def request_for_goal(actor: Actor, cluster: Cluster, name: str) -> Proposal:
     """Request a plan for a goal. Raises `Invalid` for an unknown one, and as `request`."""
     if name not in list(Goal):
         raise Invalid({"goal": [f"Must be one of {', '.join(Goal)}"]})
-    plan = goal_plan(cluster, Goal(name))
-    return request(actor, cluster, plan.algorithm, plan.parameters, planner=plan.planner)
+    return request(actor, cluster, IMPROVE, {"goal": name})
 
 
 def _created(actor: Actor, cluster: Cluster, **columns: Any) -> Proposal:

@@ -38,7 +38,8 @@ def request_plan(observed: WatchObservation, loop: WatchLoop, planners: list[str
     else:
         planner = planners[0]
     watch = adapters()[planner].watch
-    parameters = dict(watch.parameters(loop.limit(observed.policy))) if watch is not None else {}
+    limit = loop.limit(observed.policy)
+    parameters = dict(watch.parameters(loop.name, limit)) if watch is not None else {}
     return requests.request(WATCH, observed.cluster, "", parameters, planner=planner)
 
 

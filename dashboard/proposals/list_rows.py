@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from algorithms.placement.improve import Goal
 from controlplane.models import Proposal
 from controlplane.numbers import percent
 from controlplane.planning.adapters import all_measures
-from controlplane.planning.goals import Goal
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import ENDED
 from controlplane.policies.gains import Gain, gain_of
@@ -20,9 +20,10 @@ from dashboard.thresholds import STATE_CHIPS
 
 # Title and description of each goal.
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
-    Goal.TRAFFIC: ("Less traffic", "The fewest copies of records to nodes, within the slack."),
+    Goal.REPAIR: ("Repair", "Ends what exceeds a limit; then the least traffic and moves."),
+    Goal.TRAFFIC: ("Less traffic", "The fewest copies of records to nodes, within the limits."),
     Goal.EVEN: ("Even load", "The least difference between the fullest node and the mean."),
-    Goal.FEW_MOVES: ("Fewest moves", "A quarter of the moves: those that gain the most."),
+    Goal.FEW_MOVES: ("Fewest moves", "Ends what exceeds a limit, and moves nothing else."),
 }
 # Of a plan that improves its measure at the cost of another one.
 WORSENS_ANOTHER: Final = "worsens another measure"

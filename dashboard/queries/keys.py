@@ -216,7 +216,7 @@ def _request_context(cluster: Cluster) -> dict[str, Any]:
     if adapter is None:
         return {}
     chosen, limit = adapter.algorithm(""), policy_of(cluster).watch_skew
-    given = adapter.watch.parameters(limit) if adapter.watch else {}
+    given = adapter.watch.parameters("skew", limit) if adapter.watch else {}
     fields = [
         replace(field, default=given.get(field.name, field.default))
         for field in adapter.fields(chosen, cluster)

@@ -1,5 +1,6 @@
 """The placement planner with the JSON form of its problems and plans."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from algorithms.lab.placement.formats import plan_to_json, problem_from_json
@@ -18,7 +19,8 @@ def promised_caps(parameters: Any, problem: PlacementProblem) -> Ints:
 
 
 PLANNER: Final = JsonPlanner.of(
-    planner.PLANNER,
+    # A running placement is no problem of the paper.
+    replace(planner.PLANNER, algorithms=planner.FROM_NOTHING),
     read=lambda data, balance: problem_from_json(data, balance.nu),
     report=lambda run: plan_to_json(run.plan, promised_caps(run.parameters, run.problem)),
 )

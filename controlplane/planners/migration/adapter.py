@@ -90,6 +90,6 @@ ADAPTER: Final = PlannerAdapter(
         frozenset({"imbalance", "latency", "overload", "node lost", "node added"}),
         order=0,
         needs=lambda _, split: split > 0,
-        parameters=lambda imbalance: {"tau": max(0.01, min(1.0, _PART * imbalance))},
+        parameters=lambda _, imbalance: {"tau": max(0.01, min(1.0, _PART * imbalance))},
     ),
 )

@@ -95,6 +95,6 @@ ADAPTER: Final = PlannerAdapter(
         frozenset({"skew"}),
         order=2,
         needs=lambda _, split: split > 0,
-        parameters=lambda limit: {"limit": planned_limit(limit)},
+        parameters=lambda _, limit: {"limit": planned_limit(limit)},
     ),
 )

@@ -3,17 +3,19 @@
 Positions refer to all nodes of the snapshot by index; servers are the active nodes.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from algorithms.optimizers import best_assignment
-from algorithms.placement.planner import PLANNER
+from algorithms.placement.improve import Goal
+from algorithms.placement.improve.starts import fewest_moves_labels
+from algorithms.placement.planner import IMPROVE, PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
+from controlplane.planners.placement.improvement import plan_improvement
+from controlplane.planners.placement.policy_limits import read_limits
 from controlplane.planning import arrays
 from controlplane.planning.adapter import (
     PlannerAdapter,
@@ -27,10 +29,12 @@ from controlplane.wire.routing.query_actions import MoveTasks
 
 
 def plan_placement(request: PlanRequest) -> PlannerResult:
-    """Plan a placement of all queries of one task, with as few moves as possible.
+    """Plan an improvement, or a new placement of all queries of one task with few moves.
 
     Raises `Conflict` no_node or no_query, and the errors of the algorithm.
     """
+    if request.algorithm.name == IMPROVE:
+        return plan_improvement(request, replication_bound(request.snapshot))
     # Candidates of a comparison share a snapshot, but not the slack.
     snapshot = replace(request.snapshot, nu=request.parameters["nu"])
     servers = active_positions(snapshot)
@@ -38,12 +42,25 @@ def plan_placement(request: PlanRequest) -> PlannerResult:
     plan = request.algorithm.solve(problem, request.own, request.progress)
     present = present_positions(snapshot)
     sizes = arrays.capacities_of(snapshot)
-    labels = fewest_moves_labels(present, plan.assignment, servers, len(sizes), sizes)
+    labels = fewest_moves_labels(present, plan.assignment, np.array(servers), len(sizes), sizes)
     live = problem.live_rate
     return PlannerResult(
         moves_between(snapshot, present, labels[plan.assignment]),
         {"replication_factor": plan.lower_bound / live} if live else {},
     )
+
+
+def replication_bound(snapshot: ClusterSnapshot) -> float:
+    """Return the lower bound of the replication factor at the slack of the cluster.
+
+    0 without queries of one task, records of theirs, or active nodes.
+    """
+    servers = len(active_positions(snapshot))
+    if not servers or not snapshot.queries:
+        return 0.0
+    problem = placement_problem(snapshot, servers)
+    live = problem.live_rate
+    return max(1.0, problem.lower_bound(problem.caps) / live) if live else 0.0
 
 
 def placement_problem(snapshot: ClusterSnapshot, servers: int) -> PlacementProblem:
@@ -77,27 +94,6 @@ def present_positions(snapshot: ClusterSnapshot) -> Ints:
     return QueryArrays.of(snapshot).nodes
 
 
-def fewest_moves_labels(
-    present: Any, assignment: Any, servers: Sequence[int], nodes: int, capacities: Any = None
-) -> Ints:
-    """Return the node of each server of a plan, such that the fewest queries move.
-
-    `servers`: the node of each server; `capacities` float64[nodes], equal by default. Algorithms
-    number servers of equal capacity arbitrarily, so a maximum weight matching finds the numbering
-    with the largest overlap with the present assignment.
-    """
-    known = np.asarray(servers, np.int64)
-    sizes = np.ones(nodes) if capacities is None else np.asarray(capacities, np.float64)
-    overlap = np.zeros((len(known), nodes), np.int64)
-    np.add.at(overlap, (np.asarray(assignment), present), 1)
-    labels = np.empty(len(known), np.int64)
-    for size in np.unique(sizes[known]):
-        equal = np.flatnonzero(sizes[known] == size)
-        rows, columns = best_assignment(overlap[np.ix_(equal, known[equal])])
-        labels[equal[rows]] = known[equal[columns]]
-    return labels
-
-
 def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list[MoveTasks]:
     """Return the moves of the queries whose node changes."""
     index = [node.index for node in snapshot.nodes]
@@ -107,14 +103,18 @@ def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list
     ]
 
 
+# The loops that ask for load on other nodes, also where no limit of placements is exceeded.
+_EVEN: Final = ("latency", "node added")
+
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
-    default="mms",
+    default=IMPROVE,
     effect="moves of queries",
-    hint="Moves queries of one task, so that as few streams as possible go to several nodes.",
+    hint="Moves queries, so that limits are kept and few streams go to several nodes.",
     plan=plan_placement,
     improves=("imbalance", "replication_factor"),
     defaults={"nu": lambda cluster: cluster.nu, "alpha": lambda cluster: cluster.alpha},
+    inputs=frozenset({read_limits}),
     moves_state=True,
     compared=2,
     places=True,
@@ -122,5 +122,6 @@ ADAPTER: Final = PlannerAdapter(
         frozenset({"imbalance", "replication", "latency", "overload", "node lost", "node added"}),
         order=1,
         needs=lambda whole, _: whole > 0,
+        parameters=lambda loop, _: {"goal": Goal.EVEN if loop in _EVEN else Goal.REPAIR},
     ),
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster
-from controlplane.planners.placement.adapter import active_positions, placement_problem
+from controlplane.planners.placement.adapter import replication_bound
 from controlplane.planning.measures import REPLICATION_FACTOR, measures
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.watch.loop import WatchLoop
@@ -59,14 +59,10 @@ def replication_of(cluster: Cluster, now: datetime) -> Replication | None:
 def _computed(cluster: Cluster, now: datetime) -> Replication | None:
     try:
         snapshot = take_snapshot(cluster.pk, cluster.nu)
-        problem = placement_problem(snapshot, len(active_positions(snapshot)))
     except Conflict:
         return None
-    factor = measures(snapshot)["replication_factor"]
-    if factor is None or not problem.live_rate:
-        return None
-    bound = problem.lower_bound(problem.caps) / problem.live_rate
-    return Replication(snapshot.version, now, factor, max(1.0, bound))
+    factor, bound = measures(snapshot)["replication_factor"], replication_bound(snapshot)
+    return Replication(snapshot.version, now, factor, bound) if factor and bound else None
 
 
 def replication_reading(

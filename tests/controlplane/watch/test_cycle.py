@@ -80,7 +80,7 @@ def test_trouble_is_recommended(spread: Cluster, now: datetime) -> None:
     review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert (row.code, row.proposal_id) == ("recommended", proposal.pk)
-    assert row.number == pytest.approx(0.5)
+    assert row.number == pytest.approx(0.75)
     proposal.refresh_from_db()
     assert proposal.state == "ready", "a person decides"
     measured(spread, now + timedelta(hours=1), **SCATTERED)
@@ -129,7 +129,7 @@ def test_a_plan_that_gains_too_little_is_not_proposed(spread: Cluster, now: date
     review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert (row.code, row.limit) == ("no_gain", 0.9)
-    assert row.number == pytest.approx(0.5)
+    assert row.number == pytest.approx(0.75)
     proposal.refresh_from_db()
     assert (proposal.state, proposal.decided_by) == ("rejected", "watch")
     watch_cluster(spread, now + timedelta(seconds=5))

@@ -8,11 +8,11 @@ import pytest
 
 from algorithms.errors import MissingDependency
 from algorithms.lab.registry import PLACEMENT, algorithm, algorithms
+from algorithms.placement.improve.starts import fewest_moves_labels
 from controlplane.errors import Conflict
 from controlplane.planners.placement.adapter import (
     ADAPTER,
     active_positions,
-    fewest_moves_labels,
     placement_problem,
 )
 from controlplane.planning.measures import measures
@@ -59,7 +59,7 @@ def test_labels_follow_the_largest_overlap() -> None:
     """A plan that is the present one with its servers renumbered moves nothing."""
     present = np.array([2, 2, 0, 0, 1])
     assignment = np.array([0, 0, 1, 1, 2])
-    labels = fewest_moves_labels(present, assignment, [0, 1, 2], 3)
+    labels = fewest_moves_labels(present, assignment, np.arange(3), 3, np.ones(3))
     assert labels[assignment].tolist() == present.tolist()
 
 
@@ -77,10 +77,10 @@ def test_only_servers_of_equal_capacity_exchange_their_names() -> None:
     """Servers 0 and 1 would exchange theirs if they were equal; 1 and 2 are."""
     present = np.array([1, 1, 1, 0, 2])
     assignment = np.array([0, 0, 0, 1, 1])
-    found = fewest_moves_labels(present, assignment, [0, 1, 2], 3, [10.0, 90.0, 90.0])
+    found = fewest_moves_labels(present, assignment, np.arange(3), 3, np.array([10.0, 90.0, 90.0]))
     assert found[0] == 0
     assert sorted(found.tolist()) == [0, 1, 2]
-    equal = fewest_moves_labels(present, assignment, [0, 1, 2], 3)
+    equal = fewest_moves_labels(present, assignment, np.arange(3), 3, np.ones(3))
     assert equal[0] == 1
 
 

@@ -1,0 +1,179 @@
+"""The problem of improving a running placement, and the measures that its limits bound."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from algorithms.balance import imbalance
+from algorithms.checks import amounts, as_integers
+from algorithms.errors import BadProblem
+from algorithms.placement import checks
+from algorithms.rows import boundaries
+from algorithms.vocabulary import Flags, Floats, Ints, SmallInts
+
+# Differences below this share are rounding.
+SAME: Final = 1e-9
+
+
+class Measured(NamedTuple):
+    """What limits bound: the replication factor, the imbalance, and the load of the fullest node.
+
+    The replication factor is the traffic of streams over their summed rate. A node's load is what
+    it processes over its capacity; the imbalance is the largest load less the mean.
+    """
+
+    replication: float
+    imbalance: float
+    fullest: float
+
+
+class Limits(NamedTuple):
+    """The largest values of the measures that a policy allows."""
+
+    replication: float = np.inf
+    imbalance: float = np.inf
+    fullest: float = np.inf
+
+    def exceedances(self, values: Measured) -> list[float]:
+        """Return by how much each measure exceeds its limit, in units of the limit, falling."""
+        over = (
+            max(0.0, value - limit) / max(limit, SAME)
+            for value, limit in zip(values, self, strict=True)
+        )
+        return sorted(over, reverse=True)
+
+    def not_below(self, values: Measured) -> "Limits":
+        """Return limits that allow these measures, too."""
+        return Limits(*map(max, self, values))
+
+
+@dataclass(frozen=True, eq=False)
+class ImproveProblem:
+    """Units on nodes, as they run, and what a better placement may change; u units, k nodes.
+
+    `rates` float64[m]: records/s of each stream, which a node receives once for all its units.
+    `indptr` int64[u + 1], `indices` int32[...]: the streams that a unit reads. `own` float64[u]:
+    records/s that it shares with no other. `costs` float64[u]: the cost of its move. `present`
+    int32[u]: its node. `movable` bool[u]: whether it may move. `capacities` float64[k]: records/s
+    of each node. `active` bool[k]: nodes that may host units; movable units leave all others.
+    `open` bool[k]: the active nodes that may receive further units.
+    """
+
+    rates: Floats
+    indptr: Ints
+    indices: SmallInts
+    own: Floats
+    costs: Floats
+    present: SmallInts
+    movable: Flags
+    capacities: Floats
+    active: Flags
+    open: Flags
+    limits: Limits
+
+    @classmethod
+    def from_arrays(
+        cls,
+        rates: Any,
+        indptr: Any,
+        indices: Any,
+        present: Any,
+        capacities: Any,
+        limits: Limits,
+        *,
+        own: Any = None,
+        costs: Any = None,
+        movable: Any = None,
+        active: Any = None,
+        open_nodes: Any = None,
+    ) -> Self:
+        """Build a checked problem; every unit costs 1 and may move to any node by default.
+
+        Raises `BadProblem`, which names the wrong value and why.
+        """
+        rows = as_integers("indptr", indptr)
+        sizes = checks.checked_capacities(capacities, len(capacities))
+        units, nodes = len(rows) - 1, len(sizes)
+        speeds = checks.checked_rates(rates)
+        read = checks.checked_sources(indices, rows, len(speeds))
+        hosts = checks.checked_assignment(present, units, nodes)
+        zeros, ones, yes = np.zeros(units), np.ones(units), np.ones(units, np.bool_)
+        up = np.ones(nodes, np.bool_) if active is None else np.asarray(active, np.bool_)
+        problem = cls(
+            speeds, rows, read,
+            zeros if own is None else amounts("own", own),
+            ones if costs is None else amounts("costs", costs),
+            hosts,
+            yes if movable is None else np.asarray(movable, np.bool_),
+            sizes, up,
+            up if open_nodes is None else up & np.asarray(open_nodes, np.bool_),
+            limits,
+        )  # fmt: skip
+        problem._check()
+        return problem
+
+    def _check(self) -> None:
+        """Raise `BadProblem` unless lengths agree and units that must move have a target."""
+        for name in ("own", "costs", "movable"):
+            if len(getattr(self, name)) != self.units:
+                raise BadProblem(name, f"must have {self.units} values, one per unit")
+        if self.leaving.any() and not self.open.any():
+            raise BadProblem("open", "no node may receive the units that must leave theirs")
+
+    @property
+    def units(self) -> int:
+        """Number of units, u."""
+        return len(self.present)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes, k."""
+        return len(self.capacities)
+
+    @cached_property
+    def leaving(self) -> Flags:
+        """The units that must move: those on nodes that are not active, bool[u]."""
+        leaving: Flags = self.movable & ~self.active[self.present]
+        return leaving
+
+    @cached_property
+    def live(self) -> float:
+        """Summed rate of the streams that a unit reads."""
+        return float(self.rates[np.unique(self.indices)].sum())
+
+    @cached_property
+    def owners(self) -> Ints:
+        """The unit of each entry of `indices`, int64[...]."""
+        return np.repeat(np.arange(self.units), np.diff(self.indptr))
+
+    def readers_by_stream(self) -> tuple[Ints, SmallInts]:
+        """Return the units that read each stream, as rows."""
+        order = np.argsort(self.indices, kind="stable")
+        counts = np.bincount(self.indices, minlength=len(self.rates))
+        return boundaries(counts), self.owners[order].astype(np.int32)
+
+    def readers_by_node(self, hosts: SmallInts) -> SmallInts:
+        """Return how many units of a node read a stream, int32[m, k]."""
+        counts = np.zeros((len(self.rates), self.nodes), np.int32)
+        np.add.at(counts, (self.indices, hosts[self.owners]), 1)
+        return counts
+
+    def loads(self, hosts: SmallInts) -> Floats:
+        """Return the records/s that each node processes, float64[k]."""
+        return self._received(hosts) + np.bincount(hosts, self.own, self.nodes)
+
+    def _received(self, hosts: SmallInts) -> Floats:
+        received: Floats = self.rates @ (self.readers_by_node(hosts) > 0)
+        return received
+
+    def measured(self, hosts: SmallInts) -> Measured:
+        """Return the measures of an assignment."""
+        shares = self.loads(hosts) / self.capacities
+        traffic = float(self._received(hosts).sum())
+        return Measured(
+            traffic / self.live if self.live else 0.0,
+            imbalance(shares),
+            float(shares.max(initial=0.0)),
+        )

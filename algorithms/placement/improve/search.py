@@ -1,0 +1,213 @@
+"""Improvement of a running placement: searches at several prices of a move, and the best of all."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from algorithms.estimates import Estimate, ProblemSize
+from algorithms.placement.improve.annealing import Prices, Schedule, anneal
+from algorithms.placement.improve.board import lay_out
+from algorithms.placement.improve.descent import Order, descend, is_better
+from algorithms.placement.improve.problem import ImproveProblem, Measured
+from algorithms.placement.improve.starts import evacuated, other_plans
+from algorithms.random_numbers import new_state
+from algorithms.vocabulary import (
+    MAX_SEED,
+    Floats,
+    Parameters,
+    Progress,
+    SmallInts,
+    parameter,
+    silent,
+)
+
+
+class Goal(StrEnum):
+    """What a plan improves once it has lowered what exceeds a limit as far as it can.
+
+    Repair: the cost, traffic and moves together. The plan of a goal never makes its measure worse,
+    and none raises a measure above its limit or further above.
+    """
+
+    REPAIR = "repair"
+    TRAFFIC = "traffic"
+    EVEN = "even"
+    FEW_MOVES = "few_moves"
+
+
+_TITLES: Final = {
+    Goal.REPAIR: "End what exceeds a limit, at the least cost",
+    Goal.TRAFFIC: "Less traffic",
+    Goal.EVEN: "Even load",
+    Goal.FEW_MOVES: "Fewest moves",
+}
+# A move is worth so many times the rate of all streams over the number of units; next to nothing
+# where a goal asks for no cost but that of its measure.
+_FREE: Final = 0.02
+_PRICES: Final = (_FREE, 1.0, 2.0, 4.0, 8.0)
+# A repaired measure stays so far below its limit where that is worth its moves.
+_MARGIN: Final = 0.1
+# A plan may end at a limit; a search that aims at it ends above as often as below.
+_BELOW: Final = 0.99
+_SCHEDULES: Final = (
+    Schedule(0.3, 0.0, 4.0),
+    Schedule(0.3, 0.5, 16.0),
+    Schedule(1.0, 0.5, 16.0),
+    # Where few large streams make one node the fullest whatever moves.
+    Schedule(0.3, 0.0, 16.0, mean=1.0),
+)
+_AFTERWARDS: Final = Schedule(0.1, 0.0, 16.0)
+# The parts of the allowed imbalance at which searches for an even load aim.
+_PARTS: Final = (0.9, 0.5, 0.25, 0.1, 0.0)
+# Tried moves of one search: by unit, at least and at most.
+_TRIES: Final = (2_000, 20_000, 1_500_000)
+_LEAST: Final = 1e-9
+
+
+class Point(NamedTuple):
+    """What so many moves reach."""
+
+    moves: int
+    measured: Measured
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A better placement: `assignment` int32[u]; its measures, and those at the start.
+
+    The start is the present placement after the moves that must be. `curve`: what fewer moves
+    reach and what more do, by their number; each point is better than those before it.
+    """
+
+    assignment: SmallInts
+    start: Measured
+    measured: Measured
+    curve: Sequence[Point]
+
+
+@dataclass(frozen=True)
+class Improve(Parameters):
+    """The running placement, improved by few moves within the limits of the policy.
+
+    Local searches from it and from the plans of other algorithms, whose moves count as well. The
+    plan is never worse than the present placement.
+    """
+
+    goal: str = parameter(
+        Goal.REPAIR.value,
+        help="What the plan improves once no limit is exceeded, or none less.",
+        choices={goal.value: title for goal, title in _TITLES.items()},
+    )
+    seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate: the tried moves of all searches, and readers by stream and node."""
+        searches = len(_PRICES) * len(_SCHEDULES)
+        table = Estimate(8.0 * size.streams * size.nodes, 4e-7 * searches * _tries(size.queries))
+        return super().estimate(size).plus(table.seconds, table.bytes)
+
+    def solve(self, problem: ImproveProblem, progress: Progress = silent) -> Improvement:
+        """Return the best placement of all searches, the present one where none is better."""
+        return _Search(problem, Goal(self.goal), self.seed).best(progress)
+
+
+def _tries(units: int) -> int:
+    each, least, most = _TRIES
+    return max(least, min(most, each * units))
+
+
+class _Candidate(NamedTuple):
+    """A placement and how it is score: smaller is better from the front on."""
+
+    score: Floats
+    hosts: SmallInts
+
+
+class _Search:
+    """The searches of one improvement."""
+
+    def __init__(self, problem: ImproveProblem, goal: Goal, seed: int) -> None:
+        self._problem, self._goal, self._seed = problem, goal, seed
+        self._begin = evacuated(problem)
+        self._start = problem.measured(self._begin)
+        self._unit = (problem.live + float(problem.own.sum())) / max(1, problem.units)
+        self._order = self._order_of_goal()
+
+    def _order_of_goal(self) -> Order:
+        limits, goal, unit = self._problem.limits, self._goal, self._unit
+        caps = limits.not_below(self._start)
+        if goal is Goal.TRAFFIC:
+            caps = caps._replace(replication=self._start.replication)
+        if goal is Goal.EVEN:
+            caps = caps._replace(imbalance=self._start.imbalance)
+        weights = {
+            Goal.REPAIR: (1.0, 0.0, unit, unit * self._problem.units),
+            Goal.TRAFFIC: (1.0, 0.0, _FREE * unit, 0.0),
+            Goal.EVEN: (_FREE * _FREE, unit * self._problem.units, _FREE * _FREE * unit, 0.0),
+            Goal.FEW_MOVES: (_LEAST, 0.0, unit, 0.0),
+        }[goal]
+        bounds = np.maximum(np.array(limits), _LEAST)
+        aims = (1 - _MARGIN) * bounds
+        return Order(bounds, np.maximum(np.array(caps), _LEAST), aims, np.array(weights))
+
+    def _runs(self) -> Iterator[tuple[Prices, Schedule]]:
+        """Yield the searches from the present placement."""
+        limit, allowed = self._problem.limits.imbalance, self._order.caps[1]
+        for target in (limit, (limit + allowed) / 2)[: 1 + (allowed > limit)]:
+            prices = (_FREE,) if self._goal in (Goal.EVEN, Goal.TRAFFIC) else _PRICES
+            for price in prices if target == limit else (_FREE,):
+                for schedule in _SCHEDULES:
+                    yield self._prices(price, target), schedule
+        if self._goal is Goal.EVEN:
+            for part in _PARTS:
+                for schedule in _SCHEDULES[:2]:
+                    yield self._prices(_FREE, part * min(limit, self._start.imbalance)), schedule
+
+    def _prices(self, price: float, imbalance: float) -> Prices:
+        fullest = _BELOW * self._problem.limits.fullest
+        return Prices(price * self._unit, _BELOW * imbalance, fullest)
+
+    def best(self, progress: Progress) -> Improvement:
+        """Return the best placement of all searches."""
+        candidates = [self._descended(self._begin)]
+        if self._problem.movable.any() and self._problem.open.any():
+            candidates += self._searched(progress)
+        progress(1.0)
+        best = candidates[0]
+        for other in candidates[1:]:
+            if is_better(other.score, best.score):
+                best = other
+        return Improvement(
+            best.hosts, self._start, self._problem.measured(best.hosts), self._curve(candidates)
+        )
+
+    def _searched(self, progress: Progress) -> Iterator[_Candidate]:
+        runs = [(self._begin, *run) for run in self._runs()]
+        prices = self._prices(_FREE, self._problem.limits.imbalance)
+        runs += [(start, prices, _AFTERWARDS) for start in other_plans(self._problem)]
+        for number, (start, weights, schedule) in enumerate(runs, start=1):
+            board = lay_out(self._problem, start)
+            tries = _tries(len(board.units))
+            anneal(board, weights, schedule, tries, new_state(self._seed))
+            yield self._descended(board.hosts)
+            progress(number / (len(runs) + 1))
+
+    def _descended(self, hosts: SmallInts) -> _Candidate:
+        board = lay_out(self._problem, hosts)
+        return _Candidate(descend(board, self._order, self._problem.live), board.hosts)
+
+    def _curve(self, candidates: Sequence[_Candidate]) -> list[Point]:
+        """Return the placements that are better than all with fewer moves, by their moves."""
+        moves = [int((item.hosts != self._problem.present).sum()) for item in candidates]
+        curve: list[Point] = []
+        best = None
+        for place in np.argsort(moves, kind="stable").tolist():
+            item = candidates[place]
+            if item.score[0] == 0 and (best is None or is_better(item.score, best)):
+                best = item.score
+                curve = [point for point in curve if point.moves < moves[place]]
+                curve.append(Point(moves[place], self._problem.measured(item.hosts)))
+        return curve

@@ -1,0 +1,1 @@
+"""Benchmarks of plans from running placements."""

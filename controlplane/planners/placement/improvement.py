@@ -1,0 +1,95 @@
+"""Improvement of a running placement: a snapshot as its problem, its plan as moves of tasks."""
+
+from typing import Final
+
+import numpy as np
+
+from algorithms.placement.improve import Improvement, ImproveProblem, Limits
+from algorithms.vocabulary import Flags, Floats
+from controlplane.errors import Conflict
+from controlplane.planners.placement.policy_limits import PolicyLimits
+from controlplane.planning.adapter import PlannerResult, PlanRequest
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
+from controlplane.plans.snapshot import ClusterSnapshot, Excluded
+from controlplane.policies.settings import PolicySettings
+from controlplane.wire.routing.query_actions import MoveTasks
+
+_MEASURES: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
+
+
+def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
+    """Plan moves that improve the cluster as it runs, within the limits of its policy.
+
+    `bound`: the lower bound of the replication factor, 0 without one. Raises `Conflict` no_node or
+    no_query.
+    """
+    snapshot = request.snapshot
+    model = LoadModel.of(snapshot)
+    problem = improve_problem(snapshot, model, bound)
+    plan: Improvement = request.algorithm.solve(problem, request.own, request.progress)
+    moved = np.flatnonzero(plan.assignment != problem.present).tolist()
+    names = [(int(query), 0) for query in model.ids] + list(model.tasks)
+    return PlannerResult(
+        [
+            MoveTasks(query, ((int(model.indices[plan.assignment[unit]]), task, task + 1),))
+            for unit, (query, task) in ((unit, names[unit]) for unit in moved)
+        ],
+        {REPLICATION_FACTOR.name: bound} if bound else {},
+        [
+            {"moves": point.moves} | dict(zip(_MEASURES, point.measured, strict=True))
+            for point in plan.curve
+        ],
+    )
+
+
+def improve_problem(snapshot: ClusterSnapshot, model: LoadModel, bound: float) -> ImproveProblem:
+    """Return the problem: all tasks with their measured loads, and what exclusions leave free."""
+    if not any(node.active for node in snapshot.nodes):
+        raise Conflict("no_node", "No node of the cluster is active")
+    if not snapshot.query_count:
+        raise Conflict("no_query", "No query is running, so there is nothing to place")
+    excluded = set(snapshot.excluded)
+    kept = np.array([Excluded("node", node.name) in excluded for node in snapshot.nodes], np.bool_)
+    return ImproveProblem.from_arrays(
+        model.rates,
+        model.indptr,
+        model.entries,
+        model.nodes,
+        model.capacities,
+        _limits(snapshot, bound),
+        own=model.own,
+        costs=_costs(model),
+        movable=_movable(snapshot, model) & ~kept[model.nodes],
+        active=[node.active for node in snapshot.nodes],
+        open_nodes=~kept,
+    )
+
+
+def _limits(snapshot: ClusterSnapshot, bound: float) -> Limits:
+    policy = snapshot.input(PolicyLimits) or PolicyLimits.of(PolicySettings())
+    return Limits(policy.replication * bound if bound else np.inf, policy.imbalance, policy.load)
+
+
+def _costs(model: LoadModel) -> Floats:
+    """Return the cost of the move of each unit: half of it for its state, 1 on average."""
+    mean = float(model.state.mean()) if len(model.state) else 0.0
+    share: Floats = model.state / mean if mean else np.ones(len(model.state))
+    return 0.5 + 0.5 * share
+
+
+def _movable(snapshot: ClusterSnapshot, model: LoadModel) -> Flags:
+    """Return which units no exclusion of a query or a stream keeps where they are, bool[u]."""
+    excluded = set(snapshot.excluded)
+    names = {query.id: query.name for query in snapshot.queries}
+    names |= {query.id: query.name for query in snapshot.split}
+    kept = {query for query, name in names.items() if Excluded("query", name) in excluded}
+    kept |= {
+        query.id
+        for query in snapshot.queries
+        if any(Excluded("stream", stream) in excluded for stream in query.streams)
+    }
+    queries = [*model.ids.tolist(), *(query for query, _ in model.tasks)]
+    free = np.array([query not in kept for query in queries], np.bool_)
+    # Where nothing is left to move, the plan is made without exclusions, which then forbid it.
+    return free if free.any() else ~free
