@@ -47,16 +47,22 @@ class PlanRequest:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """What a cluster lacks for a plan: a stable code, and a sentence with what to do."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
 class WatchSupport:
     """The watch loops that a planner serves; the planner with the lowest `order` is first.
 
-    `parameters`: those of a plan, for the limit of the loop that requests it. `needs`: whether the
-    planner can plan for these numbers of queries of one task and of split queries.
+    `parameters`: those of a plan, for the limit of the loop that requests it.
     """
 
     loops: frozenset[str]
     order: int
-    needs: Callable[[int, int], bool]
     parameters: Callable[[float], Mapping[str, Any]] = lambda _: {}
 
 
@@ -74,6 +80,8 @@ class PlannerAdapter:
     its snapshots.
     `changes_queries`: whether its actions change queries, so that people approve its plans by
     default. `decided_by_people`: the algorithms whose plans no policy approves automatically.
+    `missing`: what a cluster lacks for a plan of an algorithm, by its name, None if nothing.
+    `slack`: the parameter that gives plans more room as it rises, "" for none.
     """
 
     planner: Planner
@@ -91,6 +99,8 @@ class PlannerAdapter:
     changes_queries: bool = False
     decided_by_people: frozenset[str] = frozenset()
     watch: WatchSupport | None = None
+    missing: Callable[[Cluster, str], Missing | None] = lambda _, __: None
+    slack: str = ""
 
     @property
     def name(self) -> str:
@@ -106,10 +116,6 @@ class PlannerAdapter:
     def algorithms(self) -> tuple[Algorithm, ...]:
         """Return the algorithms of the planner, the best one first."""
         return self.planner.algorithms
-
-    def can_plan(self, whole: int, split: int) -> bool:
-        """Return whether it can plan for these numbers of queries of one task and split queries."""
-        return self.watch is None or self.watch.needs(whole, split)
 
     def algorithm(self, name: str) -> Algorithm:
         """Return an algorithm, the default for "". Raises `Invalid`."""

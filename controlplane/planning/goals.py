@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from controlplane.models import Cluster, Query
+from controlplane.planning.measures import IMBALANCE, TRAFFIC
 
 # The slack of a plan for an even load; the cluster's slack if that is smaller.
 _EVEN: Final = 0.05
@@ -21,6 +22,14 @@ class Goal(StrEnum):
     FEW_MOVES = "few_moves"
 
 
+# The measures of which a plan of the goal must improve one; without any, those of its planner.
+AIMS: Final[Mapping[Goal, tuple[str, ...]]] = {
+    Goal.TRAFFIC: (TRAFFIC.name,),
+    Goal.EVEN: (IMBALANCE.name,),
+    Goal.FEW_MOVES: (),
+}
+
+
 @dataclass(frozen=True)
 class GoalPlan:
     """A planner, its algorithm and parameters; names are those of `planning.adapters`."""
@@ -33,7 +42,7 @@ class GoalPlan:
 def goal_plan(cluster: Cluster, goal: Goal) -> GoalPlan:
     """Return the plan for a goal: of placement, or of migration if all queries are split."""
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
-    if running.exists() and not running.filter(task_count=1).exists():
+    if goal in _MIGRATION and running.exists() and not running.filter(task_count=1).exists():
         return _MIGRATION[goal]
     if goal is Goal.EVEN:
         return GoalPlan("placement", "mms", {"nu": min(cluster.nu, _EVEN)})
@@ -45,8 +54,7 @@ _PLACEMENT: Final[Mapping[Goal, GoalPlan]] = {
     Goal.FEW_MOVES: GoalPlan("placement", "mms", {"budget": {"share": _FEW}}),
 }
 _MIGRATION: Final[Mapping[Goal, GoalPlan]] = {
-    # Migration moves tasks of split queries, whose records have no copies to save.
-    Goal.TRAFFIC: GoalPlan("migration", "single_step"),
+    # Not traffic: the records of split queries have no copies to save.
     Goal.EVEN: GoalPlan("migration", "single_step", {"tau": _EVEN}),
     Goal.FEW_MOVES: GoalPlan("migration", "single_step", {"tau": 0.4}),
 }

@@ -13,6 +13,7 @@ from controlplane.planning.adapters import measures_of
 from controlplane.planning.measures import (
     FULLEST,
     REPLICATION_FACTOR,
+    STRANDED,
     Better,
     Measure,
 )
@@ -139,7 +140,7 @@ def outcome_of(
 def _measures(
     proposal: Proposal, review: Review | None, policy: PolicySettings
 ) -> list[MeasureOutcome]:
-    limits = measure_limits(policy, proposal.bounds) | {FULLEST.name: policy.watch_load}
+    limits = measure_limits(policy, proposal.bounds)
     bounds = _bounds(proposal)
     return [
         _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds, policy)
@@ -149,10 +150,10 @@ def _measures(
 
 
 def _is_known(name: str, proposal: Proposal, review: Review | None) -> bool:
-    return any(
-        values.get(name) is not None
-        for values in (proposal.before, proposal.after, *((review.after,) if review else ()))
-    )
+    rows = (proposal.before, proposal.after, *((review.after,) if review else ()))
+    known = [values[name] for values in rows if values.get(name) is not None]
+    # Few clusters have tasks on inactive nodes.
+    return any(known) if name == STRANDED.name else bool(known)
 
 
 def _bounds(proposal: Proposal) -> dict[str, float]:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.models import Proposal
-from controlplane.numbers import MISSING, raised
+from controlplane.numbers import raised
 from dashboard.frame.headline import Headline
+from dashboard.proposals.no_better_plan import no_better_plan
+from dashboard.proposals.verdict_words import rollback_text, verdict_text
 
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
 _SKIPPED: Final = "The remaining actions were not applied."
@@ -49,17 +51,21 @@ def _without_plan(proposal: Proposal) -> Headline:
 
 
 def _proof(proposal: Proposal, known: Known, proof: Mapping[str, Any]) -> Headline:
-    """Return the measured effect beside the approved effect, and that without the plan."""
-    row, samples = proof["main"], proof["entry"].samples
+    """Return the verdict over all measures; of a rollback, what holds after it."""
+    verdict, samples = proof["verdict"], proof["entry"].samples
     why = [f"{known.counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
     if proposal.state == Proposal.State.STALE:
         why.append(f"It became out of date: {proposal.error}. {_SKIPPED}")
-    if row is None or not samples:
-        return Headline("The execution finished; its effect was not measured", " ".join(why))
-    what = f"{row.title} {row.before} → {row.measured}, approved {row.approved}"
-    if row.without != MISSING:
-        what += f"; without this plan {row.without} {row.without_error}".rstrip()
-    return Headline(what, " ".join(why), proof["grade"])
+    what, grade, icon = verdict_text(verdict), str(verdict.grade), ""
+    if proposal.state == Proposal.State.ROLLED_BACK:
+        what, grade, icon = f"{_rolled_back(proposal)}: {rollback_text(verdict)}", "", "undo"
+    elif not verdict.effects:
+        what, grade = "The execution finished; its effect was not measured", ""
+    return Headline(what, " ".join(why), grade, icon=icon)
+
+
+def _rolled_back(proposal: Proposal) -> str:
+    return f"Rolled back by {proposal.decided_by}"
 
 
 def _by_state(proposal: Proposal, known: Known, plan: Headline) -> Headline:
@@ -70,8 +76,17 @@ def _by_state(proposal: Proposal, known: Known, plan: Headline) -> Headline:
             return Headline(f"Failed: {proposal.error}", known.counts, "bad")
         case Proposal.State.SUPERSEDED:
             return Headline("Superseded: another proposal was chosen, or changed the same objects")
+        case Proposal.State.NO_BETTER_PLAN:
+            return no_better_plan(proposal)
+    return _by_plan(proposal, known, plan)
+
+
+def _by_plan(proposal: Proposal, known: Known, plan: Headline) -> Headline:
     if known.counts:
-        return Headline(known.counts, "The measurements follow thirty batches after the end.")
+        follow = "The measurements follow thirty batches after the end."
+        if proposal.state == Proposal.State.ROLLED_BACK:
+            return Headline(_rolled_back(proposal), f"{known.counts}. {follow}", icon="undo")
+        return Headline(known.counts, follow)
     if proposal.state not in _WAITS:
         return Headline(plan.what, plan.why)
     why = plan.why

@@ -29,6 +29,7 @@ _ENDS: Final[Mapping[str, Code]] = {
     State.REJECTED: Code.REFUSED,
     State.STALE: Code.REFUSED,
     State.FAILED: Code.REFUSED,
+    State.NO_BETTER_PLAN: Code.REFUSED,
     State.SUPERSEDED: Code.REFUSED,
 }
 

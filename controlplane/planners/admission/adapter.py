@@ -4,12 +4,13 @@ from typing import Any, Final
 
 from algorithms.admission.planner import PARALLELISM, PLANNER
 from controlplane.errors import Conflict
+from controlplane.models import Cluster
 from controlplane.planners.admission.expected_rates import expected_rates, split_loads
 from controlplane.planners.admission.inputs import AdmissionInput
-from controlplane.planners.admission.observation import read_input
+from controlplane.planners.admission.observation import read_input, split_capacity
 from controlplane.planners.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
-from controlplane.planners.admission.problem import Outlook, actions_of, split_problem
-from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
+from controlplane.planners.admission.problem import NO_CAPACITY, Outlook, actions_of, split_problem
+from controlplane.planning.adapter import Missing, PlannerAdapter, PlannerResult, PlanRequest
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.telemetry.arrivals import PERIOD_S
@@ -83,6 +84,16 @@ SPLIT_NODES: Final = Measure(
     "split_nodes", "Open split nodes", Unit.COUNT, Better.LOWER, _split_nodes
 )
 
+
+def missing(cluster: Cluster, algorithm: str) -> Missing | None:
+    """Return what a cluster lacks for a plan of an algorithm."""
+    if not cluster.streams.exists():
+        return Missing("no_stream", NO_STREAM)
+    if algorithm != PARALLELISM and not split_capacity(cluster):
+        return Missing("no_capacity", NO_CAPACITY)
+    return None
+
+
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="profile",
@@ -103,6 +114,7 @@ ADAPTER: Final = PlannerAdapter(
     ),
     compared=0,
     inputs=frozenset({read_input}),
+    missing=missing,
     # Policies approve redirections, and this changes queries.
     decided_by_people=frozenset({PARALLELISM}),
 )

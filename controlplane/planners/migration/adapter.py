@@ -7,7 +7,9 @@ import numpy as np
 from algorithms.migration.planner import PLANNER
 from algorithms.migration.problem import MigrationProblem
 from controlplane.errors import Conflict
+from controlplane.models import Cluster, Query
 from controlplane.planning.adapter import (
+    Missing,
     PlannerAdapter,
     PlannerResult,
     PlanRequest,
@@ -18,6 +20,7 @@ from controlplane.wire.routing.query_actions import MoveTasks
 
 # Half of the loop's limit, so that the plan ends well below it.
 _PART: Final = 0.5
+NO_SPLIT_QUERY: Final = "No query with several tasks is running: submit one with a key"
 
 
 def plan_migration(request: PlanRequest) -> PlannerResult:
@@ -27,7 +30,7 @@ def plan_migration(request: PlanRequest) -> PlannerResult:
     """
     snapshot, split = request.snapshot, request.snapshot.split
     if not split:
-        raise Conflict("no_split_query", "No query with several tasks is running")
+        raise Conflict("no_split_query", NO_SPLIT_QUERY)
     if not any(node.active for node in snapshot.nodes):
         raise Conflict("no_node", "No node of the cluster is active")
     actions: list[MoveTasks] = []
@@ -78,6 +81,12 @@ def _moves(
     ]
 
 
+def missing(cluster: Cluster, _: str) -> Missing | None:
+    """Return what a cluster lacks for a plan."""
+    split = cluster.queries.filter(state=Query.State.RUNNING, task_count__gt=1)
+    return None if split.exists() else Missing("no_split_query", NO_SPLIT_QUERY)
+
+
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="single_step",
@@ -86,10 +95,11 @@ ADAPTER: Final = PlannerAdapter(
     plan=plan_migration,
     improves=("imbalance",),
     moves_state=True,
+    slack="tau",
+    missing=missing,
     watch=WatchSupport(
         frozenset({"imbalance", "latency", "overload", "node lost", "node added"}),
         order=0,
-        needs=lambda _, split: split > 0,
         parameters=lambda imbalance: {"tau": max(0.01, min(1.0, _PART * imbalance))},
     ),
 )

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from algorithms.partitioning.planner import PLANNER, RECOMMEND
 from controlplane.errors import Conflict
+from controlplane.models import Cluster
+from controlplane.planners.partitioning.observation import grouped_queries as queries_of
 from controlplane.planners.partitioning.observation import read_keys
 from controlplane.planners.partitioning.problem import (
     grouped_queries,
@@ -13,6 +15,7 @@ from controlplane.planners.partitioning.problem import (
     problem_of,
 )
 from controlplane.planning.adapter import (
+    Missing,
     PlannerAdapter,
     PlannerResult,
     PlanRequest,
@@ -78,6 +81,12 @@ def _partials(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
 
 PAIRS: Final = Measure("pairs", "Pairs of a key and a task", Unit.COUNT, Better.LOWER, _pairs)
 
+
+def missing(cluster: Cluster, _: str) -> Missing | None:
+    """Return what a cluster lacks for a plan."""
+    return None if queries_of(cluster) else Missing("no_split_query", NO_QUERY)
+
+
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default=RECOMMEND,
@@ -93,10 +102,10 @@ ADAPTER: Final = PlannerAdapter(
     compared=0,
     inputs=frozenset({read_keys}),
     changes_queries=True,
+    missing=missing,
     watch=WatchSupport(
         frozenset({"skew"}),
         order=2,
-        needs=lambda _, split: split > 0,
         parameters=lambda limit: {"limit": planned_limit(limit)},
     ),
 )

@@ -14,8 +14,10 @@ from algorithms.placement.planner import PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
+from controlplane.models import Cluster, Query
 from controlplane.planning import arrays
 from controlplane.planning.adapter import (
+    Missing,
     PlannerAdapter,
     PlannerResult,
     PlanRequest,
@@ -24,6 +26,9 @@ from controlplane.planning.adapter import (
 from controlplane.planning.arrays import QueryArrays
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.query_actions import MoveTasks
+
+NO_NODE: Final = "No node of the cluster is active: activate one"
+NO_QUERY: Final = "No query of one task is running, so there is nothing to place: submit one"
 
 
 def plan_placement(request: PlanRequest) -> PlannerResult:
@@ -52,9 +57,9 @@ def placement_problem(snapshot: ClusterSnapshot, servers: int) -> PlacementProbl
     Caps are rounded up, so that few queries on many nodes have a plan, too (decision 0030).
     """
     if not servers:
-        raise Conflict("no_node", "No node of the cluster is active")
+        raise Conflict("no_node", NO_NODE)
     if not snapshot.queries:
-        raise Conflict("no_query", "No query is running, so there is nothing to place")
+        raise Conflict("no_query", NO_QUERY)
     queries = QueryArrays.of(snapshot)
     return PlacementProblem.from_arrays(
         arrays.rates_of(snapshot),
@@ -107,6 +112,14 @@ def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list
     ]
 
 
+def missing(cluster: Cluster, _: str) -> Missing | None:
+    """Return what a cluster lacks for a plan."""
+    if not cluster.nodes.filter(active=True).exists():
+        return Missing("no_node", NO_NODE)
+    whole = cluster.queries.filter(state=Query.State.RUNNING, task_count=1)
+    return None if whole.exists() else Missing("no_query", NO_QUERY)
+
+
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="mms",
@@ -116,11 +129,12 @@ ADAPTER: Final = PlannerAdapter(
     improves=("imbalance", "replication_factor"),
     defaults={"nu": lambda cluster: cluster.nu, "alpha": lambda cluster: cluster.alpha},
     moves_state=True,
+    slack="nu",
+    missing=missing,
     compared=2,
     places=True,
     watch=WatchSupport(
         frozenset({"imbalance", "replication", "latency", "overload", "node lost", "node added"}),
         order=1,
-        needs=lambda whole, _: whole > 0,
     ),
 )

@@ -6,12 +6,14 @@ from typing import Any, Final
 from algorithms.errors import PlanningError
 from algorithms.shedding.planner import PLANNER
 from controlplane.errors import Conflict
+from controlplane.models import Cluster, Query
 from controlplane.planners.shedding.inputs import SheddingInput
 from controlplane.planners.shedding.ladder import compute_ladder, input_factor
 from controlplane.planners.shedding.observation import read_work
-from controlplane.planners.shedding.problem import network_of
+from controlplane.planners.shedding.problem import NO_QUERY, network_of
 from controlplane.planners.shedding.quality import kept_at_factor
 from controlplane.planning.adapter import (
+    Missing,
     PlannerAdapter,
     PlannerResult,
     PlanRequest,
@@ -83,6 +85,13 @@ QUALITY: Final = Measure(
     "quality_lost", "Quality lost at twice the capacity", Unit.SHARE, Better.LOWER, _quality_lost
 )
 
+
+def missing(cluster: Cluster, _: str) -> Missing | None:
+    """Return what a cluster lacks for a plan."""
+    running = cluster.queries.filter(state=Query.State.RUNNING)
+    return None if running.exists() else Missing("no_query", NO_QUERY)
+
+
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="lp",
@@ -101,7 +110,6 @@ ADAPTER: Final = PlannerAdapter(
     ),
     compared=0,
     inputs=frozenset({read_work}),
-    watch=WatchSupport(
-        frozenset({"ladder"}), order=3, needs=lambda whole, split: whole + split > 0
-    ),
+    missing=missing,
+    watch=WatchSupport(frozenset({"ladder"}), order=3),
 )  # fmt: skip

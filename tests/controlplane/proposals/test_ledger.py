@@ -81,6 +81,7 @@ def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluste
         "imbalance": pytest.approx(0.1 - 0.025),
         "fullest": pytest.approx(0.1),
         "replication_factor": 1.5,
+        "traffic": 50.0,
         "bytes": 1000 * len(done.actions),
         "pause_ms": 700.0,
         "latency_ms": 400.0,
@@ -164,7 +165,10 @@ def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
 def test_of_one_rolled_back_the_state_before_is_predicted(
     approver: Actor, operator: Actor, done: Proposal, cluster: Cluster
 ) -> None:
+    ledger.write_entries(end_of(done) + ledger.LATEST)
+    assert LedgerEntry.objects.get().outcome == "done"
     control.roll_back(operator, done, done.seal, "worse than thought")
+    assert not LedgerEntry.objects.exists(), "what was measured does not hold any more"
     assert ledger.write_entries(timezone.now() + timedelta(hours=1)) == 0, "it is under way"
     carried_out(done)
     ledger.write_entries(end_of(done) + ledger.LATEST)

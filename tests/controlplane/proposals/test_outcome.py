@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Invalid
+from controlplane.errors import Invalid, Unusable
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.goals import Goal
 from controlplane.planning.plan_summary import PlanSummary
@@ -64,6 +64,10 @@ def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
     outcome = outcome_of(proposal, PlanSummary.from_json(proposal.summary))
     checks = {row.code: row for row in checks_of(proposal, outcome, policy_of(sf))}
     assert not checks[CheckCode.PAUSE].passed
+    limits = [row for row in checks_of(proposal, outcome, policy_of(sf)) if row.code == "limit"]
+    assert {(row.number, row.limit) for row in limits} == {
+        (row.expected, row.limit) for row in outcome.measures if row.limit is not None
+    }
     assert (checks[CheckCode.PAUSE].number, checks[CheckCode.PAUSE].limit) == (
         proposal.predicted["pause_ms"], 1,
     )  # fmt: skip
@@ -72,12 +76,28 @@ def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_goal_is_requested_with_its_parameters(operator: Actor, sf: Cluster) -> None:
+def test_a_limit_that_stays_exceeded_fails_its_check(operator: Actor, sf: Cluster) -> None:
+    """The check judges the state after the plan, whatever it was before."""
+    proposal = ready(operator, scattered(operator, sf))
+    set_policy(sf, watch_load=0.01)
+    outcome = outcome_of(proposal, PlanSummary.from_json(proposal.summary))
+    failed = [row for row in checks_of(proposal, outcome, policy_of(sf)) if not row.passed]
+    assert [(row.code, row.limit) for row in failed] == [(CheckCode.LIMIT, 0.01)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_goal_is_requested_with_its_parameters_and_names_its_measure(
+    operator: Actor, sf: Cluster
+) -> None:
+    with pytest.raises(Unusable):
+        requests.request_for_goal(operator, sf, Goal.EVEN)
+    scattered(operator, sf)
     rows: dict[Goal, Proposal] = {
         goal: requests.request_for_goal(operator, sf, goal) for goal in Goal
     }
     assert rows[Goal.TRAFFIC].algorithm == "refined"
     assert rows[Goal.EVEN].parameters["nu"] <= 0.05
     assert rows[Goal.FEW_MOVES].parameters["budget"] == {"share": 0.25}
+    assert (rows[Goal.TRAFFIC].aims, rows[Goal.EVEN].aims) == (["traffic"], ["imbalance"])
     with pytest.raises(Invalid):
         requests.request_for_goal(operator, sf, "magic")
