@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.numbers import counted, lowered, percent, raised, seconds, value_text
+from controlplane.numbers import (
+    counted,
+    lowered,
+    percent,
+    raised,
+    seconds,
+    seconds_range,
+    value_text,
+)
 from controlplane.planning.measures import FULLEST, IMBALANCE, Measure
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 from dashboard.frame.headline import Headline
@@ -93,7 +101,8 @@ def _why(outcome: Outcome, rollback_s: float | None) -> str:
         parts.append(f"Some steps are worse than now: imbalance up to {percent(outcome.peak)}")
     if outcome.steps:
         steps = counted(outcome.steps, "steps")
-        parts.append(f"takes at least {seconds(outcome.seconds)} in {steps}")
+        took = seconds_range(outcome.seconds, outcome.most_seconds)
+        parts.append(f"takes {took} by the throttling of its {steps}")
     if rollback_s is not None:
         parts.append(f"rollback takes {seconds(rollback_s)}")
     return f"{'; '.join(parts)}." if parts else ""

@@ -79,10 +79,11 @@ def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
 def test_a_limit_that_stays_exceeded_fails_its_check(operator: Actor, sf: Cluster) -> None:
     """The check judges the state after the plan, whatever it was before."""
     proposal = ready(operator, scattered(operator, sf))
-    set_policy(sf, watch_load=0.01)
+    proposal.before |= {"fullest": 1.09}
+    proposal.after |= {"fullest": 1.07}
     outcome = outcome_of(proposal, PlanSummary.from_json(proposal.summary))
     failed = [row for row in checks_of(proposal, outcome, policy_of(sf)) if not row.passed]
-    assert [(row.code, row.limit) for row in failed] == [(CheckCode.LIMIT, 0.01)]
+    assert [(row.code, row.limit) for row in failed] == [(CheckCode.LIMIT, 1.0)]
 
 
 @pytest.mark.django_db(transaction=True)
