@@ -110,7 +110,11 @@ def _why(outcome: Outcome, rollback_s: float | None) -> str:
 
 def pair_text(measure: Measure, before: float, after: float) -> str:
     """Return two values with one unit: 46 → 9 %."""
-    first, second = value_text(before, measure.unit), value_text(after, measure.unit)
+    return arrow(value_text(before, measure.unit), value_text(after, measure.unit))
+
+
+def arrow(first: str, second: str) -> str:
+    """Return two texts of values with one unit if it is the same."""
     unit = second.rpartition(" ")[2]
     if unit and first.endswith(f" {unit}") and second.endswith(f" {unit}"):
         first = first.removesuffix(f" {unit}")

@@ -15,8 +15,8 @@ from dashboard.proposals.headline import pair_text
 _WHY: Final = {
     GateCode.EMPTY: "The planner found nothing to change",
     GateCode.EXCLUDED: "Exclusions forbid all of its actions",
-    GateCode.NO_GAIN: "The plan that was found gains nothing",
-    GateCode.WORSENS: "The plan that was found is worse",
+    GateCode.NO_GAIN: "The plan that was found does not improve its goal",
+    GateCode.WORSENS: "The plan that was found worsens its goal",
     GateCode.EXCEEDS: "The plan that was found exceeds a limit",
 }
 _NEXT: Final = {

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from controlplane.numbers import lowered, percent, raised
 from controlplane.policies.verdict import Effect, MeasureEffect, Verdict
+from dashboard.proposals.headline import arrow
 from dashboard.proposals.measure_rows import LEDGER
 
 
@@ -28,7 +29,7 @@ def rollback_text(verdict: Verdict) -> str:
 def effect_text(row: MeasureEffect) -> str:
     """Return a measure with its change, and whether it is above its limit."""
     title, _, write = LEDGER[row.measure]
-    text = f"{lowered(title)} {write(row.before)} \N{RIGHTWARDS ARROW} {write(row.measured)}"
+    text = f"{lowered(title)} {arrow(write(row.before), write(row.measured))}"
     if row.effect is Effect.HARMED and row.change is not None:
         text += f" ({percent(row.change)} more)"
     if row.limit is None or (row.effect is Effect.HELPED and not row.is_exceeded):
