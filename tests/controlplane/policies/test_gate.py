@@ -47,7 +47,7 @@ def judged(computed: Computed, *aims: str, **limits: float) -> Judgement | None:
 def test_a_plan_is_offered_that_gains_and_raises_nothing_above_its_limit(
     aims: tuple[str, ...], after: dict[str, float], code: GateCode | None
 ) -> None:
-    judgement = judged(plan(**after), *aims)
+    judgement = judged(plan(3, 0, **after), *aims)
     assert (judgement.code if judgement is not None else None) == code
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Busy, Conflict
@@ -176,9 +175,9 @@ def test_concurrent_requests_of_a_user_on_several_clusters_share_one_limit(
     rivals = [cluster, *others]
     for other in others:
         Node.objects.create(cluster=other, index=0, name="node 0")
-        Query.objects.create(
-            cluster=other, name="q", state="running", text="{}", submitted_at=timezone.now()
-        )
+        query = Query.objects.filter(cluster=cluster)[0]
+        query.pk, query.cluster = None, other
+        query.save()
     for _ in range(ROUNDS):
         answers = at_once(*(partial(_requested, operator, rival) for rival in rivals))
         assert sorted(answers) == ["", "too_many_requests", "too_many_requests"]
