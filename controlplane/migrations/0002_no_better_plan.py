@@ -1,4 +1,4 @@
-"""The outcome *no better plan* of requests, and verdicts on executed plans."""
+"""The outcome *no better plan* of requests, and assessments on executed plans."""
 
 import controlplane.plans.proposal_states
 from django.db import migrations, models
@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name='ledgerentry',
-            name='verdict',
+            name='assessment',
             field=models.JSONField(blank=True, default=list),
         ),
         migrations.AddField(

@@ -127,7 +127,7 @@ class Gate:
         limits = measure_limits(policy, bounds)
         return cls(proposal.planner, tuple(proposal.aims), limits, least)
 
-    def judge(self, plan: Computed) -> Judgement | None:
+    def decide(self, plan: Computed) -> Judgement | None:
         """Return why a computed plan is not offered, None if it is."""
         before, after, left_out = plan.before, plan.after, int(plan.predicted["left_out"])
         if not plan.actions:

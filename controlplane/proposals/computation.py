@@ -113,10 +113,10 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
         )
         return computed, dict(result.bounds)
 
-    def judged(progress: Progress) -> tuple[_Plan, Judgement | None]:
+    def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:
         computed, bounds = plan(proposal.parameters, progress)
         gate = Gate.of(proposal, policy, bounds)
-        judgement = gate.judge(computed)
+        judgement = gate.decide(computed)
         if judgement is not None:
             took_s = time.monotonic() - started
             better = _better(proposal, gate, partial(plan, progress=progress), took_s)
@@ -124,7 +124,7 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
         return (computed, bounds), judgement
 
     optimizers.load()
-    found, judgement = run_in_child(judged, proposal_limits(), _heartbeat_of(proposal))
+    found, judgement = run_in_child(decided, proposal_limits(), _heartbeat_of(proposal))
     computed, bounds = found
     computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
     return computed.columns() | {
@@ -153,7 +153,7 @@ def _better(
             computed, _ = plan({**proposal.parameters, name: slack})
         except (Conflict, PlanningError):
             continue
-        if gate.judge(computed) is None:
+        if gate.decide(computed) is None:
             measure = gate.best_gain(computed).measure
             return Better(name, slack, measure, computed.after.get(measure))
     return None

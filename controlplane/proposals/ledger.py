@@ -19,9 +19,9 @@ from django.db import transaction
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
+from controlplane.policies.assessment import LATENCY, Assessment
 from controlplane.policies.gains import measure_limits
 from controlplane.policies.store import policy_of
-from controlplane.policies.verdict import LATENCY, Verdict
 from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
 from controlplane.telemetry import time_series
 from controlplane.telemetry.arrivals.catching_up import catching_up
@@ -123,7 +123,7 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
                 ),
                 "expected": _expected(proposal, applied, latency),
                 "measured": found,
-                "verdict": Verdict.of(known, found, without_error, limits).to_json(),
+                "assessment": Assessment.of(known, found, without_error, limits).to_json(),
                 "without": without,
                 "without_error": without_error,
                 "outcome": proposal.state,

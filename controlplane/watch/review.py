@@ -92,7 +92,7 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
     if requester is not None and requester.confirm is not None and not proposal.actions:
         requester.confirm(proposal)
     judgement = Judgement.from_json(proposal.judgement)
-    assert judgement is not None, "the gate has judged the plan"
+    assert judgement is not None, "the gate has decided the plan"
     return loop, _refused(proposal, judgement, _least_gain(policy))
 
 

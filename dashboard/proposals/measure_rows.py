@@ -15,8 +15,8 @@ from controlplane.planning.measures import (
     Measure,
     Unit,
 )
+from controlplane.policies.assessment import Assessment, MeasureEffect
 from controlplane.policies.planner_record import error_of
-from controlplane.policies.verdict import MeasureEffect, Verdict
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 
 _Write = Callable[[float | None], str]
@@ -57,7 +57,7 @@ class MeasureRow:
 
 @dataclass(frozen=True)
 class ProofRow:
-    """A figure of an executed plan as text; `effect`: on its measure, None if it is not judged."""
+    """A figure of an executed plan as text; `effect`: on its measure, None if not assessed."""
 
     title: str
     before: str
@@ -104,8 +104,8 @@ def proof_rows(
     entry: LedgerEntry, before: Mapping[str, float], *, all_figures: bool = False
 ) -> list[ProofRow]:
     """Return the figures of an executed plan; `all_figures`: with those that are unknown."""
-    verdict = Verdict.from_json(entry.verdict)
-    effects = {row.measure: row for row in verdict.effects}
+    assessment = Assessment.from_json(entry.assessment)
+    effects = {row.measure: row for row in assessment.effects}
     return [
         _proof_row(figure, entry, before, effects.get(figure))
         for figure in LEDGER

@@ -13,12 +13,12 @@ from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.numbers import percent, raised, size
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import ACTIVE
+from controlplane.policies.assessment import Assessment
 from controlplane.policies.auto_approval import refusals
 from controlplane.policies.gate import Judgement
 from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.policies.verdict import Verdict
 from controlplane.proposals.checks import checks_of
 from controlplane.proposals.comments import MAX_COMMENTS, comments_of
 from controlplane.proposals.counterfactual import MEASURES
@@ -160,7 +160,7 @@ def _proof(proposal: Proposal) -> dict[str, Any] | None:
         return None
     return {
         "entry": entry,
-        "verdict": Verdict.from_json(entry.verdict),
+        "assessment": Assessment.from_json(entry.assessment),
         "rows": proof_rows(entry, proposal.before),
         "charts": [
             (name, title)

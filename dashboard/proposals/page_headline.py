@@ -7,8 +7,8 @@ from typing import Any, Final
 from controlplane.models import Proposal
 from controlplane.numbers import raised
 from dashboard.frame.headline import Headline
+from dashboard.proposals.assessment_words import assessment_text, rollback_text
 from dashboard.proposals.no_better_plan import no_better_plan
-from dashboard.proposals.verdict_words import rollback_text, verdict_text
 
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
 _SKIPPED: Final = "The remaining actions were not applied."
@@ -51,15 +51,15 @@ def _without_plan(proposal: Proposal) -> Headline:
 
 
 def _proof(proposal: Proposal, known: Known, proof: Mapping[str, Any]) -> Headline:
-    """Return the verdict over all measures; of a rollback, what holds after it."""
-    verdict, samples = proof["verdict"], proof["entry"].samples
+    """Return the assessment over all measures; of a rollback, what holds after it."""
+    assessment, samples = proof["assessment"], proof["entry"].samples
     why = [f"{known.counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
     if proposal.state == Proposal.State.STALE:
         why.append(f"It became out of date: {proposal.error}. {_SKIPPED}")
-    what, grade, icon = verdict_text(verdict), str(verdict.grade), ""
+    what, grade, icon = assessment_text(assessment), str(assessment.grade), ""
     if proposal.state == Proposal.State.ROLLED_BACK:
-        what, grade, icon = f"{_rolled_back(proposal)}: {rollback_text(verdict)}", "", "undo"
-    elif not verdict.effects:
+        what, grade, icon = f"{_rolled_back(proposal)}: {rollback_text(assessment)}", "", "undo"
+    elif not assessment.effects:
         what, grade = "The execution finished; its effect was not measured", ""
     return Headline(what, " ".join(why), grade, icon=icon)
 

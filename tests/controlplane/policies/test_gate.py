@@ -22,8 +22,8 @@ def plan(actions: int = 3, left_out: int = 0, **after: float) -> Computed:
     )  # fmt: skip
 
 
-def judged(computed: Computed, *aims: str, **limits: float) -> Judgement | None:
-    return Gate("placement", aims, EVERY_LIMIT | limits).judge(computed)
+def decided(computed: Computed, *aims: str, **limits: float) -> Judgement | None:
+    return Gate("placement", aims, EVERY_LIMIT | limits).decide(computed)
 
 
 @pytest.mark.parametrize(
@@ -47,22 +47,22 @@ def judged(computed: Computed, *aims: str, **limits: float) -> Judgement | None:
 def test_a_plan_is_offered_that_gains_and_raises_nothing_above_its_limit(
     aims: tuple[str, ...], after: dict[str, float], code: GateCode | None
 ) -> None:
-    judgement = judged(plan(3, 0, **after), *aims)
+    judgement = decided(plan(3, 0, **after), *aims)
     assert (judgement.code if judgement is not None else None) == code
 
 
 def test_without_an_exceeded_limit_any_gain_repairs() -> None:
-    assert judged(plan(imbalance=0.1), LIMITS, replication_factor=3.0) is None
+    assert decided(plan(imbalance=0.1), LIMITS, replication_factor=3.0) is None
 
 
 def test_tasks_leave_inactive_nodes_at_any_cost() -> None:
     computed = plan(stranded=1, imbalance=0.9, replication_factor=3.0)
     computed = Computed(**{**computed.columns(), "before": BEFORE | {"stranded": 2}})
-    assert judged(computed) is None
+    assert decided(computed) is None
 
 
 def test_a_plan_without_actions_is_none() -> None:
-    empty, excluded = judged(plan(0)), judged(plan(0, left_out=4))
+    empty, excluded = decided(plan(0)), decided(plan(0, left_out=4))
     assert empty is not None
     assert excluded is not None
     assert (empty.code, excluded.code, excluded.left_out) == (GateCode.EMPTY, GateCode.EXCLUDED, 4)
@@ -80,7 +80,7 @@ def test_a_plan_without_actions_is_none() -> None:
 def test_a_refusal_has_the_reachable_values_and_the_next_step(
     limits: dict[str, float], step: NextStep, missing: float | None
 ) -> None:
-    judgement = judged(plan(), "traffic", **limits)
+    judgement = decided(plan(), "traffic", **limits)
     assert judgement is not None
     assert (judgement.next_step, judgement.missing_capacity) == (step, missing)
     aim = judgement.changes[0]
@@ -90,7 +90,7 @@ def test_a_refusal_has_the_reachable_values_and_the_next_step(
 
 def test_a_planner_without_measures_is_judged_by_the_limits_alone() -> None:
     def code(**after: Any) -> GateCode | None:
-        judgement = Gate("shedding", (), EVERY_LIMIT).judge(plan(**after))
+        judgement = Gate("shedding", (), EVERY_LIMIT).decide(plan(**after))
         return judgement.code if judgement is not None else None
 
     assert (code(), code(fullest=1.2)) == (None, GateCode.EXCEEDS)

@@ -105,7 +105,7 @@ def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> Non
 
 
 def test_what_is_not_measured_is_absent(done: Proposal) -> None:
-    """A cluster that stopped is judged by its steps alone, after five minutes."""
+    """A cluster that stopped is assessed by its steps alone, after five minutes."""
     assert ledger.write_entries(end_of(done) + ledger.LATEST - timedelta(seconds=1)) == 0
     assert ledger.write_entries(end_of(done) + ledger.LATEST) == 1
     entry = LedgerEntry.objects.get()

@@ -77,7 +77,7 @@ def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_limit_that_stays_exceeded_fails_its_check(operator: Actor, sf: Cluster) -> None:
-    """The check judges the state after the plan, whatever it was before."""
+    """The check assesses the state after the plan, whatever it was before."""
     proposal = ready(operator, scattered(operator, sf))
     proposal.before |= {"fullest": 1.09}
     proposal.after |= {"fullest": 1.07}

@@ -50,7 +50,7 @@ def set_policy(cluster: Cluster, **changes: Any) -> None:
 
 
 def asked(cluster: Cluster, now: datetime, **figures: Any) -> Proposal:
-    """Let the loops find trouble and a worker compute; the plan is not judged yet."""
+    """Let the loops find trouble and a worker compute; the plan is not assessed yet."""
     measured(cluster, now, **SCATTERED | figures)
     watch_cluster(cluster, now)
     proposal = Proposal.objects.get(cluster=cluster, origin="watch", state="computing")

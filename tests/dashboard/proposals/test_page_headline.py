@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from controlplane.models import Cluster, LedgerEntry, Proposal
+from controlplane.policies.assessment import Assessment
 from controlplane.policies.gate import Better, Change, GateCode, Judgement, NextStep
-from controlplane.policies.verdict import Verdict
 from dashboard.frame.headline import Headline
 from dashboard.proposals.page_headline import Known, page_headline
 
@@ -21,8 +21,10 @@ def of(state: str, known: Known | None = None, **fields: Any) -> Headline:
 
 
 def proof(before: float = 0.4, measured: float = 0.1, limit: float = 0.2) -> dict[str, Any]:
-    verdict = Verdict.of({"imbalance": before}, {"imbalance": measured}, {}, {"imbalance": limit})
-    return {"entry": LedgerEntry(samples=30), "verdict": verdict}
+    assessment = Assessment.of(
+        {"imbalance": before}, {"imbalance": measured}, {}, {"imbalance": limit}
+    )
+    return {"entry": LedgerEntry(samples=30), "assessment": assessment}
 
 
 @pytest.mark.parametrize("state", sorted({*Proposal.State} - {"no better plan"}))
@@ -68,7 +70,9 @@ def test_a_finished_execution_has_its_counts_until_it_is_measured() -> None:
     ("before", "measured", "grade"),
     [(0.4, 0.1, "good"), (0.1, 0.15, "warn"), (0.1, 0.4, "bad"), (0.1, 0.1, "warn")],
 )
-def test_a_proof_has_the_level_of_its_verdict(before: float, measured: float, grade: str) -> None:
+def test_a_proof_has_the_level_of_its_assessment(
+    before: float, measured: float, grade: str
+) -> None:
     headline = of("done", Known(plan=PLAN, counts=COUNTS, proof=proof(before, measured)))
     assert headline.grade == grade
     assert headline.why.startswith(COUNTS)
@@ -85,7 +89,7 @@ def test_a_rollback_has_no_praise_and_says_who_did_it() -> None:
 
 
 def test_a_proof_without_samples_has_no_values() -> None:
-    empty = {"entry": LedgerEntry(samples=0), "verdict": Verdict(())}
+    empty = {"entry": LedgerEntry(samples=0), "assessment": Assessment(())}
     assert of("done", Known(plan=PLAN, counts=COUNTS, proof=empty)).grade == ""
 
 

@@ -1,4 +1,4 @@
-"""The verdict on an executed plan: over all measures, those that it harmed too."""
+"""The assessment on an executed plan: over all measures, those that it harmed too."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,8 +10,8 @@ from controlplane.policies.gains import SAME
 from controlplane.policies.grades import Grade
 
 LATENCY: Final = "latency_ms"
-# The figures of the ledger that are judged, of which lower ones are better.
-JUDGED: Final = (
+# The figures of the ledger that are assessed, of which lower ones are better.
+ASSESSED: Final = (
     IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name, LATENCY,
 )  # fmt: skip
 # Changes within this part of the value are noise, also of a model without errors.
@@ -59,7 +59,7 @@ class MeasureEffect:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Assessment:
     """The effects of a plan on all measures that are known."""
 
     effects: tuple[MeasureEffect, ...]
@@ -72,14 +72,14 @@ class Verdict:
         errors: Mapping[str, float],
         limits: Mapping[str, float],
     ) -> Self:
-        """Return the verdict; `errors`: of the values before, as half widths of intervals."""
+        """Return the assessment; `errors`: of the values before, as half widths of intervals."""
         return cls(
             tuple(
                 MeasureEffect(
                     name, before[name], measured[name], limits.get(name),
                     _effect(before[name], measured[name], errors.get(name, 0.0)),
                 )
-                for name in JUDGED
+                for name in ASSESSED
                 if name in before and name in measured
             )
         )  # fmt: skip
@@ -98,12 +98,12 @@ class Verdict:
         return Grade.WARN if harmed or not self.with_effect(Effect.HELPED) else Grade.GOOD
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the verdict as JSON values."""
+        """Return the assessment as JSON values."""
         return [asdict(row) for row in self.effects]
 
     @classmethod
     def from_json(cls, rows: Sequence[Mapping[str, Any]]) -> Self:
-        """Return the verdict that `to_json` wrote."""
+        """Return the assessment that `to_json` wrote."""
         effects = (MeasureEffect(**{**row, "effect": Effect(row["effect"])}) for row in rows)
         return cls(tuple(effects))
 

@@ -1,16 +1,16 @@
-"""Sentences about executed plans, from the typed verdict over all measures."""
+"""Sentences about executed plans, from the typed assessment over all measures."""
 
 from collections.abc import Sequence
 
 from controlplane.numbers import lowered, percent, raised
-from controlplane.policies.verdict import Effect, MeasureEffect, Verdict
+from controlplane.policies.assessment import Assessment, Effect, MeasureEffect
 from dashboard.proposals.headline import arrow
 from dashboard.proposals.measure_rows import LEDGER
 
 
-def verdict_text(verdict: Verdict) -> str:
+def assessment_text(assessment: Assessment) -> str:
     """Return what a plan helped and what it harmed."""
-    helped, harmed = verdict.with_effect(Effect.HELPED), verdict.with_effect(Effect.HARMED)
+    helped, harmed = assessment.with_effect(Effect.HELPED), assessment.with_effect(Effect.HARMED)
     if not helped and not harmed:
         return "Changed no measure beyond its noise"
     clauses = [f"helped {_joined(helped)}"] if helped else ["helped nothing"]
@@ -18,12 +18,12 @@ def verdict_text(verdict: Verdict) -> str:
     return raised("; ".join(clauses))
 
 
-def rollback_text(verdict: Verdict) -> str:
+def rollback_text(assessment: Assessment) -> str:
     """Return what holds after a rollback."""
-    changed = [row for row in verdict.effects if row.effect is not Effect.UNCHANGED]
+    changed = [row for row in assessment.effects if row.effect is not Effect.UNCHANGED]
     if changed:
         return f"against the time before it {_joined(changed)}"
-    return "every measure is as before it" if verdict.effects else "not measured"
+    return "every measure is as before it" if assessment.effects else "not measured"
 
 
 def effect_text(row: MeasureEffect) -> str:
