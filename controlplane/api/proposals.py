@@ -240,10 +240,6 @@ class MeasureOut(fields_of(Measure, without="compute")):  # type: ignore[misc]
     """A measure of proposals; better: lower, higher or neither."""
 
 
-class MissingOut(fields_of(Missing)):  # type: ignore[misc]
-    """What a cluster lacks for a plan: a request ends with 422 and this code."""
-
-
 class PlannerOut(Schema):
     """A connected planner: its algorithms, and the measures of its proposals.
 
@@ -258,7 +254,7 @@ class PlannerOut(Schema):
     improves: list[str] = below("adapter.improves")
     algorithms: list[AlgorithmOut]
     measures: list[MeasureOut]
-    missing: MissingOut | None
+    missing: Missing | None
 
 
 router = Router(tags=["proposals"])

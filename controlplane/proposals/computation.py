@@ -124,8 +124,8 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
         return (computed, bounds), judgement
 
     optimizers.load()
-    found, judgement = run_in_child(decided, proposal_limits(), _heartbeat_of(proposal))
-    computed, bounds = found
+    pair, judgement = run_in_child(decided, proposal_limits(), _heartbeat_of(proposal))
+    computed, bounds = pair
     computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
     return computed.columns() | {
         "judgement": judgement.to_json() if judgement is not None else {},

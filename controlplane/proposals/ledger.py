@@ -106,10 +106,9 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     without, without_error = _without(execution, applied, samples)
-    found = _measured(proposal, steps, samples)
+    measurements = _measured(proposal, steps, samples)
     known = cluster_values(proposal.before) | _known(latency_ms=latency) | without
-    policy = policy_of(execution.cluster)
-    limits = measure_limits(policy, proposal.bounds) | {LATENCY: float(policy.latency_ms)}
+    limits = _limits(proposal)
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
         _, created = LedgerEntry.objects.get_or_create(
@@ -122,8 +121,8 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
                     proposal, proposal.after, proposal.predicted.get("bytes"), latency
                 ),
                 "expected": _expected(proposal, applied, latency),
-                "measured": found,
-                "assessment": Assessment.of(known, found, without_error, limits).to_json(),
+                "measured": measurements,
+                "assessment": Assessment.of(known, measurements, without_error, limits).to_json(),
                 "without": without,
                 "without_error": without_error,
                 "outcome": proposal.state,
@@ -138,6 +137,11 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
             },
         )
     return created
+
+
+def _limits(proposal: Proposal) -> dict[str, float]:
+    policy = policy_of(proposal.cluster)
+    return measure_limits(policy, proposal.bounds) | {LATENCY: float(policy.latency_ms)}
 
 
 def _without(

@@ -191,12 +191,12 @@ def request_again(actor: Actor, proposal: Proposal, *, better: bool = False) -> 
             return _submitted(actor, proposal.cluster, plan, need, base=proposal)
     judgement = Judgement.from_json(proposal.judgement)
     known = judgement.better if judgement is not None and better else None
-    found = {known.parameter: known.value} if known is not None else {}
+    changed = {known.parameter: known.value} if known is not None else {}
     return request(
         actor,
         proposal.cluster,
         proposal.algorithm,
-        {**proposal.parameters, **found},
+        {**proposal.parameters, **changed},
         planner=proposal.planner,
         base=proposal,
         aims=proposal.aims,

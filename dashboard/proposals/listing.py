@@ -135,7 +135,9 @@ def _form(
         # The form of a planner is requested by its own fields, so its values are chosen.
         "own": bool({"planner", "algorithm"} & sent.keys()),
         "has_faults": bool(errors),
-        "planners": [(one, one.missing(cluster, one.default)) for one in adapters().values()],
+        "planners": [
+            (known, known.missing(cluster, known.default)) for known in adapters().values()
+        ],
         "planner": adapter,
         "algorithms": adapter.algorithms,
         "chosen": chosen,

@@ -63,7 +63,7 @@ def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Propo
         raise Conflict("nothing_applied", "No action was applied: there is nothing to revert")
     with translate_integrity_error(), transaction.atomic():
         move_on(actor, proposal, "roll back", named=seal, reason=reason)
-        # What was measured does not hold any more: the end of the rollback is measured anew.
+        # What was measured does not hold any more: the end of the rollback is measured again.
         LedgerEntry.objects.filter(proposal=proposal).delete()
         _execution(
             proposal,
