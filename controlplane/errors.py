@@ -52,6 +52,15 @@ class BadBody(WeirError):
         super().__init__(message)
 
 
+class Unusable(Invalid):
+    """A choice that the cluster cannot use now; `code` is stable and names what is missing."""
+
+    def __init__(self, code: str, field: str, message: str) -> None:
+        super().__init__({field: [message]})
+        self.code = code
+        self.data = {"missing": code}
+
+
 class Undecodable(Invalid):
     """A body whose decoding failed or exceeded a limit; `code` is stable, `data` has the limit."""
 

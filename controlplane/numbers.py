@@ -44,6 +44,12 @@ def seconds(value: float | None) -> str:
     return f"{value:.1f} s" if 0 < value < _SHORT_S else duration(timedelta(seconds=value))
 
 
+def seconds_range(least: float, most: float) -> str:
+    """Return a range of seconds, one value if both round to it."""
+    low, high = seconds(least), seconds(most)
+    return low if low == high else f"{low} to {high}"
+
+
 def signed(value: float | None) -> str:
     """Return a change of a ratio with its sign and three decimals, 0 if it rounds to 0."""
     if value is None:

@@ -40,7 +40,8 @@ _STATES = {
     WARN: "starting, catching up, degraded, pending, ending, queued, computing, ready, approved,"
           " executing, paused, rolling back, rolled back, moving, moving back, moved back,"
           " published, restarted",
-    UNKNOWN: "stopped, ended, cancelled, rejected, superseded, waiting, kept, terminated, off",
+    UNKNOWN: "stopped, ended, cancelled, rejected, no better plan, superseded, waiting, kept,"
+             " terminated, off",
     BAD: "stuck, crash loop, needs decision, undecided, failed, stale, lost, not answering",
 }  # fmt: skip
 STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}
@@ -48,6 +49,7 @@ STATES = {state: grade for grade, states in _STATES.items() for state in states.
 STATE_CHIPS: Final[Mapping[str, tuple[str, str]]] = {
     State.COMPUTING: ("info", "clock"),
     State.READY: ("info", "clock"),
+    State.NO_BETTER_PLAN: ("", "close"),
     State.APPROVED: ("info", "clock"),
     State.EXECUTING: ("info", "play"),
     State.PAUSED: ("warn", "pause"),

@@ -121,12 +121,14 @@ class LedgerOut(
         measured=_FIGURES,
         without=_FIGURES,
         without_error=_FIGURES,
+        assessment=list[dict[str, Any]],
     )
 ):
     """What one executed proposal promised when it was approved, and what was measured.
 
     expected: the same figures for the actions that were applied. without: what the placement before
     the plan would have given; without_error: within which 80 % of the errors of that model are.
+    assessment: by measure, what the plan did to it against without: helped, unchanged or harmed.
     """
 
 

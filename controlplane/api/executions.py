@@ -59,7 +59,8 @@ _EXECUTION: Any = columns_of(
 class RunningOut(fields_of(Progress, without="execution total", base=_EXECUTION)):  # type: ignore[misc]
     """An execution as lists have it; eta_s is None if it is stopped or has ended.
 
-    actions: finished ones of total_actions, applied or skipped as they could not be applied.
+    eta_least_s, eta_most_s: if no further step is throttled, and if every one is. actions: finished
+    ones of total_actions, applied or skipped as they could not be applied.
     """
 
     state: str
@@ -88,6 +89,8 @@ _EXAMPLE = {
     "steps": 5,
     "step": 5,
     "eta_s": 14.2,
+    "eta_least_s": 6.0,
+    "eta_most_s": 154.0,
     "waits": "",
     "cap": 6,
     "cap_reason": "one more: p95 latency 640 ms of 10.0 s",

@@ -28,6 +28,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.pagination.listing import PlaceListing
 from controlplane.planning.action_text import ActionText
+from controlplane.planning.adapter import Missing
 from controlplane.planning.estimates import ShownEstimate
 from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import SAID, Verb
@@ -145,6 +146,8 @@ class ProposalRow(
         predicted=_VALUES,
         rollback_cost=_VALUES,
         bounds=dict[str, float],
+        aims=list[str],
+        judgement=_VALUES,
         drift=_VALUES,
         review=_VALUES,
         estimate=dict[str, float],
@@ -152,7 +155,9 @@ class ProposalRow(
 ):
     """A proposal as lists have it.
 
-    before, after: measures by name; bounds: by measure, what no plan undercuts. predicted: what
+    before, after: measures by name; bounds: by measure, what no plan undercuts. aims: the measures
+    of which the plan must improve one, none for those of its planner; judgement: why it is not
+    better than the cluster as it was, with what would help, {} if it is. predicted: what
     executing it takes; rollback_cost: what going back from the end takes. review: while it waits,
     what the actions that can still be applied would do now. snapshot: the digest of what it was
     computed from. estimate: bytes and seconds of the computation, as estimated at the request;
@@ -238,7 +243,8 @@ class MeasureOut(fields_of(Measure, without="compute")):  # type: ignore[misc]
 class PlannerOut(Schema):
     """A connected planner: its algorithms, and the measures of its proposals.
 
-    improves: the measures that define the gain of its plans.
+    improves: the measures that define the gain of its plans. missing: what the cluster lacks for a
+    plan of the default algorithm, null if nothing.
     """
 
     name: str = below("adapter.name")
@@ -248,6 +254,7 @@ class PlannerOut(Schema):
     improves: list[str] = below("adapter.improves")
     algorithms: list[AlgorithmOut]
     measures: list[MeasureOut]
+    missing: Missing | None
 
 
 router = Router(tags=["proposals"])
@@ -262,7 +269,10 @@ def list_planners(request: HttpRequest, slug: str) -> Any:
 
 @router.post("/{slug}/proposals", response={202: ProposalOut})
 def request_proposal(request: HttpRequest, slug: str, body: GoalOrPlannerIn) -> Any:
-    """Ask a planner for a plan; it is computing until a worker has it ready."""
+    """Ask a planner for a plan; it is computing until a worker has it ready.
+
+    422 with the code of what is missing if the cluster cannot use the goal or planner now.
+    """
     actor, cluster = caller(request), cluster_of(request)
     if body.goal:
         if body.planner or body.algorithm or body.parameters:

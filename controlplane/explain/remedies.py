@@ -9,10 +9,10 @@ from controlplane.explain.node_work import split_queries
 from controlplane.explain.observation import FULL, ClusterObservation
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
-from controlplane.models import Proposal, Task
+from controlplane.models import Cluster, Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter
-from controlplane.planning.adapters import adapters, measures_of
+from controlplane.planning.adapters import adapters, measures_of, missing_for
 
 # Waiting proposals that are read, the newest first.
 _PROPOSALS: Final = 5
@@ -107,10 +107,9 @@ def _effect(measure: measures.Measure, before: float, after: float) -> Predicted
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:
     """Return the planners whose plans end the reasons, one for each reason, in their order."""
     split = len(split_queries(observed.cluster))
-    whole = observed.running_queries - split
     result: list[Remedy] = []
     for reason in _reasons(observed, cause, measure, split):
-        for adapter in _serving(_LOOPS[reason], whole, split):
+        for adapter in _serving(_LOOPS[reason], observed.cluster):
             parameters = _parameters(observed, adapter, reason)
             result.append(Remedy(adapter.name, adapter.effect, reason, parameters))
             break
@@ -144,14 +143,14 @@ def _has_tasks(cause: Cause) -> bool:
     return cause.node is not None and tasks.exists()
 
 
-def _serving(loop: str, whole: int, split: int) -> list[PlannerAdapter]:
-    """Return the planners that serve a watch loop and can plan for the queries, best first."""
+def _serving(loop: str, cluster: Cluster) -> list[PlannerAdapter]:
+    """Return the planners that serve a watch loop and can plan for the cluster, best first."""
     known = [
         (adapter.watch.order, adapter)
         for adapter in adapters().values()
         if adapter.watch is not None
         and loop in adapter.watch.loops
-        and adapter.watch.needs(whole, split)
+        and missing_for(cluster, adapter) is None
     ]
     return [adapter for _, adapter in sorted(known, key=lambda pair: pair[0])]
 

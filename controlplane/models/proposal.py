@@ -37,7 +37,9 @@ class Proposal(models.Model):
     (planning.measures). `actions`: rows of `plans.plan.PlannedAction` in the order of execution;
     `imbalance_after`: the imbalance after each. `predicted`: the cost of the execution and the
     measures after it; `rollback_cost`: the cost of a complete rollback. `bounds`: lower bounds by
-    measure. `seal`: the sha256 over actions and snapshot, in hex.
+    measure. `seal`: the sha256 over actions and snapshot, in hex. `aims`: the measures of which the
+    plan must improve one, none for those of its planner. `judgement`: why the plan is not better
+    than the cluster as it was (policies.gate), {} if it is.
 
     `four_eyes`: True if the policy at the time of the request forbids the requester to approve.
     `drift`: the drift when the proposal became stale. `drifting_since`: since when the cluster
@@ -77,7 +79,7 @@ class Proposal(models.Model):
     comparison = models.ForeignKey(
         Comparison, on_delete=models.CASCADE, null=True, blank=True, related_name="candidates"
     )
-    state = models.CharField(max_length=12, choices=_STATES, default=State.COMPUTING)
+    state = models.CharField(max_length=20, choices=_STATES, default=State.COMPUTING)
     progress = models.FloatField(default=0.0)
     requested_by = models.CharField(max_length=150, blank=True)
     requested_at = models.DateTimeField()
@@ -97,6 +99,8 @@ class Proposal(models.Model):
     predicted = models.JSONField(default=dict, blank=True)
     rollback_cost = models.JSONField(default=dict, blank=True)
     bounds = models.JSONField(default=dict, blank=True)
+    aims = models.JSONField(default=list, blank=True)
+    judgement = models.JSONField(default=dict, blank=True)
     seal = models.CharField(max_length=64, blank=True)
     drift = models.JSONField(default=dict, blank=True)
     drifting_since = models.DateTimeField(null=True, blank=True)

@@ -42,6 +42,7 @@ class LedgerEntry(models.Model):
     measurements. All have the same names (measures, bytes, pause_ms, latency_ms), without unknown
     figures. `without`: what the placement before the plan would have given over the same time, and
     `without_error`: the mean error of that model over the time (proposals.counterfactual).
+    `assessment`: the effect on each measure (policies.assessment).
     `applied`, `skipped`: numbers of actions; `samples`: the number of samples after the end.
     """
 
@@ -62,6 +63,7 @@ class LedgerEntry(models.Model):
     measured = models.JSONField(default=dict)
     without = models.JSONField(default=dict, blank=True)
     without_error = models.JSONField(default=dict, blank=True)
+    assessment = models.JSONField(default=list, blank=True)
     outcome = models.CharField(max_length=12, choices=Outcome, default=Outcome.DONE)
     applied = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)

@@ -49,16 +49,22 @@ class PlanRequest:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """What a cluster lacks for a plan: a stable code, and a sentence with what to do."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
 class WatchSupport:
     """The watch loops that a planner serves; the planner with the lowest `order` is first.
 
-    `parameters`: those of a plan, for the loop that requests it and its limit. `needs`: whether the
-    planner can plan for these numbers of queries of one task and of split queries.
+    `parameters`: those of a plan, for the loop that requests it and its limit.
     """
 
     loops: frozenset[str]
     order: int
-    needs: Callable[[int, int], bool]
     parameters: Callable[[str, float], Mapping[str, Any]] = lambda _loop, _limit: {}
 
 
@@ -74,7 +80,8 @@ class PlannerAdapter:
     `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
     algorithms in a comparison by default. `changes_queries`: whether its actions change queries, so
     that people approve its plans by default. `decided_by_people`: the algorithms whose plans no
-    policy approves automatically.
+    policy approves automatically. `slack`: the parameter that gives plans more room as it rises, ""
+    for none.
     """
 
     planner: Planner
@@ -91,6 +98,7 @@ class PlannerAdapter:
     changes_queries: bool = False
     decided_by_people: frozenset[str] = frozenset()
     watch: WatchSupport | None = None
+    slack: str = ""
 
     @property
     def name(self) -> str:
@@ -106,10 +114,6 @@ class PlannerAdapter:
     def algorithms(self) -> tuple[Algorithm, ...]:
         """Return the algorithms of the planner, the best one first."""
         return self.planner.algorithms
-
-    def can_plan(self, whole: int, split: int) -> bool:
-        """Return whether it can plan for these numbers of queries of one task and split queries."""
-        return self.watch is None or self.watch.needs(whole, split)
 
     def algorithm(self, name: str) -> Algorithm:
         """Return an algorithm, the default for "". Raises `Invalid`."""

@@ -10,11 +10,11 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from algorithms.registry import planner_packages
 from controlplane.errors import Invalid
-from controlplane.planning.adapter import PlannerAdapter
+from controlplane.planning.adapter import Missing, PlannerAdapter
 from controlplane.planning.measures import COMMON, Measure
 
 if TYPE_CHECKING:
@@ -40,9 +40,24 @@ def input_readers(planners: Iterable[str]) -> frozenset[InputReader]:
 
     A planner with such a part has a function `read_input` in its module `observation`.
     """
-    known = (name for name in planners if name in planner_packages())
-    modules = (_module_of(name, "observation", _PACKAGES) for name in known)
-    return frozenset(module.read_input for module in modules if module)
+    readers = (_observing(planner, "read_input") for planner in planners)
+    return frozenset(reader for reader in readers if reader is not None)
+
+
+def missing_for(cluster: "Cluster", adapter: PlannerAdapter, algorithm: str = "") -> Missing | None:
+    """Return what a cluster lacks for a plan of an algorithm, the default for "", None if nothing.
+
+    A planner that can lack something has a function `missing` in its module `observation`.
+    """
+    missing = _observing(adapter.name, "missing")
+    return missing(cluster, algorithm or adapter.default) if missing is not None else None
+
+
+def _observing(planner: str, name: str) -> Any:
+    """Return a function of the module `observation` of a planner, None without it."""
+    if planner not in planner_packages():
+        return None
+    return getattr(_module_of(planner, "observation", _PACKAGES), name, None)
 
 
 def _module_of(planner: str, name: str, packages: str) -> ModuleType | None:

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from algorithms.balance import imbalance
 from controlplane.planning.load_model import LoadModel
-from controlplane.plans.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.wire.routing.cluster_actions import SetNodeActive
 
 
 class Better(StrEnum):
@@ -61,20 +62,39 @@ def _fullest(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
     return float((model.loads / model.capacities).max()) if len(model.loads) else 0.0
 
 
+def _stranded(snapshot: ClusterSnapshot, model: LoadModel, plan: Any) -> int:
+    """Return the number of tasks on nodes that must not host any."""
+    active = {node.index: node.active for node in snapshot.nodes}
+    for planned in plan:
+        if not isinstance(planned, TaskMove) and isinstance(planned.action, SetNodeActive):
+            active[planned.action.node] = planned.action.active
+    hosted = model.hosted()[0].tolist()
+    return sum(
+        tasks
+        for index, tasks in zip(model.indices.tolist(), hosted, strict=True)
+        if not active.get(index, True)
+    )
+
+
 REPLICATION_FACTOR: Final = Measure(
     "replication_factor", "Replication factor", Unit.RATIO, Better.LOWER, _replication_factor
 )
 IMBALANCE: Final = Measure("imbalance", "Imbalance", Unit.SHARE, Better.LOWER, _imbalance)
 FULLEST: Final = Measure("fullest", "Load of fullest node", Unit.SHARE, Better.LOWER, _fullest)
+TRAFFIC: Final = Measure(
+    "traffic", "Traffic", Unit.RATE, Better.LOWER, lambda _, m, __: float(m.loads.sum())
+)
+STRANDED: Final = Measure(
+    "stranded", "Tasks on inactive nodes", Unit.COUNT, Better.LOWER, _stranded
+)
 # The name of a planner's measure that has a watch loop and a limit in the policy.
 SKEW: Final = "skew"
 COMMON: Final = (
     REPLICATION_FACTOR,
-    Measure(
-        "traffic", "Traffic", Unit.RATE, Better.LOWER, lambda _, m, __: float(m.loads.sum())
-    ),
+    TRAFFIC,
     IMBALANCE,
     FULLEST,
+    STRANDED,
     Measure(
         "max_load", "Most tasks on a node", Unit.COUNT, Better.LOWER,
         lambda _, m, __: int(m.hosted()[0].max(initial=0)),

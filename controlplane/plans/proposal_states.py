@@ -18,6 +18,7 @@ class State(StrEnum):
 
     COMPUTING = "computing"
     READY = "ready"
+    NO_BETTER_PLAN = "no better plan"
     APPROVED = "approved"
     EXECUTING = "executing"
     PAUSED = "paused"
@@ -88,11 +89,17 @@ ACTIVE: Final = (State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
 APPROVED: Final = (State.APPROVED, *ACTIVE)
 ENDED: Final = (
     State.DONE, State.REJECTED, State.STALE, State.FAILED, State.STOPPED, State.ROLLED_BACK,
-    State.SUPERSEDED,
+    State.SUPERSEDED, State.NO_BETTER_PLAN,
 )  # fmt: skip
 
 VERBS: Final = (
     _verb("computed", [State.COMPUTING], State.READY, "A worker has computed the plan"),
+    _verb(
+        "find nothing better",
+        [State.COMPUTING],
+        State.NO_BETTER_PLAN,
+        "The plan that was found is not better than the cluster as it is",
+    ),
     _verb(
         "fail",
         [State.COMPUTING, State.APPROVED, *ACTIVE],

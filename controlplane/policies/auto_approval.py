@@ -8,11 +8,12 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane.models import Proposal
-from controlplane.numbers import percent
-from controlplane.planning.adapters import adapters
+from controlplane.numbers import lowered, percent
+from controlplane.planning.adapters import adapters, all_measures
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.description import days_text, size_text
-from controlplane.policies.gains import gain_of, worsened
+from controlplane.policies.gains import gain_of
+from controlplane.policies.gate import Gate
 from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -139,10 +140,13 @@ def _gain(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
     if not proposal.actions or gain.share < policy.auto_gain:
         text = f"it gains {percent(gain.share)} ({gain}), {percent(policy.auto_gain)} is required"
         return _decision("gain", text, gain.share, policy.auto_gain)
-    spoilt = worsened(proposal, policy)
-    if spoilt is None:
-        return None
-    return _decision("spoils", str(spoilt), spoilt.after, spoilt.limit)
+    gate = Gate.of(proposal, policy, proposal.bounds)
+    # The policy may have changed since the plan passed its gate.
+    for measure in gate.raised(proposal.before, proposal.after):
+        limit, after = gate.limits[measure], proposal.after[measure]
+        title = lowered(all_measures()[measure].title)
+        return _decision("spoils", f"it raises the {title} above its limit", after, limit)
+    return None
 
 
 def _record(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:

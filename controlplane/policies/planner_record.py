@@ -22,6 +22,7 @@ FLOORS: Final = {
     "imbalance": 0.05,
     "fullest": 0.05,
     "replication_factor": 1.0,
+    "traffic": 1.0,
     "bytes": 10_000.0,
     "pause_ms": 100.0,
     "latency_ms": 100.0,

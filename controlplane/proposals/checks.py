@@ -10,14 +10,14 @@ from controlplane.models import Proposal
 from controlplane.planning.measures import Unit
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.settings import PolicySettings
-from controlplane.proposals.outcome import MeasureStatus, Outcome
+from controlplane.proposals.outcome import Outcome
 from controlplane.proposals.review import Review
 
 
 class CheckCode(StrEnum):
     """What is checked."""
 
-    LIMITS = "limits"
+    LIMIT = "limit"
     ORDER = "order"
     RATES = "rates"
     ENDED = "ended"
@@ -36,7 +36,10 @@ class CheckUnit(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """A check: whether it passes, its number and limit in `unit`; `detail`: for people."""
+    """A check: whether it passes, its number and limit in `unit`; `detail`: for people.
+
+    Of a limit of the policy, the number is that after the plan.
+    """
 
     code: CheckCode
     passed: bool
@@ -56,9 +59,13 @@ def checks_of(proposal: Proposal, outcome: Outcome, policy: PolicySettings) -> l
 
 
 def _of_plan(outcome: Outcome, policy: PolicySettings) -> Iterator[Check]:
-    worse = [row for row in outcome.measures if row.status is MeasureStatus.WORSENED]
-    titles = ", ".join(row.measure.title for row in worse)
-    yield Check(CheckCode.LIMITS, not worse, detail=titles)
+    for row in outcome.measures:
+        if row.limit is not None and row.expected is not None:
+            passed = row.expected <= row.limit
+            yield Check(
+                CheckCode.LIMIT, passed, row.expected, row.limit, row.measure.unit,
+                row.measure.title,
+            )  # fmt: skip
     yield Check(CheckCode.ORDER, outcome.is_safe, outcome.peak)
     yield Check(
         CheckCode.PAUSE, outcome.pause_ms <= policy.pause_ms, outcome.pause_ms, policy.pause_ms,

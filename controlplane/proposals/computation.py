@@ -2,8 +2,10 @@
 
 import logging
 import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -15,7 +17,7 @@ from controlplane.events.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Proposal, Snapshot
 from controlplane.numbers import percent
 from controlplane.planning.adapter import Progress
-from controlplane.planning.adapters import input_readers
+from controlplane.planning.adapters import adapters, input_readers
 from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import (
@@ -24,6 +26,7 @@ from controlplane.planning.snapshots import (
     without_garbage_collection,
 )
 from controlplane.planning.sources import source_of
+from controlplane.policies.gate import Better, Gate, Judgement
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.heartbeat import Heartbeat
@@ -40,6 +43,12 @@ from controlplane.proposals.transitions import WEIR, move_on, notify
 from controlplane.telemetry.time_series import latest_values
 
 logger = logging.getLogger(__name__)
+
+# The slacks at which a better plan is searched for if that of a request is none, and for how long.
+SLACKS: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
+SEARCH_S: Final = 20.0
+# A computed plan, and lower bounds by measure.
+_Plan = tuple[Computed, dict[str, float]]
 
 
 def compute(proposal_id: int) -> None:
@@ -81,7 +90,7 @@ def _compute(proposal: Proposal) -> None:
         _fail(proposal, "broken", "The planner failed; see the worker's log")
         raise
     else:
-        _save(proposal, "computed", **columns)
+        _save(proposal, "find nothing better" if columns["judgement"] else "computed", **columns)
 
 
 def requeue_lost(now: datetime) -> None:
@@ -94,29 +103,63 @@ def requeue_lost(now: datetime) -> None:
 def _computed(proposal: Proposal) -> dict[str, Any]:
     row, started = _snapshot_of(proposal), time.monotonic()
     source = source_of(proposal.planner)
-    limits, step_s = limits_of(policy_of(proposal.cluster)), step_seconds(proposal.cluster)
+    policy, step_s = policy_of(proposal.cluster), step_seconds(proposal.cluster)
 
-    def plan(progress: Progress) -> tuple[Computed, dict[str, float]]:
+    def plan(parameters: Mapping[str, Any], progress: Progress) -> _Plan:
         snapshot = row.value()
-        result = source.plan_for(proposal.algorithm, proposal.parameters, snapshot, progress)
-        actions = resolve(snapshot, result.actions)
-        budget = proposal.parameters.get("budget")
+        result = source.plan_for(proposal.algorithm, parameters, snapshot, progress)
+        actions, budget = resolve(snapshot, result.actions), parameters.get("budget")
         computed = compute_plan(
-            row, source, actions, limits, step_s, budget=budget, progress=progress
+            row, source, actions, limits_of(policy), step_s, budget=budget, progress=progress
         )
         if result.curve:
             computed.predicted["curve"] = list(result.curve)
         return computed, dict(result.bounds)
 
+    def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:
+        computed, bounds = plan(proposal.parameters, progress)
+        gate = Gate.of(proposal, policy, bounds)
+        judgement = gate.decide(computed)
+        if judgement is not None:
+            took_s = time.monotonic() - started
+            better = _better(proposal, gate, partial(plan, progress=progress), took_s)
+            judgement = judgement.with_better(better)
+        return (computed, bounds), judgement
+
     optimizers.load()
-    computed, bounds = run_in_child(plan, proposal_limits(), _heartbeat_of(proposal))
+    pair, judgement = run_in_child(decided, proposal_limits(), _heartbeat_of(proposal))
+    computed, bounds = pair
     computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
     return computed.columns() | {
+        "judgement": judgement.to_json() if judgement is not None else {},
         "progress": 1.0,
         "snapshot_row": row,
         "snapshot_version": row.value().version,
         "bounds": bounds,
     }
+
+
+def _better(
+    proposal: Proposal, gate: Gate, plan: Callable[[Mapping[str, Any]], _Plan], took_s: float
+) -> Better | None:
+    """Return the least slack from which a plan passes the gate, None if none is found in time.
+
+    `took_s`: the duration of a plan.
+    """
+    adapter = adapters().get(proposal.planner)
+    name, started = adapter.slack if adapter is not None else "", time.monotonic()
+    present = proposal.parameters.get(name)
+    for slack in SLACKS if present is not None else ():
+        if slack <= present or time.monotonic() - started + took_s > SEARCH_S:
+            continue
+        try:
+            computed, _ = plan({**proposal.parameters, name: slack})
+        except (Conflict, PlanningError):
+            continue
+        if gate.decide(computed) is None:
+            measure = gate.best_gain(computed).measure
+            return Better(name, slack, measure, computed.after.get(measure))
+    return None
 
 
 def _snapshot_of(proposal: Proposal) -> Snapshot:

@@ -20,7 +20,7 @@ from algorithms.balance import imbalance
 from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.models import Cluster, Execution, Query, QueryStream, Task
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC
 from controlplane.plans.plan import PlannedAction
 from controlplane.telemetry import time_series
 from controlplane.telemetry.arrivals.catching_up import input_share
@@ -28,7 +28,7 @@ from controlplane.telemetry.arrivals.periods import RateHistory, rates_between
 from controlplane.telemetry.samples import Sample
 
 # The measures that the model predicts.
-MEASURES: Final = (IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name)
+MEASURES: Final = (IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name)
 # A query that has not ended, as ms since the epoch.
 _NEVER: Final = np.iinfo(np.int64).max
 # The share of the errors of the model within its interval.
@@ -214,6 +214,7 @@ class _Replay:
             IMBALANCE.name: np.array([imbalance(of_nodes) for of_nodes in shares.T]),
             FULLEST.name: shares.max(axis=0),
             REPLICATION_FACTOR.name: factors,
+            TRAFFIC.name: loads.sum(axis=0),
         }
 
 
@@ -380,8 +381,13 @@ def _mean_loads(rows: Sequence[Sample], nodes: int) -> Floats:
 def measured(rows: Sequence[Sample], capacities: Floats, *, is_split: bool) -> dict[str, float]:
     """Return the measures of samples that are known, of mean loads; `capacities` by node."""
     seconds = np.array([row.get("span_s") or 1.0 for row in rows])
-    shares = _mean_loads(rows, len(capacities)) / capacities
-    figures = {IMBALANCE.name: imbalance(shares), FULLEST.name: float(shares.max(initial=0.0))}
+    loads = _mean_loads(rows, len(capacities))
+    shares = loads / capacities
+    figures = {
+        IMBALANCE.name: imbalance(shares),
+        FULLEST.name: float(shares.max(initial=0.0)),
+        TRAFFIC.name: float(loads.sum()),
+    }
     read, delivered = (
         float(seconds @ np.array([row.get(name) or 0.0 for row in rows]))
         for name in ("read", "delivered")

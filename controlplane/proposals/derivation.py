@@ -14,6 +14,7 @@ from controlplane.models import Proposal
 from controlplane.planning.computation import compute_plan
 from controlplane.planning.sources import source_of
 from controlplane.plans.proposal_states import BY_NAME
+from controlplane.policies.gate import Gate
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.transitions import WEIR, move_on, notify
@@ -27,7 +28,7 @@ def without(actor: Actor, proposal: Proposal, places: Collection[int]) -> Propos
     """Create a proposal without the actions at these places, with its own order, cost and seal.
 
     The base is unchanged until one of the two is approved. Raises `Forbidden`, `Invalid` if no
-    place or every place is named, `Conflict` not_ready.
+    place or every place is named, `Conflict` not_ready, no_better_plan.
     """
     require_operator(actor, proposal.cluster)
     proposal.refresh_from_db()
@@ -72,6 +73,7 @@ def _kept(proposal: Proposal) -> dict[str, Any]:
         "snapshot_row": proposal.snapshot_row,
         "snapshot_version": proposal.snapshot_version,
         "bounds": proposal.bounds,
+        "aims": proposal.aims,
     }
 
 
@@ -81,6 +83,10 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
     plan = [planned for place, planned in enumerate(proposal.plan) if place not in dropped]
     source, step_s = source_of(proposal.planner), step_seconds(proposal.cluster)
     computed = compute_plan(proposal.snapshot_row, source, plan, limits_of(policy), step_s)
+    judgement = Gate.of(proposal, policy, proposal.bounds).decide(computed)
+    if judgement is not None:
+        message = "Without these actions the plan is not better than the cluster as it is"
+        raise Conflict("no_better_plan", message, judgement.to_json())
     if "computed_s" in proposal.predicted:
         computed.predicted["computed_s"] = proposal.predicted["computed_s"]
     computed.predicted["dropped"] = len(dropped) + proposal.predicted.get("dropped", 0)

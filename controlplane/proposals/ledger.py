@@ -19,6 +19,9 @@ from django.db import transaction
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
+from controlplane.policies.assessment import LATENCY, Assessment
+from controlplane.policies.gains import measure_limits
+from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
 from controlplane.telemetry import time_series
 from controlplane.telemetry.arrivals.catching_up import catching_up
@@ -103,6 +106,9 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     without, without_error = _without(execution, applied, samples)
+    measurements = _measured(proposal, steps, samples)
+    known = cluster_values(proposal.before) | _known(latency_ms=latency) | without
+    limits = _limits(proposal)
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
         _, created = LedgerEntry.objects.get_or_create(
@@ -115,7 +121,8 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
                     proposal, proposal.after, proposal.predicted.get("bytes"), latency
                 ),
                 "expected": _expected(proposal, applied, latency),
-                "measured": _measured(proposal, steps, samples),
+                "measured": measurements,
+                "assessment": Assessment.of(known, measurements, without_error, limits).to_json(),
                 "without": without,
                 "without_error": without_error,
                 "outcome": proposal.state,
@@ -130,6 +137,11 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
             },
         )
     return created
+
+
+def _limits(proposal: Proposal) -> dict[str, float]:
+    policy = policy_of(proposal.cluster)
+    return measure_limits(policy, proposal.bounds) | {LATENCY: float(policy.latency_ms)}
 
 
 def _without(
@@ -211,6 +223,7 @@ def _figures(
     return _known(
         imbalance=values.get("imbalance"),
         fullest=values.get("fullest"),
+        traffic=values.get("traffic"),
         replication_factor=None if proposal.snapshot.split else values.get("replication_factor"),
         bytes=sent,
         pause_ms=proposal.predicted.get("pause_ms"),

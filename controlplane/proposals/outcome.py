@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from controlplane.models import Proposal
 from controlplane.planning.adapters import measures_of
+from controlplane.planning.execution_plan import first_cap
 from controlplane.planning.measures import (
     FULLEST,
     REPLICATION_FACTOR,
+    STRANDED,
     Better,
     Measure,
 )
@@ -22,6 +24,7 @@ from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.approval_lock import ApprovalLock, approval_lock
+from controlplane.proposals.executions.step_limits import range_s
 from controlplane.proposals.review import Review
 
 # Smaller differences are rounding errors.
@@ -76,10 +79,11 @@ class Outcome:
 
     `gain`: of the measure that the plan improves most; `applicable`: the number of actions that
     still apply, of `actions`; `queries`: the number of queries that pause, of `total_queries`, each
-    for at most `pause_ms`; `bytes` of state move in `steps` steps within `seconds`; `peak`: the
-    largest imbalance during the execution; `is_safe`: no step is worse than now; `is_current`: the
-    present effect is known (reviews). `grade`: good, warn (a limit stays exceeded, or nothing
-    improves), or bad (a limit is exceeded by the plan, or its approval is locked).
+    for at most `pause_ms`; `bytes` of state move in `steps` steps within `seconds`, or within
+    `most_seconds` if every step is throttled; `peak`: the largest imbalance during the execution;
+    `is_safe`: no step is worse than now; `is_current`: the present effect is known (reviews).
+    `grade`: good, warn (a limit stays exceeded, or nothing improves), or bad (a limit is exceeded
+    by the plan, or its approval is locked).
     """
 
     measures: Sequence[MeasureOutcome]
@@ -92,6 +96,7 @@ class Outcome:
     bytes: int
     steps: int
     seconds: float
+    most_seconds: float
     peak: float | None
     is_safe: bool
     is_current: bool
@@ -117,6 +122,8 @@ def outcome_of(
     measures = _measures(proposal, review, policy)
     before, after = (review.before, review.after) if review else (proposal.before, proposal.after)
     gain = gain_between(proposal.planner, before, after)
+    seconds, steps = float(predicted.get("seconds", 0.0)), int(predicted.get("steps", 0))
+    first = first_cap(policy.cluster_moves)
     return Outcome(
         measures=measures,
         gain=gain,
@@ -126,8 +133,9 @@ def outcome_of(
         total_queries=summary.total_queries,
         pause_ms=float(predicted.get("pause_ms", 0)),
         bytes=int(predicted.get("bytes", 0)),
-        steps=int(predicted.get("steps", 0)),
-        seconds=float(predicted.get("seconds", 0.0)),
+        steps=steps,
+        seconds=seconds,
+        most_seconds=max(seconds, range_s(actions, first, seconds / max(1, steps))[1]),
         peak=summary.peak,
         is_safe=bool(predicted.get("safe", True)),
         is_current=review is not None,
@@ -139,7 +147,7 @@ def outcome_of(
 def _measures(
     proposal: Proposal, review: Review | None, policy: PolicySettings
 ) -> list[MeasureOutcome]:
-    limits = measure_limits(policy, proposal.bounds) | {FULLEST.name: policy.watch_load}
+    limits = measure_limits(policy, proposal.bounds)
     bounds = _bounds(proposal)
     return [
         _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds, policy)
@@ -149,10 +157,10 @@ def _measures(
 
 
 def _is_known(name: str, proposal: Proposal, review: Review | None) -> bool:
-    return any(
-        values.get(name) is not None
-        for values in (proposal.before, proposal.after, *((review.after,) if review else ()))
-    )
+    rows = (proposal.before, proposal.after, *((review.after,) if review else ()))
+    known = [values[name] for values in rows if values.get(name) is not None]
+    # Few clusters have tasks on inactive nodes.
+    return any(known) if name == STRANDED.name else bool(known)
 
 
 def _bounds(proposal: Proposal) -> dict[str, float]:

@@ -101,7 +101,8 @@ def equal_request(actor: Actor, values: Mapping[str, Any]) -> Proposal | None:
     same = rows.filter(
         **{name: values[name] for name in ("cluster", "planner", "algorithm", "base")}
     )
-    return next((row for row in same if row.parameters == values["parameters"]), None)
+    wanted = values["parameters"], values["aims"]
+    return next((row for row in same if (row.parameters, row.aims) == wanted), None)
 
 
 def _busy(code: str, whose: str, count: int, limit: int) -> Busy:

@@ -9,20 +9,21 @@ from django.utils import timezone
 
 from algorithms.estimates import Estimate
 from algorithms.placement.improve import Goal
-from algorithms.placement.planner import IMPROVE
+from algorithms.placement.planner import IMPROVE, PLANNER
 from algorithms.planner import Algorithm
 from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
-from controlplane.errors import Invalid
+from controlplane.errors import Invalid, Unusable
 from controlplane.events.task_names import COMPUTE_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Comparison, Proposal, Query
-from controlplane.planning.adapter import Defaults, PlannerAdapter
-from controlplane.planning.adapters import adapter_of, adapters, measures_of
+from controlplane.planning.adapter import Defaults, Missing, PlannerAdapter
+from controlplane.planning.adapters import adapter_of, adapters, measures_of, missing_for
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.estimates import require_affordable_plan
 from controlplane.planning.manual import MANUAL, MOVES, estimate_moves
-from controlplane.planning.measures import Measure
+from controlplane.planning.measures import IMBALANCE, TRAFFIC, Measure
+from controlplane.policies.gate import LIMITS, Judgement
 from controlplane.policies.store import policy_of
 from controlplane.proposals.queue import equal_request, lock_requests, require_room
 from controlplane.proposals.transitions import notify
@@ -30,6 +31,13 @@ from controlplane.proposals.transitions import notify
 # The queries of one manual plan, and the faults that a refusal names.
 MOST_MOVED: Final = 1_000
 _NAMED: Final = 10
+# The measures of which a plan of a goal must improve one.
+_AIMS: Final[Mapping[str, Sequence[str]]] = {
+    Goal.REPAIR: (LIMITS,),
+    Goal.TRAFFIC: (TRAFFIC.name,),
+    Goal.EVEN: (IMBALANCE.name,),
+    Goal.FEW_MOVES: (LIMITS,),
+}
 
 
 def default_planner() -> str:
@@ -47,20 +55,27 @@ def request(
     planner: str = "",
     base: Proposal | None = None,
     comparison: Comparison | None = None,
+    aims: Sequence[str] = (),
 ) -> Proposal:
     """Create a proposal that a worker computes.
 
     `parameters`: of planner and algorithm, completed by the cluster's defaults, and `budget`, the
-    limit of the plan's cost (planning.budget). `base`: the proposal that this one replaces. Returns
-    the waiting proposal if the user has requested the same already. Raises `Forbidden`, `Invalid`
-    per parameter, `TooExpensive`, `Busy` too_many_requests, too_many_computations.
+    limit of the plan's cost (planning.budget). `base`: the proposal that this one replaces. `aims`:
+    the measures of which the plan must improve one, without any those of its planner. Returns the
+    waiting proposal if the user has requested the same already. Raises `Forbidden`, `Invalid` per
+    parameter, `Unusable` with the code of what the cluster lacks, `TooExpensive`, `Busy`
+    too_many_requests, too_many_computations.
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
     adapter = adapter_of(planner or default_planner())
     chosen = adapter.algorithm(algorithm_name)
     checked = checked_parameters(adapter, chosen, parameters or {}, cluster)
-    plan = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
+    if (missing := missing_for(cluster, adapter, chosen.name)) is not None:
+        raise Unusable(missing.code, "planner", missing.text)
+    plan = {
+        "planner": adapter.name, "algorithm": chosen.name, "parameters": checked, "aims": list(aims)
+    }  # fmt: skip
     need = require_affordable_plan(chosen, checked, cluster)
     return _submitted(actor, cluster, plan, need, base=base, comparison=comparison)
 
@@ -106,9 +121,8 @@ def request_moves(
     if not cluster.nodes.filter(index=node, active=True).exists():
         raise Invalid({"node": [f"The cluster has no active node {node}"]})
     queries = sorted(_movable(cluster, names))
-    plan = {
-        "planner": MANUAL, "algorithm": MOVES, "parameters": {"queries": queries, "node": node}
-    }  # fmt: skip
+    parameters = {"queries": queries, "node": node}
+    plan = {"planner": MANUAL, "algorithm": MOVES, "parameters": parameters, "aims": []}
     return _submitted(actor, cluster, plan, estimate_moves(cluster), reason=reason)
 
 
@@ -136,7 +150,12 @@ def request_for_goal(actor: Actor, cluster: Cluster, name: str) -> Proposal:
     """Request a plan for a goal. Raises `Invalid` for an unknown one, and as `request`."""
     if name not in list(Goal):
         raise Invalid({"goal": [f"Must be one of {', '.join(Goal)}"]})
-    return request(actor, cluster, IMPROVE, {"goal": name})
+    return request(actor, cluster, IMPROVE, {"goal": name}, planner=PLANNER.name, aims=_AIMS[name])
+
+
+def missing_of_goals(cluster: Cluster) -> dict[Goal, Missing | None]:
+    """Return what the cluster lacks for a plan of each goal, None if nothing."""
+    return dict.fromkeys(Goal, missing_for(cluster, adapter_of(PLANNER.name), IMPROVE))
 
 
 def _created(actor: Actor, cluster: Cluster, **columns: Any) -> Proposal:
@@ -161,21 +180,29 @@ def estimate(
     return require_affordable_plan(chosen, checked, cluster)
 
 
-def request_again(actor: Actor, proposal: Proposal) -> Proposal:
-    """Request the same plan for the cluster as it is now. Raises `Forbidden`."""
+def request_again(actor: Actor, proposal: Proposal, *, better: bool = False) -> Proposal:
+    """Request the same plan for the cluster as it is now. Raises `Forbidden`, `Unusable`.
+
+    `better`: with the parameter from which a better plan begins, if the gate has found one.
+    """
     if proposal.planner == MANUAL:
         require_operator(actor, proposal.cluster)
-        plan = {name: getattr(proposal, name) for name in ("planner", "algorithm", "parameters")}
+        names = ("planner", "algorithm", "parameters", "aims")
+        plan = {name: getattr(proposal, name) for name in names}
         with transaction.atomic():
             need = estimate_moves(proposal.cluster)
             return _submitted(actor, proposal.cluster, plan, need, base=proposal)
+    judgement = Judgement.from_json(proposal.judgement)
+    known = judgement.better if judgement is not None and better else None
+    changed = {known.parameter: known.value} if known is not None else {}
     return request(
         actor,
         proposal.cluster,
         proposal.algorithm,
-        proposal.parameters,
+        {**proposal.parameters, **changed},
         planner=proposal.planner,
         base=proposal,
+        aims=proposal.aims,
     )
 
 
@@ -200,11 +227,15 @@ class OfferedAlgorithm:
 
 @dataclass(frozen=True)
 class OfferedPlanner:
-    """A connected planner, its algorithms, and the measures of its proposals."""
+    """A connected planner, its algorithms, and the measures of its proposals.
+
+    `missing`: what the cluster lacks for a plan of its default algorithm, None if nothing.
+    """
 
     adapter: PlannerAdapter
     algorithms: Sequence[OfferedAlgorithm]
     measures: Sequence[Measure]
+    missing: Missing | None
 
 
 def offered_planners(cluster: Cluster) -> list[OfferedPlanner]:
@@ -215,5 +246,6 @@ def offered_planners(cluster: Cluster) -> list[OfferedPlanner]:
             OfferedAlgorithm(item, adapter.fields(item, cluster), item.name == adapter.default)
             for item in adapter.algorithms
         ]
-        offered.append(OfferedPlanner(adapter, algorithms, measures_of(adapter.name)))
+        missing = missing_for(cluster, adapter)
+        offered.append(OfferedPlanner(adapter, algorithms, measures_of(adapter.name), missing))
     return offered

@@ -1,6 +1,7 @@
 """One cycle of the watch loops on a cluster: observe, decide, request plans, log decisions."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -51,12 +52,13 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
     observed = observe(cluster, policy, now)
     # Observation is slow, so it precedes the lock.
     readings = {loop: _read(loop, observed) for loop in ordered_loops(cluster)}
+    troubled = [loop.measure for loop, row in readings.items() if row.trouble and loop.measure]
     with transaction.atomic():
         # Concurrent cycles would request two plans.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
-            situation = _evaluate_loop(loop, reading, observed, situation)
+            situation = _evaluate_loop(loop, reading, observed, situation, troubled)
     situation = replace(situation, catching_up=observed.catching_up())
     for loop in all_loops():
         if loop.evaluate is not None:
@@ -104,9 +106,16 @@ def _read(loop: WatchLoop, observed: WatchObservation) -> LoopReading:
 
 
 def _evaluate_loop(
-    loop: WatchLoop, reading: LoopReading, observed: WatchObservation, situation: Situation
+    loop: WatchLoop,
+    reading: LoopReading,
+    observed: WatchObservation,
+    situation: Situation,
+    troubled: Sequence[str],
 ) -> Situation:
-    """Evaluate one loop; return the situation for the next loop."""
+    """Evaluate one loop; return the situation for the next loop.
+
+    `troubled`: the measures of all loops in trouble.
+    """
     last = last_decision(observed.cluster, loop.name)
     seen = observed.catching_up() if loop.is_measured else None
     present = replace(situation, catching_up=seen)
@@ -117,7 +126,7 @@ def _evaluate_loop(
             text = f"{reading.text}; no planner can move the running queries"
             outcome = replace(outcome, code="no_planner", text=text)
         else:
-            proposal = request_plan(observed, loop, planners)
+            proposal = request_plan(observed, loop, planners, troubled)
             outcome = replace(outcome, proposal=proposal.pk)
             situation = replace(
                 situation, waiting=proposal.pk, waiting_since=observed.now, quiet_since=observed.now

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
 from controlplane.policies.exclusions import live_exclusions
@@ -36,8 +36,7 @@ class ObservedNode:
 class WatchObservation:
     """The observation of a cluster in a cycle; samples and trend are ordered by time.
 
-    `whole_queries`, `split_queries`: the numbers of running queries of one and of several tasks.
-    `excluded_queries`: the names of the queries that are excluded from plans.
+    `split_queries`: the number of running queries of several tasks. `excluded_queries`: the names of the queries that are excluded from plans.
     """
 
     cluster: Cluster
@@ -46,7 +45,6 @@ class WatchObservation:
     nodes: Sequence[ObservedNode]
     samples: Sequence[Mapping[str, Any]]
     trend: Sequence[Mapping[str, Any]]
-    whole_queries: int
     split_queries: int
     excluded_queries: frozenset[str] = frozenset()
 
@@ -75,10 +73,7 @@ class WatchObservation:
 
 def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> WatchObservation:
     """Return the observation of a cluster."""
-    running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
-    counted = running.aggregate(
-        whole=Count("id", filter=Q(task_count=1)), split=Count("id", filter=Q(task_count__gt=1))
-    )
+    split = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING, task_count__gt=1)
     return WatchObservation(
         cluster=cluster,
         policy=policy,
@@ -86,8 +81,7 @@ def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> WatchObs
         nodes=_nodes(cluster, now),
         samples=_samples(cluster, MetricSample.Resolution.RAW, now - WINDOW),
         trend=_samples(cluster, MetricSample.Resolution.TEN_SECONDS, now - TREND),
-        whole_queries=counted["whole"],
-        split_queries=counted["split"],
+        split_queries=split.count(),
         excluded_queries=_excluded(cluster, Exclusion.Kind.QUERY, now),
     )
 

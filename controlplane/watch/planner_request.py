@@ -1,18 +1,21 @@
 """Requests of the watch loops: choice of planner and parameters."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from controlplane.access.roles import Automatic
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import WatchSupport
-from controlplane.planning.adapters import adapters
+from controlplane.planning.adapters import adapters, missing_for
 from controlplane.proposals import requests
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import WatchObservation
 
 WATCH: Final = Automatic("watch")
 # The states of plans that were rejected or failed.
-FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
+FRUITLESS: Final = (
+    Proposal.State.REJECTED, Proposal.State.FAILED, Proposal.State.NO_BETTER_PLAN,
+)  # fmt: skip
 
 
 def planners_for(observed: WatchObservation, loop: WatchLoop) -> list[str]:
@@ -22,14 +25,17 @@ def planners_for(observed: WatchObservation, loop: WatchLoop) -> list[str]:
         watch = adapter.watch
         if watch is None or loop.name not in watch.loops:
             continue
-        if watch.needs(observed.whole_queries, observed.split_queries):
+        if missing_for(observed.cluster, adapter) is None:
             candidates.append((watch, adapter.name))
     return [name for _, name in sorted(candidates, key=lambda pair: pair[0].order)]
 
 
-def request_plan(observed: WatchObservation, loop: WatchLoop, planners: list[str]) -> Proposal:
+def request_plan(
+    observed: WatchObservation, loop: WatchLoop, planners: list[str], troubled: Sequence[str]
+) -> Proposal:
     """Request a plan in the caller's transaction; return the proposal.
 
+    `troubled`: the measures of all loops in trouble, of which it must improve one.
     If the last plan of the loops was rejected or failed, the next planner is chosen.
     """
     last = last_watch_proposal(observed.cluster)
@@ -40,7 +46,9 @@ def request_plan(observed: WatchObservation, loop: WatchLoop, planners: list[str
     watch = adapters()[planner].watch
     limit = loop.limit(observed.policy)
     parameters = dict(watch.parameters(loop.name, limit)) if watch is not None else {}
-    return requests.request(WATCH, observed.cluster, "", parameters, planner=planner)
+    # Tasks must leave a lost node at any cost, and an armed ladder must be up to date.
+    aims = list(dict.fromkeys([loop.measure, *troubled])) if loop.measure else []
+    return requests.request(WATCH, observed.cluster, "", parameters, planner=planner, aims=aims)
 
 
 def last_watch_proposal(cluster: Cluster) -> Proposal | None:

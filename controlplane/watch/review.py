@@ -1,41 +1,40 @@
-"""Review of a ready proposal: rejection, recommendation or automatic approval."""
+"""Review of a computed proposal: recommendation or automatic approval."""
 
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db import transaction
 from django.utils import timezone
 
 from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Decision, Proposal
-from controlplane.numbers import percent
 from controlplane.planning.adapters import adapters
-from controlplane.planning.measures import IMBALANCE
+from controlplane.planning.measures import REPLICATION_FACTOR
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
-from controlplane.policies.gains import gain_of, worsened
+from controlplane.policies.gains import gain_in, gain_of
+from controlplane.policies.gate import GateCode, Judgement
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import observe_drift
 from controlplane.proposals.staleness import mark_stale
-from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import LoopDecision
-from controlplane.watch.decision_log import last_decision, record_decision
+from controlplane.watch.decision_log import record_decision
 from controlplane.watch.loops import all_loops, loop_named
-from controlplane.watch.planner_request import WATCH
+from controlplane.watch.planner_request import WATCH, last_watch_proposal
 from controlplane.watch.reading import MOVES, RATIO, SHARE
 
 POLICY: Final = Automatic("policy")
 READY: Final = Proposal.State.READY
+NO_BETTER_PLAN: Final = Proposal.State.NO_BETTER_PLAN
 REVIEWED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drifted")
 
 
 def review_proposal(proposal_id: int) -> None:
     """Review a computed proposal; do nothing if it is deleted or decided.
 
-    A watch loop's plan that gains too little is rejected, and a plan that the policy approves
-    starts; all others wait for a person.
+    A plan that the policy approves starts; all others wait for a person. A watch loop records why
+    its plan is none.
     """
     proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
     if proposal is None or proposal.decided_by:
@@ -49,7 +48,7 @@ def review_proposal(proposal_id: int) -> None:
     if proposal.state == Proposal.State.FAILED:
         failed = _about(proposal, "failed", proposal.error)
         record_decision(proposal.cluster, loop_of(proposal), failed, now)
-    elif proposal.state == READY:
+    elif proposal.state in (READY, NO_BETTER_PLAN):
         loop, outcome = _review(proposal, now)
         record_decision(proposal.cluster, loop, outcome, now)
 
@@ -59,11 +58,15 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
     own = Proposal.objects.select_related("cluster").filter(
         cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
     )
+    last = last_watch_proposal(cluster)
+    if last is not None and last.state == NO_BETTER_PLAN and not _is_reviewed(last):
+        review_proposal(last.pk)
     for proposal in own:
         age = now - proposal.requested_at
-        reviewed = Decision.objects.filter(proposal=proposal, code__in=REVIEWED).exists()
         acts = policy.watch == "act"
-        if not reviewed or (acts and decide_auto_approval(proposal, policy, now).allowed):
+        if not _is_reviewed(proposal) or (
+            acts and decide_auto_approval(proposal, policy, now).allowed
+        ):
             # The task of its review may be lost.
             review_proposal(proposal.pk)
         elif age >= timedelta(seconds=policy.cooldown_s):
@@ -75,34 +78,46 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
             record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
 
 
+def _is_reviewed(proposal: Proposal) -> bool:
+    return Decision.objects.filter(proposal=proposal, code__in=REVIEWED).exists()
+
+
 def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
-    """Reject, approve or recommend a proposal; return the loop and the outcome."""
-    policy = policy_of(proposal.cluster)
-    asker = loop_of(proposal)
-    requester = loop_named(asker)
+    """Approve or recommend a proposal; return the loop that it helps and the outcome."""
+    policy, loop = policy_of(proposal.cluster), loop_of(proposal)
+    if proposal.state != NO_BETTER_PLAN:
+        loop = _helped(proposal, loop, _least_gain(policy))
+        return loop, _propose(proposal, policy, loop, now)
+    requester = loop_named(loop)
     if requester is not None and requester.confirm is not None and not proposal.actions:
         requester.confirm(proposal)
-    faults = {loop: _rejection(proposal, policy, loop) for loop in _affected_loops(proposal, asker)}
-    helped = next((loop for loop, fault in faults.items() if fault is None), None)
-    fault = faults[asker]
-    if helped is None and fault is not None:
-        with transaction.atomic():
-            decisions.reject(WATCH, proposal, fault.text)
-        return asker, fault
-    loop = helped or asker
-    return loop, _propose(proposal, policy, loop, now)
+    judgement = Judgement.from_json(proposal.judgement)
+    assert judgement is not None, "the gate has decided the plan"
+    return loop, _refused(proposal, judgement, _least_gain(policy))
 
 
-def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
-    """Return the loop that requested the plan, and other loops with an exceeded limit."""
-    others = (loop.name for loop in all_loops() if loop.measure and loop.name != asker)
-    rows = {name: last_decision(proposal.cluster, name) for name in others}
-    return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
+def _helped(proposal: Proposal, asker: str, least: float) -> str:
+    """Return the loop that asked, another one if the plan helps only that."""
+    known = loop_named(asker)
+    if known is None or not known.measure or gain_of(proposal, known.measure).share >= least:
+        return asker
+    others = (loop.name for loop in all_loops() if _helps(proposal, loop.measure, least))
+    return next(others, asker)
+
+
+def _helps(proposal: Proposal, measure: str, least: float) -> bool:
+    return measure in proposal.aims and gain_of(proposal, measure).share >= least
+
+
+def _least_gain(policy: PolicySettings) -> float:
+    """Return the smallest gain of a loop's plan, which is at least the dead band."""
+    return max(policy.auto_gain, policy.dead_band)
 
 
 def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> LoopDecision:
     """Approve a plan, or recommend it."""
-    gain = gain_of(proposal, _measure_of(loop))
+    known = loop_named(loop)
+    gain = gain_of(proposal, known.measure if known is not None else "")
     adapter = adapters().get(proposal.planner)
     # The plans of some planners lower no measure: they are needed.
     about = gain if adapter is None or adapter.improves else adapter.effect
@@ -121,35 +136,22 @@ def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetim
     return LoopDecision(code, gain.share, least, text, proposal=proposal.pk)
 
 
-def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> LoopDecision | None:
-    """Return the outcome of a rejection, None if the plan is not rejected."""
-    left_out = int(proposal.predicted.get("left_out", 0))
+def _refused(proposal: Proposal, judgement: Judgement, least: float) -> LoopDecision:
+    """Return the outcome of a plan that is not better than the cluster as it is."""
+    if judgement.code is GateCode.EXCLUDED:
+        left_out = judgement.left_out
+        text = f"Exclusions forbid all {left_out} actions of the plan"
+        return LoopDecision("excluded", left_out, 0, text, MOVES, proposal.pk)
     if not proposal.actions:
-        if left_out:
-            text = f"Exclusions forbid all {left_out} actions of the plan"
-            return LoopDecision("excluded", left_out, 0, text, MOVES, proposal.pk)
         text = f"The plan of the {proposal.planner} planner is empty"
-        return LoopDecision("no_gain", 0.0, _least_gain(policy), text, proposal=proposal.pk)
-    measure = _measure_of(loop)
-    if not measure:
-        # Tasks must leave a lost node at any cost.
-        return None
-    gain, least = gain_of(proposal, measure), _least_gain(policy)
-    if gain.share < least:
-        text = f"The plan gains {percent(gain.share)} ({gain}), {percent(least)} is required"
+        return LoopDecision("no_gain", 0.0, least, text, proposal=proposal.pk)
+    decisive = judgement.changes[0]
+    gain = gain_in(proposal.before, proposal.after, decisive.measure)
+    text = f"No better plan: {gain}"
+    if judgement.code is not GateCode.EXCEEDS:
         return LoopDecision("no_gain", gain.share, least, text, proposal=proposal.pk)
-    spoilt = worsened(proposal, policy)
-    if spoilt is None:
-        return None
-    text = f"The plan gains {gain}, but {spoilt}"
-    unit = SHARE if spoilt.measure == IMBALANCE.name else RATIO
-    return LoopDecision("spoils", spoilt.after, spoilt.limit, text, unit, proposal.pk)
-
-
-def _measure_of(loop: str) -> str:
-    """Return the measure that the plans of a loop must improve, "" for any."""
-    known = loop_named(loop)
-    return known.measure if known is not None else ""
+    unit = RATIO if decisive.measure == REPLICATION_FACTOR.name else SHARE
+    return LoopDecision("spoils", decisive.after, decisive.limit, text, unit, proposal.pk)
 
 
 def _approve(proposal: Proposal, decision: PolicyDecision) -> Conflict | None:
@@ -161,11 +163,6 @@ def _approve(proposal: Proposal, decision: PolicyDecision) -> Conflict | None:
     except Conflict as refusal:
         return refusal
     return None
-
-
-def _least_gain(policy: PolicySettings) -> float:
-    """Return the smallest gain of a loop's plan, which is at least the dead band."""
-    return max(policy.auto_gain, policy.dead_band)
 
 
 def loop_of(proposal: Proposal) -> str:

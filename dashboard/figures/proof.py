@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC, Measure
 from controlplane.proposals.counterfactual import Counterfactual
 from dashboard.figures.parts import Figure, Trace, figure, ms, scatter, time_axis, value_axis
 from dashboard.figures.shapes import interval, limit_notes, limit_shapes
@@ -17,6 +17,7 @@ _FORMATS: Final[Mapping[str, tuple[Measure, str, str]]] = {
     IMBALANCE.name: (IMBALANCE, ".0%", ".0%"),
     FULLEST.name: (FULLEST, ".0%", ".0%"),
     REPLICATION_FACTOR.name: (REPLICATION_FACTOR, ".2f", ".2f"),
+    TRAFFIC.name: (TRAFFIC, ",.0f", ",.0f"),
 }
 
 

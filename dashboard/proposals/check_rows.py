@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.numbers import percent, seconds
-from controlplane.planning.measures import Unit
+from controlplane.numbers import seconds, value_text
 from controlplane.proposals.checks import Check, CheckCode
 
 
@@ -13,6 +12,7 @@ from controlplane.proposals.checks import Check, CheckCode
 class CheckRow:
     """A check as text."""
 
+    code: CheckCode
     title: str
     passed: bool
     text: str
@@ -20,7 +20,7 @@ class CheckRow:
 
 # Title if it passes, title if it does not, and the words before the number.
 _TITLES: Final[Mapping[CheckCode, tuple[str, str, str]]] = {
-    CheckCode.LIMITS: ("No limit is exceeded by the plan", "The plan exceeds a limit", ""),
+    CheckCode.LIMIT: ("within its limit after the plan", "above its limit after the plan", ""),
     CheckCode.ORDER: ("No step is worse than now", "Some steps are worse than now",
                       "peak imbalance"),
     CheckCode.RATES: ("Rates as in the snapshot", "Rates differ from the snapshot", "changed by"),
@@ -49,8 +49,11 @@ def _row(check: Check) -> CheckRow:
             parts.append(f"limit {_text(check, check.limit)}")
     elif check.detail:
         parts.append(f"{before} {check.detail}".strip())
-    return CheckRow(good if check.passed else bad, check.passed, ", ".join(parts))
+    title = good if check.passed else bad
+    if check.code is CheckCode.LIMIT:
+        title = f"{check.detail} {title}"
+    return CheckRow(check.code, title, check.passed, ", ".join(parts))
 
 
 def _text(check: Check, value: float) -> str:
-    return percent(value) if check.unit is Unit.SHARE else seconds(value / 1000)
+    return seconds(value / 1000) if check.unit == "ms" else value_text(value, check.unit)

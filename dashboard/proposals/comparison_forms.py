@@ -27,12 +27,9 @@ def comparison_form(
 ) -> dict[str, Any]:
     """Return the form with the submitted values, or the default algorithms and levels."""
     faults, values = errors or {}, texts(sent)
-    running = cluster.queries.filter(state="running")
-    split = running.filter(task_count__gt=1).count()
-    counts = running.count() - split, split
     planners = {
         planner.adapter.name: [
-            _choice(planner, place, offered, sent, faults, counts)
+            _choice(planner, place, offered, sent, faults)
             for place, offered in enumerate(planner.algorithms)
         ]
         for planner in offered_planners(cluster)
@@ -60,12 +57,11 @@ def _choice(
     offered: OfferedAlgorithm,
     sent: QueryDict | None,
     errors: Fields,
-    counts: tuple[int, int],
 ) -> dict[str, Any]:
     """Return a selectable algorithm with the value of its checkbox and its parameters."""
     adapter = planner.adapter
     name = f"{adapter.name}.{offered.algorithm.name}"
-    usual = place < adapter.compared and adapter.can_plan(*counts)
+    usual = place < adapter.compared and planner.missing is None
     ticked = name in sent.getlist("asked") if sent is not None else usual
     fields = form_fields(_named(adapter.name, offered), texts(sent), errors)
     return {"value": name, "offered": offered, "ticked": ticked, "fields": fields}

@@ -105,8 +105,7 @@ def proof_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
         end=execution.finished_at,
         approved=entry.approved,
         expected=entry.expected,
-        limits=measure_limits(policy_of(cluster), proposal.bounds)
-        | {"fullest": policy_of(cluster).watch_load},
+        limits=measure_limits(policy_of(cluster), proposal.bounds),
     )
     return JsonResponse({"figures": proof_figures(proof)})
 

@@ -25,6 +25,7 @@ from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest
 from dashboard.proposals.gantt import gantt_of, tick_texts
 from dashboard.proposals.page import counts_text
+from dashboard.templatetags.plans import eta
 
 STEPS_PER_PAGE: Final = 12
 
@@ -61,7 +62,7 @@ def _headline(progress: Progress) -> Headline:
     what = f"{progress.actions:,} of {progress.total:,} actions"
     what += " reverted" if progress.back else " finished"
     if progress.eta_s is not None:
-        what += f", about {seconds(progress.eta_s)} left"
+        what += f", {eta(progress)} left"
     notes = []
     if execution.last_step:
         notes.append("It stops after the step in progress")

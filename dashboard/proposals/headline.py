@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.numbers import counted, lowered, percent, raised, seconds, value_text
+from controlplane.numbers import (
+    counted,
+    lowered,
+    percent,
+    raised,
+    seconds,
+    seconds_range,
+    value_text,
+)
 from controlplane.planning.measures import FULLEST, IMBALANCE, Measure
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 from dashboard.frame.headline import Headline
@@ -93,7 +101,8 @@ def _why(outcome: Outcome, rollback_s: float | None) -> str:
         parts.append(f"Some steps are worse than now: imbalance up to {percent(outcome.peak)}")
     if outcome.steps:
         steps = counted(outcome.steps, "steps")
-        parts.append(f"takes at least {seconds(outcome.seconds)} in {steps}")
+        took = seconds_range(outcome.seconds, outcome.most_seconds)
+        parts.append(f"takes {took} by the throttling of its {steps}")
     if rollback_s is not None:
         parts.append(f"rollback takes {seconds(rollback_s)}")
     return f"{'; '.join(parts)}." if parts else ""
@@ -101,7 +110,11 @@ def _why(outcome: Outcome, rollback_s: float | None) -> str:
 
 def pair_text(measure: Measure, before: float, after: float) -> str:
     """Return two values with one unit: 46 → 9 %."""
-    first, second = value_text(before, measure.unit), value_text(after, measure.unit)
+    return arrow(value_text(before, measure.unit), value_text(after, measure.unit))
+
+
+def arrow(first: str, second: str) -> str:
+    """Return two texts of values with one unit if it is the same."""
     unit = second.rpartition(" ")[2]
     if unit and first.endswith(f" {unit}") and second.endswith(f" {unit}"):
         first = first.removesuffix(f" {unit}")

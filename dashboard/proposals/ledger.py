@@ -109,5 +109,5 @@ def _row(entry: LedgerEntry) -> dict[str, object]:
         "title": algorithm_title(entry.planner, entry.algorithm),
         "applied": compact(entry.applied),
         "skipped": entry.skipped,
-        "cells": proof_rows(entry, {}, 0.0, all_figures=True),
+        "cells": proof_rows(entry, {}, all_figures=True),
     }

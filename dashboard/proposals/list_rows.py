@@ -56,14 +56,15 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> ListRow:
     """Return the row of a proposal."""
     grade, icon = STATE_CHIPS[proposal.state]
     outcome = outcome_of(proposal, PlanSummary(), policy) if proposal.after else None
-    gain = gain_of(proposal) if outcome is not None else None
+    aim = proposal.aims[0] if len(proposal.aims) == 1 else ""
+    gain = gain_of(proposal, aim) if outcome is not None else None
     waits = proposal.state not in ENDED and proposal.approved_at is None
     measure = all_measures().get(gain.measure) if gain is not None else None
     return ListRow(
         proposal=proposal,
         chip_grade=grade,
         chip_icon=icon,
-        outcome_words=_words(outcome),
+        outcome_words="" if proposal.judgement else _words(outcome),
         outcome_grade=str(outcome.grade) if outcome is not None else "",
         measure=measure.title if measure is not None else "",
         gain=_text(gain),

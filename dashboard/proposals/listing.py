@@ -13,7 +13,7 @@ from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Proposal
 from controlplane.pagination.pages import Page, optional_whole
 from controlplane.planning.adapter import PlannerAdapter
-from controlplane.planning.adapters import adapters
+from controlplane.planning.adapters import adapters, missing_for
 from controlplane.planning.estimates import ShownEstimate
 from controlplane.policies.store import policy_of
 from controlplane.processes.isolation.limits import proposal_limits
@@ -107,7 +107,8 @@ def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
     """Request the same plan for the cluster as it is now."""
     proposal = proposal_by_id(cluster, pk)
     with notify_refusals(request):
-        proposal = requests.request_again(request.actor, proposal)
+        better = request.POST.get("better") == "yes"
+        proposal = requests.request_again(request.actor, proposal, better=better)
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
@@ -126,12 +127,15 @@ def _form(
     """Return the form of the chosen or default planner and algorithm."""
     adapter = _adapter(sent.get("planner", ""))
     chosen = _algorithm(adapter, sent.get("algorithm", ""))
+    goals = requests.missing_of_goals(cluster)
     return {
-        "goals": GOALS,
+        "goals": [(goal, *GOALS[goal], missing) for goal, missing in goals.items()],
+        "first_goal": next((goal for goal, lacks in goals.items() if lacks is None), None),
+        "missing": missing_for(cluster, adapter, chosen.name),
         # The form of a planner is requested by its own fields, so its values are chosen.
         "own": bool({"planner", "algorithm"} & sent.keys()),
         "has_faults": bool(errors),
-        "planners": list(adapters().values()),
+        "planners": [(known, missing_for(cluster, known)) for known in adapters().values()],
         "planner": adapter,
         "algorithms": adapter.algorithms,
         "chosen": chosen,

@@ -7,7 +7,15 @@ from typing import Final
 from controlplane.models import LedgerEntry
 from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size, value_text
 from controlplane.planning.adapters import all_measures
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure, Unit
+from controlplane.planning.measures import (
+    FULLEST,
+    IMBALANCE,
+    REPLICATION_FACTOR,
+    TRAFFIC,
+    Measure,
+    Unit,
+)
+from controlplane.policies.assessment import Assessment, MeasureEffect
 from controlplane.policies.planner_record import error_of
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 
@@ -17,6 +25,7 @@ LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
     "imbalance": (IMBALANCE.title, "", percent),
     "fullest": (FULLEST.title, "", percent),
     "replication_factor": (REPLICATION_FACTOR.title, "", ratio),
+    "traffic": (TRAFFIC.title, "records/s", compact),
     "bytes": ("State moved", "bytes", size),
     "pause_ms": ("Longest pause", "ms", milliseconds),
     "latency_ms": ("Latency p95", "ms", milliseconds),
@@ -48,10 +57,7 @@ class MeasureRow:
 
 @dataclass(frozen=True)
 class ProofRow:
-    """A figure of an executed plan as text.
-
-    `is_close`: its error is within the policy's limit; `is_better`: it is lower than approved.
-    """
+    """A figure of an executed plan as text; `effect`: on its measure, None if not assessed."""
 
     title: str
     before: str
@@ -61,8 +67,8 @@ class ProofRow:
     error: str
     without: str
     without_error: str
-    is_close: bool | None
-    is_better: bool
+    limit: str
+    effect: MeasureEffect | None
 
 
 def measure_rows(outcome: Outcome) -> list[MeasureRow]:
@@ -95,25 +101,20 @@ def _text(measure: Measure, value: float | None, missing: str = MISSING) -> str:
 
 
 def proof_rows(
-    entry: LedgerEntry,
-    before: Mapping[str, float],
-    tolerated: float,
-    *,
-    all_figures: bool = False,
+    entry: LedgerEntry, before: Mapping[str, float], *, all_figures: bool = False
 ) -> list[ProofRow]:
-    """Return the figures of an executed plan; `tolerated`: the relative error of the policy.
-
-    `all_figures`: with those that are unknown.
-    """
+    """Return the figures of an executed plan; `all_figures`: with those that are unknown."""
+    assessment = Assessment.from_json(entry.assessment)
+    effects = {row.measure: row for row in assessment.effects}
     return [
-        _proof_row(figure, entry, before, tolerated)
+        _proof_row(figure, entry, before, effects.get(figure))
         for figure in LEDGER
         if all_figures or figure in entry.approved or figure in entry.measured
     ]
 
 
 def _proof_row(
-    figure: str, entry: LedgerEntry, before: Mapping[str, float], tolerated: float
+    figure: str, entry: LedgerEntry, before: Mapping[str, float], effect: MeasureEffect | None
 ) -> ProofRow:
     title, _, write = LEDGER[figure]
     approved, measured = entry.approved.get(figure), entry.measured.get(figure)
@@ -132,6 +133,6 @@ def _proof_row(
         error=MISSING if error is None or figure == "latency_ms" else percent(error),
         without=write(entry.without.get(figure)),
         without_error=f"± {write(half)}" if half is not None else "",
-        is_close=None if error is None or figure == "latency_ms" else error <= tolerated,
-        is_better=is_known and measured < approved,
+        limit=write(effect.limit) if effect is not None and effect.limit is not None else "",
+        effect=effect,
     )

@@ -13,8 +13,9 @@ from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.numbers import percent, raised, size
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import ACTIVE
+from controlplane.policies.assessment import Assessment
 from controlplane.policies.auto_approval import refusals
-from controlplane.policies.gains import gain_of
+from controlplane.policies.gate import Judgement
 from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -45,6 +46,7 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
     if execution is not None:
         execution.proposal = proposal
     grade, icon = STATE_CHIPS[proposal.state]
+    judgement = Judgement.from_json(proposal.judgement)
     return {
         "proposal": proposal,
         "title": algorithm_title(proposal.planner, proposal.algorithm),
@@ -57,6 +59,7 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
         "policy": policy,
         "comments": comments_of(proposal),
         "comments_left": MAX_COMMENTS,
+        "better": judgement.better if judgement is not None else None,
         **_verbs(actor, proposal),
         **(_plan(cluster, proposal, policy) if proposal.after else {}),
     }
@@ -104,7 +107,7 @@ def _plan(cluster: Cluster, proposal: Proposal, policy: PolicySettings) -> dict[
         "checks": check_rows(checks_of(proposal, outcome, policy)) if waits else [],
         "refusals": refusals(proposal, policy) if proposal.state == Proposal.State.READY else None,
         "record": record_of(cluster, proposal.planner),
-        "proof": _proof(proposal, policy),
+        "proof": _proof(proposal),
     }
 
 
@@ -150,26 +153,20 @@ def _review(
     }
 
 
-def _proof(proposal: Proposal, policy: PolicySettings) -> dict[str, Any] | None:
+def _proof(proposal: Proposal) -> dict[str, Any] | None:
     """Return approved, expected, measured and counterfactual values, None before the entry."""
     entry = LedgerEntry.objects.filter(proposal=proposal).first()
     if entry is None:
         return None
-    rows = proof_rows(entry, proposal.before, policy.auto_record_error)
-    compared = [row.is_close or row.is_better for row in rows if row.is_close is not None]
-    gain = gain_of(proposal).measure
-    main = LEDGER[gain if gain in entry.measured and gain in LEDGER else "imbalance"][0]
     return {
-        "main": next((row for row in rows if row.title == main), rows[0] if rows else None),
         "entry": entry,
-        "rows": rows,
+        "assessment": Assessment.from_json(entry.assessment),
+        "rows": proof_rows(entry, proposal.before),
         "charts": [
             (name, title)
             for name, (title, *_) in LEDGER.items()
             if name in MEASURES and name in entry.measured
         ],
-        "grade": "good" if all(compared) else "warn",
-        "tolerated": policy.auto_record_error,
     }
 
 

@@ -1,12 +1,16 @@
 """The headline of a proposal's page, by the state of the proposal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.models import Proposal
-from controlplane.numbers import MISSING, raised
+from controlplane.numbers import lowered, percent, raised
+from controlplane.policies.assessment import Assessment, Effect, MeasureEffect
 from dashboard.frame.headline import Headline
+from dashboard.proposals.headline import arrow
+from dashboard.proposals.measure_rows import LEDGER
+from dashboard.proposals.no_better_plan import no_better_plan
 
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
 _SKIPPED: Final = "The remaining actions were not applied."
@@ -49,17 +53,21 @@ def _without_plan(proposal: Proposal) -> Headline:
 
 
 def _proof(proposal: Proposal, known: Known, proof: Mapping[str, Any]) -> Headline:
-    """Return the measured effect beside the approved effect, and that without the plan."""
-    row, samples = proof["main"], proof["entry"].samples
+    """Return the assessment over all measures; of a rollback, what holds after it."""
+    assessment, samples = proof["assessment"], proof["entry"].samples
     why = [f"{known.counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
     if proposal.state == Proposal.State.STALE:
         why.append(f"It became out of date: {proposal.error}. {_SKIPPED}")
-    if row is None or not samples:
-        return Headline("The execution finished; its effect was not measured", " ".join(why))
-    what = f"{row.title} {row.before} → {row.measured}, approved {row.approved}"
-    if row.without != MISSING:
-        what += f"; without this plan {row.without} {row.without_error}".rstrip()
-    return Headline(what, " ".join(why), proof["grade"])
+    what, grade, icon = assessment_text(assessment), str(assessment.grade), ""
+    if proposal.state == Proposal.State.ROLLED_BACK:
+        what, grade, icon = f"{_rolled_back(proposal)}: {rollback_text(assessment)}", "", "undo"
+    elif not assessment.effects:
+        what, grade = "The execution finished; its effect was not measured", ""
+    return Headline(what, " ".join(why), grade, icon=icon)
+
+
+def _rolled_back(proposal: Proposal) -> str:
+    return f"Rolled back by {proposal.decided_by}"
 
 
 def _by_state(proposal: Proposal, known: Known, plan: Headline) -> Headline:
@@ -70,8 +78,17 @@ def _by_state(proposal: Proposal, known: Known, plan: Headline) -> Headline:
             return Headline(f"Failed: {proposal.error}", known.counts, "bad")
         case Proposal.State.SUPERSEDED:
             return Headline("Superseded: another proposal was chosen, or changed the same objects")
+        case Proposal.State.NO_BETTER_PLAN:
+            return no_better_plan(proposal)
+    return _by_plan(proposal, known, plan)
+
+
+def _by_plan(proposal: Proposal, known: Known, plan: Headline) -> Headline:
     if known.counts:
-        return Headline(known.counts, "The measurements follow thirty batches after the end.")
+        follow = "The measurements follow thirty batches after the end."
+        if proposal.state == Proposal.State.ROLLED_BACK:
+            return Headline(_rolled_back(proposal), f"{known.counts}. {follow}", icon="undo")
+        return Headline(known.counts, follow)
     if proposal.state not in _WAITS:
         return Headline(plan.what, plan.why)
     why = plan.why
@@ -92,3 +109,36 @@ def _stale(proposal: Proposal, *, is_executed: bool) -> Headline:
 
 def _waits(known: Known) -> str:
     return f"Waits because {known.waits}." if known.waits else ""
+
+
+def assessment_text(assessment: Assessment) -> str:
+    """Return what a plan helped and what it harmed."""
+    helped, harmed = assessment.with_effect(Effect.HELPED), assessment.with_effect(Effect.HARMED)
+    if not helped and not harmed:
+        return "Changed no measure beyond its noise"
+    clauses = [f"helped {_joined(helped)}"] if helped else ["helped nothing"]
+    clauses.append(f"harmed {_joined(harmed)}" if harmed else "harmed nothing")
+    return raised("; ".join(clauses))
+
+
+def rollback_text(assessment: Assessment) -> str:
+    """Return what holds after a rollback."""
+    changed = [row for row in assessment.effects if row.effect is not Effect.UNCHANGED]
+    if changed:
+        return f"against the time before it {_joined(changed)}"
+    return "every measure is as before it" if assessment.effects else "not measured"
+
+
+def effect_text(row: MeasureEffect) -> str:
+    """Return a measure with its change, and whether it is above its limit."""
+    title, _, write = LEDGER[row.measure]
+    text = f"{lowered(title)} {arrow(write(row.before), write(row.measured))}"
+    if row.effect is Effect.HARMED and row.change is not None:
+        text += f" ({percent(row.change)} more)"
+    if row.limit is None or (row.effect is Effect.HELPED and not row.is_exceeded):
+        return text
+    return f"{text}, {'above' if row.is_exceeded else 'within'} its limit of {write(row.limit)}"
+
+
+def _joined(rows: Sequence[MeasureEffect]) -> str:
+    return ", ".join(map(effect_text, rows))

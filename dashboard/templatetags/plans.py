@@ -11,7 +11,10 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from controlplane.numbers import seconds_range
 from controlplane.plans.proposal_states import State
+from controlplane.proposals.executions.progress import Progress
+from controlplane.proposals.outcome import Outcome
 from controlplane.svg import percent
 
 register = template.Library()
@@ -31,6 +34,20 @@ class PassableCheck(Protocol):
 def state_word(state: str) -> str:
     """Return the state of a proposal as pages show it."""
     return STATE_WORDS.get(state, state)
+
+
+@register.filter
+def eta(progress: Progress) -> str:
+    """Return the range of the time that an execution still takes, "" if it has stopped."""
+    if progress.eta_least_s is None or progress.eta_most_s is None:
+        return ""
+    return seconds_range(progress.eta_least_s, progress.eta_most_s)
+
+
+@register.filter
+def takes(outcome: Outcome) -> str:
+    """Return the range of the time that a plan takes."""
+    return seconds_range(outcome.seconds, outcome.most_seconds)
 
 
 @register.simple_tag

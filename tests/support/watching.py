@@ -52,7 +52,7 @@ def looked(**changed: Any) -> WatchObservation:
     """Return what was seen of a cluster of two nodes, without a database."""
     values: dict[str, Any] = {
         "cluster": Cluster(slug="sf"), "policy": PolicySettings(), "now": NOW,
-        "whole_queries": 10, "split_queries": 0,
+        "split_queries": 0,
         "nodes": [node(0), node(1)], "samples": [sample(at) for at in range(20)], "trend": [],
     } | changed  # fmt: skip
     return WatchObservation(**values)

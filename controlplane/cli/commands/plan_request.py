@@ -45,7 +45,7 @@ def _request(given: Namespace) -> int:
         follow(api, _WAIT, {"cluster": given.cluster, "id": body["id"]}, given.timeout)
     row = proposal_values(api, given.cluster, api.get(own))
     print_proposal(given, api, row, ACTIONS_SHOWN)
-    return ExitCode.REFUSED if row["state"] == "failed" else ExitCode.DONE
+    return ExitCode.REFUSED if row["state"] in ("failed", "no better plan") else ExitCode.DONE
 
 
 def _types(api: Api, path: str, given: Namespace) -> dict[str, str]:

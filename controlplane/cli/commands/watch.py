@@ -29,6 +29,7 @@ _ENDS: Final[Mapping[str, ExitCode]] = {
     State.REJECTED: ExitCode.REFUSED,
     State.STALE: ExitCode.REFUSED,
     State.FAILED: ExitCode.REFUSED,
+    State.NO_BETTER_PLAN: ExitCode.REFUSED,
     State.SUPERSEDED: ExitCode.REFUSED,
 }
 

@@ -13,14 +13,18 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from algorithms.admission.planner import PARALLELISM
 from algorithms.vocabulary import Floats
 from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
+from controlplane.planners.admission.adapter import NO_STREAM
 from controlplane.planners.admission.inputs import (
     AdmissionInput,
     AdmittedStream,
     AggregatedQuery,
     MeasuredCosts,
 )
+from controlplane.planners.admission.problem import NO_CAPACITY
+from controlplane.planning.adapter import Missing
 from controlplane.planning.measured.costs import (
     merge_seconds,
     operator_seconds,
@@ -66,6 +70,15 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
         costs=_costs(cluster, samples, queries, known),
         queries=queries,
     )  # fmt: skip
+
+
+def missing(cluster: Cluster, algorithm: str) -> Missing | None:
+    """Return what a cluster lacks for a plan of an algorithm."""
+    if not cluster.streams.exists():
+        return Missing("no_stream", NO_STREAM)
+    if algorithm != PARALLELISM and not split_capacity(cluster):
+        return Missing("no_capacity", NO_CAPACITY)
+    return None
 
 
 def known_periods(streams: int) -> int:

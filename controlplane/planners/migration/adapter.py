@@ -18,6 +18,7 @@ from controlplane.wire.routing.query_actions import MoveTasks
 
 # Half of the loop's limit, so that the plan ends well below it.
 _PART: Final = 0.5
+NO_SPLIT_QUERY: Final = "No query with several tasks is running: submit one with a key"
 
 
 def plan_migration(request: PlanRequest) -> PlannerResult:
@@ -27,7 +28,7 @@ def plan_migration(request: PlanRequest) -> PlannerResult:
     """
     snapshot, split = request.snapshot, request.snapshot.split
     if not split:
-        raise Conflict("no_split_query", "No query with several tasks is running")
+        raise Conflict("no_split_query", NO_SPLIT_QUERY)
     if not any(node.active for node in snapshot.nodes):
         raise Conflict("no_node", "No node of the cluster is active")
     actions: list[MoveTasks] = []
@@ -86,10 +87,10 @@ ADAPTER: Final = PlannerAdapter(
     plan=plan_migration,
     improves=("imbalance",),
     moves_state=True,
+    slack="tau",
     watch=WatchSupport(
         frozenset({"imbalance", "latency", "overload", "node lost", "node added"}),
         order=0,
-        needs=lambda _, split: split > 0,
         parameters=lambda _, imbalance: {"tau": max(0.01, min(1.0, _PART * imbalance))},
     ),
 )

@@ -94,7 +94,6 @@ ADAPTER: Final = PlannerAdapter(
     watch=WatchSupport(
         frozenset({"skew"}),
         order=2,
-        needs=lambda _, split: split > 0,
         parameters=lambda _, limit: {"limit": planned_limit(limit)},
     ),
 )

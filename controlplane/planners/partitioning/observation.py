@@ -12,7 +12,9 @@ from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, MetricSample, Query, QueryStream
+from controlplane.planners.partitioning.adapter import NO_QUERY
 from controlplane.planners.partitioning.measured_keys import MeasuredKeys, measured_keys
+from controlplane.planning.adapter import Missing
 from controlplane.planning.measured.costs import merge_seconds
 from controlplane.planning.measured.sampled_keys import PartitioningInput, SampledQuery
 from controlplane.wire.key_samples import KeySample, read_newest
@@ -73,6 +75,11 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> PartitioningInp
         cluster.trigger_ms / 1000,
         merge_cost(cluster, moment),
     )
+
+
+def missing(cluster: Cluster, _: str) -> Missing | None:
+    """Return what a cluster lacks for a plan."""
+    return None if grouped_queries(cluster) else Missing("no_split_query", NO_QUERY)
 
 
 def merge_cost(cluster: Cluster, now: datetime) -> float | None:

@@ -14,8 +14,7 @@ from algorithms.placement.planner import IMPROVE, PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
-from controlplane.planners.placement.improvement import plan_improvement
-from controlplane.planners.placement.policy_limits import read_limits
+from controlplane.planners.placement.improvement import NO_NODE, plan_improvement
 from controlplane.planning import arrays
 from controlplane.planning.adapter import (
     PlannerAdapter,
@@ -26,6 +25,8 @@ from controlplane.planning.adapter import (
 from controlplane.planning.arrays import QueryArrays
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.query_actions import MoveTasks
+
+NO_WHOLE_QUERY: Final = "No query of one task is running, so there is nothing to place: submit one"
 
 
 def plan_placement(request: PlanRequest) -> PlannerResult:
@@ -69,9 +70,9 @@ def placement_problem(snapshot: ClusterSnapshot, servers: int) -> PlacementProbl
     Caps are rounded up, so that few queries on many nodes have a plan, too (decision 0030).
     """
     if not servers:
-        raise Conflict("no_node", "No node of the cluster is active")
+        raise Conflict("no_node", NO_NODE)
     if not snapshot.queries:
-        raise Conflict("no_query", "No query is running, so there is nothing to place")
+        raise Conflict("no_query", NO_WHOLE_QUERY)
     queries = QueryArrays.of(snapshot)
     return PlacementProblem.from_arrays(
         arrays.rates_of(snapshot),
@@ -114,14 +115,13 @@ ADAPTER: Final = PlannerAdapter(
     plan=plan_placement,
     improves=("imbalance", "replication_factor"),
     defaults={"nu": lambda cluster: cluster.nu, "alpha": lambda cluster: cluster.alpha},
-    inputs=frozenset({read_limits}),
     moves_state=True,
+    slack="nu",
     compared=2,
     places=True,
     watch=WatchSupport(
         frozenset({"imbalance", "replication", "latency", "overload", "node lost", "node added"}),
         order=1,
-        needs=lambda whole, _: whole > 0,
         parameters=lambda loop, _: {"goal": Goal.EVEN if loop in _EVEN else Goal.REPAIR},
     ),
 )

@@ -15,6 +15,8 @@ from controlplane.plans.snapshot import ClusterSnapshot, Excluded
 from controlplane.policies.settings import PolicySettings
 from controlplane.wire.routing.query_actions import MoveTasks
 
+NO_NODE: Final = "No node of the cluster is active: activate one"
+NO_QUERY: Final = "No query is running, so there is nothing to place: submit one"
 _MEASURES: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
 
 
@@ -46,9 +48,9 @@ def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
 def improve_problem(snapshot: ClusterSnapshot, model: LoadModel, bound: float) -> ImproveProblem:
     """Return the problem: all tasks with their measured loads, and what exclusions leave free."""
     if not any(node.active for node in snapshot.nodes):
-        raise Conflict("no_node", "No node of the cluster is active")
+        raise Conflict("no_node", NO_NODE)
     if not snapshot.query_count:
-        raise Conflict("no_query", "No query is running, so there is nothing to place")
+        raise Conflict("no_query", NO_QUERY)
     excluded = set(snapshot.excluded)
     kept = np.array([Excluded("node", node.name) in excluded for node in snapshot.nodes], np.bool_)
     return ImproveProblem.from_arrays(

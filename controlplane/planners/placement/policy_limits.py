@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from controlplane.models import Cluster
 from controlplane.policies.settings import PolicySettings
-from controlplane.policies.store import policy_of
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,3 @@ class PolicyLimits:
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """Return the limits that `to_json` wrote."""
         return cls(**row)
-
-
-def read_limits(cluster: Cluster) -> PolicyLimits:
-    """Return the limits of a cluster's policy as it is now."""
-    return PolicyLimits.of(policy_of(cluster))

@@ -99,7 +99,5 @@ ADAPTER: Final = PlannerAdapter(
         Measure("rungs", "Rungs", Unit.COUNT, Better.NEITHER, _rungs),
     ),
     compared=0,
-    watch=WatchSupport(
-        frozenset({"ladder"}), order=3, needs=lambda whole, split: whole + split > 0
-    ),
+    watch=WatchSupport(frozenset({"ladder"}), order=3),
 )  # fmt: skip

@@ -18,6 +18,8 @@ from controlplane.planners.shedding.inputs import (
     SheddingStream,
 )
 from controlplane.planners.shedding.node_costs import measured_node
+from controlplane.planners.shedding.problem import NO_QUERY
+from controlplane.planning.adapter import Missing
 from controlplane.planning.load_model import last_share
 from controlplane.planning.measured.costs import (
     batch_seconds,
@@ -60,6 +62,12 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
         batch_seconds(samples),
         not declared,
     )
+
+
+def missing(cluster: Cluster, _: str) -> Missing | None:
+    """Return what a cluster lacks for a plan."""
+    running = cluster.queries.filter(state=Query.State.RUNNING)
+    return None if running.exists() else Missing("no_query", NO_QUERY)
 
 
 def _samples(cluster: Cluster, now: datetime) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require, require_operator
 from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.events.task_names import ADVANCE, send_on_commit
-from controlplane.models import Execution, Proposal
+from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import policy_of
 from controlplane.proposals.executions.startup import translate_integrity_error
@@ -63,6 +63,8 @@ def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Propo
         raise Conflict("nothing_applied", "No action was applied: there is nothing to revert")
     with translate_integrity_error(), transaction.atomic():
         move_on(actor, proposal, "roll back", named=seal, reason=reason)
+        # What was measured does not hold any more: the end of the rollback is measured again.
+        LedgerEntry.objects.filter(proposal=proposal).delete()
         _execution(
             proposal,
             direction=Execution.Direction.BACK,

@@ -13,6 +13,7 @@ from controlplane.models import Execution, Proposal, Step
 from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
 from controlplane.pagination.lookup import row_by
 from controlplane.plans.proposal_states import APPROVED, ENDED
+from controlplane.proposals.executions import step_limits
 
 FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
 
@@ -24,7 +25,8 @@ class Progress:
     `actions`: the number of finished actions of `total`: `applied` took effect, `skipped` could not
     be applied. `bytes`: measured bytes of state, of predicted `total_bytes`. `step`: the number of
     the step in progress, None between steps. `eta_s`: seconds until the end at the present pace,
-    None if the execution is stopped or has ended.
+    None if the execution is stopped or has ended; `eta_least_s`, `eta_most_s`: its range, if no
+    further step is throttled, or every one.
     """
 
     execution: Execution
@@ -37,6 +39,8 @@ class Progress:
     steps: int
     step: int | None
     eta_s: float | None
+    eta_least_s: float | None = None
+    eta_most_s: float | None = None
 
     @property
     def proposal(self) -> Proposal:
@@ -138,6 +142,7 @@ def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
             sent=Sum("bytes"),
             lasted=Sum(lasted, filter=done),
             finished=Sum(size, filter=done),
+            finished_steps=Count("id", filter=done),
             applied_done=Sum("applied", filter=done),
             running=Sum(size, filter=under_way),
             number=Sum("number", filter=under_way),
@@ -166,19 +171,26 @@ def _of(row: Execution, sums: Mapping[str, Any]) -> Progress:
     active = (Proposal.State.EXECUTING, Proposal.State.ROLLING_BACK)
     if row.proposal.state not in active:
         return progress
-    return replace(progress, eta_s=_eta(progress, sums))
+    return _with_eta(progress, sums)
 
 
-def _eta(progress: Progress, sums: Mapping[str, Any]) -> float:
-    """Return the seconds until the end, from the measured or predicted time per action."""
+def _with_eta(progress: Progress, sums: Mapping[str, Any]) -> Progress:
+    """Return the progress with the seconds until the end, by measured or predicted durations."""
     left = max(0, progress.total - progress.actions)
     finished, lasted = sums.get("finished") or 0, sums.get("lasted") or timedelta()
     execution = progress.execution
     cost = execution.rollback_cost if progress.back else progress.proposal.predicted
     if finished:
-        per_action = lasted.total_seconds() / finished
+        seconds, actions, steps = lasted.total_seconds(), finished, sums["finished_steps"]
     else:
-        per_action = cost.get("seconds", 0.0) / max(1, cost.get("actions", 0))
+        seconds, actions, steps = (cost.get(name, 0) for name in ("seconds", "actions", "steps"))
     not_before = execution.not_before
-    wait = (not_before - timezone.now()).total_seconds() if not_before else 0.0
-    return round(left * per_action + max(0.0, wait), 1)
+    wait = max(0.0, (not_before - timezone.now()).total_seconds()) if not_before else 0.0
+    eta_s, step_s = left * seconds / max(1, actions) + wait, seconds / max(1, steps)
+    least_s, most_s = step_limits.range_s(left, execution.cap, step_s)
+    return replace(
+        progress,
+        eta_s=round(eta_s, 1),
+        eta_least_s=round(min(eta_s, least_s + wait), 1),
+        eta_most_s=round(max(eta_s, most_s + wait), 1),
+    )

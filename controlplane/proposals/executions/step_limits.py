@@ -65,6 +65,22 @@ def _healthy(step: Step, policy: PolicySettings) -> str:
     return f"p95 latency {milliseconds(step.p95_ms)} of {milliseconds(policy.latency_ms)}"
 
 
+def range_s(actions: int, cap: int, step_s: float) -> tuple[float, float]:
+    """Return the seconds of so many actions if no step is throttled, and if every step is.
+
+    `cap`: of the next step; `step_s`: the duration of a step without the wait after a throttled
+    one.
+    """
+    least = most = 0
+    left, growing = actions, max(1, cap)
+    while left > 0:
+        left, growing, least = left - growing, growing + 1, least + 1
+    left, halved = actions, max(1, cap)
+    while left > 0 and halved > 1:
+        left, halved, most = left - halved, halved // 2, most + 1
+    return least * step_s, (most + max(0, left)) * (step_s + RECOVERY_S)
+
+
 def step_limits(cap: int, policy: PolicySettings) -> StepLimits:
     """Return the bounds of the next step."""
     return StepLimits(policy.node_moves, min(cap, policy.cluster_moves), float(policy.bytes_per_s))

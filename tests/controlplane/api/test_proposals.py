@@ -16,7 +16,8 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Proposal
 from controlplane.planning.adapters import adapters
 from controlplane.plans.proposal_states import SAID, Verb
-from controlplane.proposals import requests
+from controlplane.policies.gate import GateCode, NextStep
+from controlplane.proposals import computation, requests
 from controlplane.proposals.executions import progression
 from tests.support.execution import (
     batch,
@@ -266,6 +267,9 @@ def test_kinds_of_planners_are_told_with_their_parameters(
                 assert parameter["type"] in ("float", "int")
             body = {"planner": planner["name"], "algorithm": algorithm["name"]}
             answer = operating.post(PROPOSALS, json.dumps(body), content_type="application/json")
+            if planner["missing"] and answer.status_code == 422:
+                assert answer.json()["code"] == planner["missing"]["code"]
+                continue
             assert answer.status_code == 202, answer.content
             asked += 1
     assert Proposal.objects.count() == asked > 10
@@ -298,3 +302,37 @@ def test_the_documentation_has_an_example_for_every_verb(client: Client, approve
         examples = said["requestBody"]["content"]["application/json"]["examples"]
         assert all(("seal" in one["value"]) == verb.seal for one in examples.values())
         assert ("Without a reason" in examples) == (not verb.reason)
+
+
+def test_a_plan_without_a_gain_is_not_offered(operating: Client, cluster: Cluster) -> None:
+    """It ends with the best reachable values, what would help, and no verb to approve it."""
+    set_policy(cluster, watch_imbalance=0.0)
+    body = operating.post(PROPOSALS, {"goal": "even"}, "application/json").json()
+    computation.compute(body["id"])
+    found = operating.get(f"{PROPOSALS}/{body['id']}").json()
+    assert (found["state"], found["aims"], found["allowed"]) == (
+        "no better plan", ["imbalance"], [],
+    )  # fmt: skip
+    judgement = found["judgement"]
+    assert judgement["code"] in set(GateCode)
+    assert judgement["next_step"] in set(NextStep)
+    change = judgement["changes"][0]
+    assert (change["before"], change["after"]) == (
+        found["before"][change["measure"]], found["after"][change["measure"]],
+    )  # fmt: skip
+    refused = operating.post(
+        f"{PROPOSALS}/{body['id']}/approve", {"seal": found["seal"]}, "application/json"
+    )
+    assert refused.status_code in (403, 409)
+    rows = operating.get(PROPOSALS, {"filter": 'state:"no better plan"'}).json()["proposals"]
+    assert [row["id"] for row in rows] == [body["id"]]
+
+
+def test_a_planner_that_the_cluster_cannot_use_is_refused_at_the_door(
+    operating: Client, cluster: Cluster
+) -> None:
+    refused = operating.post(PROPOSALS, {"planner": "migration"}, "application/json")
+    assert (refused.status_code, refused.json()["code"]) == (422, "no_split_query")
+    offered = operating.get("/api/v1/clusters/sf/planners").json()
+    missing = {row["name"]: (row["missing"] or {}).get("code") for row in offered}
+    assert (missing["migration"], missing["placement"]) == ("no_split_query", None)

@@ -81,6 +81,7 @@ def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluste
         "imbalance": pytest.approx(0.1 - 0.025),
         "fullest": pytest.approx(0.1),
         "replication_factor": 1.5,
+        "traffic": 50.0,
         "bytes": 1000 * len(done.actions),
         "pause_ms": 700.0,
         "latency_ms": 400.0,
@@ -104,7 +105,7 @@ def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> Non
 
 
 def test_what_is_not_measured_is_absent(done: Proposal) -> None:
-    """A cluster that stopped is judged by its steps alone, after five minutes."""
+    """A cluster that stopped is assessed by its steps alone, after five minutes."""
     assert ledger.write_entries(end_of(done) + ledger.LATEST - timedelta(seconds=1)) == 0
     assert ledger.write_entries(end_of(done) + ledger.LATEST) == 1
     entry = LedgerEntry.objects.get()
@@ -164,7 +165,10 @@ def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
 def test_of_one_rolled_back_the_state_before_is_predicted(
     approver: Actor, operator: Actor, done: Proposal, cluster: Cluster
 ) -> None:
+    ledger.write_entries(end_of(done) + ledger.LATEST)
+    assert LedgerEntry.objects.get().outcome == "done"
     control.roll_back(operator, done, done.seal, "worse than thought")
+    assert not LedgerEntry.objects.exists(), "what was measured does not hold any more"
     assert ledger.write_entries(timezone.now() + timedelta(hours=1)) == 0, "it is under way"
     carried_out(done)
     ledger.write_entries(end_of(done) + ledger.LATEST)

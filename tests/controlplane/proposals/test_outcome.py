@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from algorithms.placement.improve import Goal
 from controlplane.access.roles import Actor
-from controlplane.errors import Invalid
+from controlplane.errors import Invalid, Unusable
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.grades import Grade
@@ -64,6 +64,10 @@ def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
     outcome = outcome_of(proposal, PlanSummary.from_json(proposal.summary))
     checks = {row.code: row for row in checks_of(proposal, outcome, policy_of(sf))}
     assert not checks[CheckCode.PAUSE].passed
+    limits = [row for row in checks_of(proposal, outcome, policy_of(sf)) if row.code == "limit"]
+    assert {(row.number, row.limit) for row in limits} == {
+        (row.expected, row.limit) for row in outcome.measures if row.limit is not None
+    }
     assert (checks[CheckCode.PAUSE].number, checks[CheckCode.PAUSE].limit) == (
         proposal.predicted["pause_ms"], 1,
     )  # fmt: skip
@@ -72,11 +76,33 @@ def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_goal_is_requested_with_its_parameters(operator: Actor, sf: Cluster) -> None:
+def test_a_limit_that_stays_exceeded_fails_its_check(operator: Actor, sf: Cluster) -> None:
+    """The check assesses the state after the plan, whatever it was before."""
+    proposal = ready(operator, scattered(operator, sf))
+    proposal.before |= {"fullest": 1.09}
+    proposal.after |= {"fullest": 1.07}
+    outcome = outcome_of(proposal, PlanSummary.from_json(proposal.summary))
+    failed = [row for row in checks_of(proposal, outcome, policy_of(sf)) if not row.passed]
+    assert [(row.code, row.limit) for row in failed] == [(CheckCode.LIMIT, 1.0)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_goal_is_requested_with_its_parameters_and_names_its_measure(
+    operator: Actor, sf: Cluster
+) -> None:
+    with pytest.raises(Unusable):
+        requests.request_for_goal(operator, sf, Goal.EVEN)
+    scattered(operator, sf)
     rows: dict[Goal, Proposal] = {
         goal: requests.request_for_goal(operator, sf, goal) for goal in Goal
     }
     assert {row.algorithm for row in rows.values()} == {"improve"}
     assert all(row.parameters["goal"] == goal for goal, row in rows.items())
+    assert {goal: row.aims for goal, row in rows.items()} == {
+        Goal.REPAIR: ["limits"],
+        Goal.TRAFFIC: ["traffic"],
+        Goal.EVEN: ["imbalance"],
+        Goal.FEW_MOVES: ["limits"],
+    }
     with pytest.raises(Invalid):
         requests.request_for_goal(operator, sf, "magic")

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.errors import Conflict, Forbidden, Invalid, Unusable
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Task
 from controlplane.plans.plan import seal_of
 from controlplane.processes.isolation.heartbeat import Heartbeat
@@ -231,13 +231,27 @@ def test_a_cancelled_proposal_stops_computing(operator: Actor, scattered: Cluste
     assert (proposal.state, proposal.progress) == ("rejected", 0.5)
 
 
-def test_nothing_to_place_fails_with_a_reason(operator: Actor, sf: Cluster) -> None:
-    """An empty cluster is no crash."""
-    proposal = requests.request(operator, sf, "mms", {})
-    computation.compute(proposal.pk)
-    proposal.refresh_from_db()
-    assert proposal.state == "failed"
-    assert "No query is running" in proposal.error
+@pytest.mark.parametrize(
+    ("planner", "code"),
+    [
+        ("placement", "no_query"),
+        ("migration", "no_split_query"),
+        ("partitioning", "no_split_query"),
+        ("admission", "no_capacity"),
+        ("shedding", "no_query"),
+    ],
+)
+def test_a_planner_that_the_cluster_cannot_use_is_refused_with_what_is_missing(
+    operator: Actor, sf: Cluster, planner: str, code: str
+) -> None:
+    with pytest.raises(Unusable) as refused:
+        requests.request(operator, sf, planner=planner)
+    assert (refused.value.code, list(refused.value.fields)) == (code, ["planner"])
+    assert not Proposal.objects.exists()
+    offered = {row.adapter.name: row.missing for row in requests.offered_planners(sf)}
+    missing = offered[planner]
+    assert missing is not None
+    assert missing.code == code
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,15 @@ from django.db import connection
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Busy, Conflict
-from controlplane.models import AuditEntry, Cluster, Execution, Proposal, RoutingVersion
+from controlplane.models import (
+    AuditEntry,
+    Cluster,
+    Execution,
+    Node,
+    Proposal,
+    Query,
+    RoutingVersion,
+)
 from controlplane.proposals import decisions, requests
 from controlplane.proposals.executions import control, progression
 from tests.support.cluster import actor
@@ -165,6 +173,11 @@ def test_concurrent_requests_of_a_user_on_several_clusters_share_one_limit(
     settings.MAX_REQUESTS_PER_USER = 1
     others = [Cluster.objects.create(slug=slug, name=slug) for slug in ("nyc", "la")]
     rivals = [cluster, *others]
+    for other in others:
+        Node.objects.create(cluster=other, index=0, name="node 0")
+        query = Query.objects.filter(cluster=cluster)[0]
+        query.pk, query.cluster = None, other
+        query.save()
     for _ in range(ROUNDS):
         answers = at_once(*(partial(_requested, operator, rival) for rival in rivals))
         assert sorted(answers) == ["", "too_many_requests", "too_many_requests"]

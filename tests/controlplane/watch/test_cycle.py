@@ -50,7 +50,7 @@ def set_policy(cluster: Cluster, **changes: Any) -> None:
 
 
 def asked(cluster: Cluster, now: datetime, **figures: Any) -> Proposal:
-    """Let the loops find trouble and a worker compute; the plan is not judged yet."""
+    """Let the loops find trouble and a worker compute; the plan is not assessed yet."""
     measured(cluster, now, **SCATTERED | figures)
     watch_cluster(cluster, now)
     proposal = Proposal.objects.get(cluster=cluster, origin="watch", state="computing")
@@ -131,7 +131,7 @@ def test_a_plan_that_gains_too_little_is_not_proposed(spread: Cluster, now: date
     assert (row.code, row.limit) == ("no_gain", 0.9)
     assert row.number == pytest.approx(0.75)
     proposal.refresh_from_db()
-    assert (proposal.state, proposal.decided_by) == ("rejected", "watch")
+    assert (proposal.state, proposal.judgement["code"]) == ("no better plan", "no_gain")
     watch_cluster(spread, now + timedelta(seconds=5))
     assert newest(spread, "replication").code == "cooldown", "it does not compute over and over"
 
@@ -245,7 +245,8 @@ def test_a_lost_judgement_is_made_up_for(spread: Cluster, now: datetime) -> None
     proposal = asked(spread, now)
     watch_cluster(spread, now + timedelta(seconds=10))
     proposal.refresh_from_db()
-    assert proposal.state == "rejected"
+    assert proposal.state == "no better plan"
+    assert Decision.objects.filter(proposal=proposal, code="no_gain").exists()
 
 
 def test_a_persons_plan_applies_by_itself_where_the_policy_says_so(

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.models import LedgerEntry, Proposal
-from controlplane.numbers import MISSING
+from controlplane.models import Cluster, LedgerEntry, Proposal
+from controlplane.policies.assessment import Assessment
+from controlplane.policies.gate import Better, Change, GateCode, Judgement, NextStep
 from dashboard.frame.headline import Headline
-from dashboard.proposals.measure_rows import ProofRow
 from dashboard.proposals.page_headline import Known, page_headline
 
 pytestmark = pytest.mark.nightly("pages")
@@ -20,15 +20,14 @@ def of(state: str, known: Known | None = None, **fields: Any) -> Headline:
     return page_headline(Proposal(state=state, **fields), known or Known(plan=PLAN))
 
 
-def proof(samples: int, without: str = "44 %") -> dict[str, Any]:
-    row = ProofRow(
-        title="Imbalance", before="46 %", approved="9 %", expected="9 %", measured="10 %",
-        error="11 %", without=without, without_error="± 2 %", is_close=True, is_better=False,
-    )  # fmt: skip
-    return {"main": row, "entry": LedgerEntry(samples=samples), "grade": "good"}
+def proof(before: float = 0.4, measured: float = 0.1, limit: float = 0.2) -> dict[str, Any]:
+    assessment = Assessment.of(
+        {"imbalance": before}, {"imbalance": measured}, {}, {"imbalance": limit}
+    )
+    return {"entry": LedgerEntry(samples=30), "assessment": assessment}
 
 
-@pytest.mark.parametrize("state", [str(state) for state in Proposal.State])
+@pytest.mark.parametrize("state", sorted({*Proposal.State} - {"no better plan"}))
 def test_every_state_has_a_sentence(state: str) -> None:
     assert of(state, error="no node is active").what
 
@@ -67,19 +66,45 @@ def test_a_finished_execution_has_its_counts_until_it_is_measured() -> None:
     assert of("done", Known(plan=PLAN, counts=COUNTS)).what == COUNTS
 
 
-def test_a_proof_has_the_measured_and_the_approved_value() -> None:
-    headline = of("done", Known(plan=PLAN, counts=COUNTS, proof=proof(30)))
-    assert headline.grade == "good"
-    assert all(value in headline.what for value in ("46 %", "10 %", "9 %", "44 % ± 2 %"))
+@pytest.mark.parametrize(
+    ("before", "measured", "grade"),
+    [(0.4, 0.1, "good"), (0.1, 0.15, "warn"), (0.1, 0.4, "bad"), (0.1, 0.1, "warn")],
+)
+def test_a_proof_has_the_level_of_its_assessment(
+    before: float, measured: float, grade: str
+) -> None:
+    headline = of("done", Known(plan=PLAN, counts=COUNTS, proof=proof(before, measured)))
+    assert headline.grade == grade
     assert headline.why.startswith(COUNTS)
-    unknown = of("done", Known(plan=PLAN, counts=COUNTS, proof=proof(30, MISSING)))
-    assert "±" not in unknown.what
+
+
+def test_a_rollback_has_no_praise_and_says_who_did_it() -> None:
+    known = Known(plan=PLAN, counts=COUNTS, proof=proof())
+    for headline in (
+        of("rolled back", known, decided_by="boss"),
+        of("rolled back", Known(plan=PLAN, counts=COUNTS), decided_by="boss"),
+    ):
+        assert (headline.grade, headline.icon) == ("", "undo")
+        assert "boss" in headline.what
 
 
 def test_a_proof_without_samples_has_no_values() -> None:
-    headline = of("done", Known(plan=PLAN, counts=COUNTS, proof=proof(0)))
-    assert headline.grade == ""
-    assert "46 %" not in headline.what
+    empty = {"entry": LedgerEntry(samples=0), "assessment": Assessment(())}
+    assert of("done", Known(plan=PLAN, counts=COUNTS, proof=empty)).grade == ""
+
+
+@pytest.mark.parametrize("step", list(NextStep))
+@pytest.mark.parametrize("code", list(GateCode))
+def test_no_better_plan_has_what_was_reached_and_what_would_help(
+    code: GateCode, step: NextStep
+) -> None:
+    better = Better("nu", 0.2, "imbalance", 0.1) if step is NextStep.PARAMETER else None
+    change = Change("imbalance", 0.4, 0.5, 0.2)
+    row = Judgement(code, (change,), step, 0, better, 12.5).to_json()
+    headline = of("no better plan", judgement=row, cluster=Cluster(slug="sf"))
+    assert headline.grade == ("" if step is NextStep.NOTHING else "warn")
+    assert "40 \N{RIGHTWARDS ARROW} 50 %" in headline.why
+    assert bool(headline.link) == (step not in (NextStep.NOTHING, NextStep.PARAMETER))
 
 
 def test_a_stale_plan_has_what_drifted() -> None:
@@ -93,7 +118,7 @@ def test_a_stale_plan_has_what_drifted() -> None:
 
 
 def test_a_stale_plan_that_was_measured_has_both() -> None:
-    known = Known(plan=PLAN, counts=COUNTS, proof=proof(30))
+    known = Known(plan=PLAN, counts=COUNTS, proof=proof())
     assert "the cluster was changed" in of("stale", known, error="the cluster was changed").why
 
 

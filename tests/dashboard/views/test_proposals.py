@@ -168,7 +168,7 @@ def test_the_proof_has_the_counterfactual(approving: Client, approver: Actor) ->
     content = page_of(approving, proposal)
     assert 'id="proof"' in content
     figures = approving.get(path_to(proposal, "proof.json")).json()["figures"]
-    assert set(figures) == {"imbalance", "fullest", "replication_factor"}
+    assert set(figures) == {"imbalance", "fullest", "replication_factor", "traffic"}
     traces = {trace["name"]: trace for trace in figures["fullest"]["data"]}
     assert {"measured", "without this plan", "approved", "expected for what was applied"} <= set(
         traces

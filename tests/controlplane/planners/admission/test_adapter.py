@@ -131,5 +131,5 @@ def test_without_measured_costs_the_proposal_fails(
 def test_an_excluded_query_stays(operator: Actor, sf: Cluster, query: Query, now: datetime) -> None:
     add_exclusion(operator, sf, "query", "q", "kept", now + timedelta(hours=1))
     proposal = proposed(operator, sf)
-    assert proposal.state == Proposal.State.READY, proposal.error
+    assert proposal.state == Proposal.State.NO_BETTER_PLAN, proposal.error
     assert len(proposal.plan) == 0

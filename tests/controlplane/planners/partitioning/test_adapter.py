@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.errors import Unusable
 from controlplane.models import Cluster, Proposal, Query
 from controlplane.planners.partitioning.observation import read_input
 from controlplane.planners.partitioning.problem import grouped_queries, predictions, problem_of
@@ -147,7 +148,7 @@ def test_the_loads_of_nodes_follow_the_key_grouping(sf: Cluster, query: Query) -
 def test_even_keys_need_no_plan(operator: Actor, sf: Cluster, now: datetime) -> None:
     sampled(placed_split(operator, sf, "q", "key"), now, EVEN, records_per_s=100.0)
     proposal = proposed(operator, sf)
-    assert (proposal.state, len(proposal.plan)) == (Proposal.State.READY, 0)
+    assert (proposal.state, len(proposal.plan)) == (Proposal.State.NO_BETTER_PLAN, 0)
 
 
 def test_excluded_queries_stay(operator: Actor, sf: Cluster, query: Query, now: datetime) -> None:
@@ -160,18 +161,17 @@ def test_excluded_queries_stay(operator: Actor, sf: Cluster, query: Query, now: 
     assert len(proposed(operator, sf).plan) == 1
 
 
-@pytest.mark.parametrize(
-    ("grouping", "is_sampled", "words"), [("", True, "several tasks"), ("key", False, "sampled")]
-)
-def test_without_input_a_proposal_fails(
-    operator: Actor, sf: Cluster, now: datetime, grouping: str, is_sampled: bool, words: str
-) -> None:
-    query = placed_split(operator, sf, "q", grouping)
-    if is_sampled:
-        sampled(query, now)
+def test_without_a_grouped_query_a_request_is_refused(operator: Actor, sf: Cluster) -> None:
+    placed_split(operator, sf, "q", "")
+    with pytest.raises(Unusable) as refused:
+        proposed(operator, sf)
+    assert refused.value.code == "no_split_query"
+
+
+def test_without_samples_a_proposal_fails(operator: Actor, sf: Cluster) -> None:
+    placed_split(operator, sf, "q", "key")
     proposal = proposed(operator, sf)
-    assert proposal.state == Proposal.State.FAILED
-    assert words in proposal.error
+    assert (proposal.state, proposal.error_code) == (Proposal.State.FAILED, "no_sample")
 
 
 def test_people_approve_by_default(operator: Actor, sf: Cluster, query: Query) -> None:
@@ -239,7 +239,9 @@ def test_a_comparison_and_a_budget(operator: Actor, sf: Cluster, query: Query) -
     for candidate in comparison.candidates.all():
         computation.compute(candidate.pk)
     rows = {row.planner: row for row in comparison.candidates.all()}
-    assert {row.state for row in rows.values()} == {Proposal.State.READY}
+    assert {name: row.state for name, row in rows.items()} == {
+        "partitioning": Proposal.State.READY, "migration": Proposal.State.NO_BETTER_PLAN,
+    }  # fmt: skip
     assert len(rows["partitioning"].plan) == 1
     assert rows["partitioning"].snapshot.input(PartitioningInput) is not None
     assert rows["partitioning"].snapshot_row_id == rows["migration"].snapshot_row_id

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Invalid
+from controlplane.errors import Invalid, Unusable
 from controlplane.models import ArmedLadder, Cluster, Node, Proposal, Query
 from controlplane.planners.shedding.inputs import SheddingInput
 from controlplane.planners.shedding.observation import read_input
@@ -128,7 +128,9 @@ def test_a_proposal_arms_and_disarms_a_ladder(
 
 
 def test_a_proposal_without_measurements_fails_by_name(operator: Actor, sf: Cluster) -> None:
-    assert "No query runs" in proposed(operator, sf).error
+    with pytest.raises(Unusable) as refused:
+        proposed(operator, sf)
+    assert refused.value.code == "no_query"
     placed(operator, sf, {"q": ["s0"]})
     # The stream has a declared rate, but the cost of a record is not known.
     assert "node 0" in proposed(operator, sf).error

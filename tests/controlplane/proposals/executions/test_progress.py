@@ -116,6 +116,9 @@ def test_the_pace_is_that_of_an_action(sf: Cluster) -> None:
     progress = progress_of(Execution.objects.get())
     assert (progress.actions, progress.applied, progress.skipped) == (3, 2, 1)
     assert progress.eta_s == 14.0
+    assert progress.eta_least_s is not None
+    assert progress.eta_most_s is not None
+    assert progress.eta_least_s <= progress.eta_s <= progress.eta_most_s
 
 
 def test_a_proposal_waits_for_what_its_execution_waits_for(sf: Cluster) -> None:
