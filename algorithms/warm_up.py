@@ -26,7 +26,7 @@ from algorithms.partitioning.grouping import Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
 from algorithms.partitioning.recommendation import Recommend, RecommendationProblem
 from algorithms.partitioning.replay import ReplayProblem, SampledKeys
-from algorithms.placement.improve import Improve, ImproveProblem, Limits
+from algorithms.placement.improve import Improve, ImproveProblem, MeasureLimits
 from algorithms.placement.online import LeastCost, OnlineState
 from algorithms.placement.planner import FROM_NOTHING
 from algorithms.placement.problem import PlacementProblem
@@ -58,7 +58,7 @@ def _place() -> None:
             with contextlib.suppress(PlanningError):
                 algorithm.solve(problem, algorithm.parameters())
     Improve().solve(
-        ImproveProblem.from_arrays([1.0], [0, 1], [0], [0], [1.0, 1.0], Limits(), own=[1.0])
+        ImproveProblem.from_arrays([1.0], [0, 1], [0], [0], [1.0, 1.0], MeasureLimits(), own=[1.0])
     )
 
 

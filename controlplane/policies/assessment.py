@@ -18,7 +18,7 @@ ASSESSED: Final = (
 _NOISE: Final = 0.05
 
 
-class Effect(StrEnum):
+class EffectKind(StrEnum):
     """What a plan did to a measure."""
 
     HELPED = "helped"
@@ -38,7 +38,7 @@ class MeasureEffect:
     before: float
     measured: float
     limit: float | None
-    effect: Effect
+    effect: EffectKind
 
     @property
     def change(self) -> float | None:
@@ -48,9 +48,9 @@ class MeasureEffect:
     @property
     def grade(self) -> Grade | None:
         """Return the level of the effect, None of no effect."""
-        if self.effect is Effect.HARMED:
+        if self.effect is EffectKind.HARMED:
             return Grade.BAD if self.is_exceeded else Grade.WARN
-        return Grade.GOOD if self.effect is Effect.HELPED else None
+        return Grade.GOOD if self.effect is EffectKind.HELPED else None
 
     @property
     def is_exceeded(self) -> bool:
@@ -84,7 +84,7 @@ class Assessment:
             )
         )  # fmt: skip
 
-    def with_effect(self, effect: Effect) -> Sequence[MeasureEffect]:
+    def with_effect(self, effect: EffectKind) -> Sequence[MeasureEffect]:
         """Return the measures with this effect, those above their limit first."""
         rows = [row for row in self.effects if row.effect is effect]
         return sorted(rows, key=lambda row: not row.is_exceeded)
@@ -92,10 +92,10 @@ class Assessment:
     @property
     def grade(self) -> Grade:
         """Return the level: bad if a limit is exceeded by harm, warn with any harm or no help."""
-        harmed = self.with_effect(Effect.HARMED)
+        harmed = self.with_effect(EffectKind.HARMED)
         if any(row.is_exceeded for row in harmed):
             return Grade.BAD
-        return Grade.WARN if harmed or not self.with_effect(Effect.HELPED) else Grade.GOOD
+        return Grade.WARN if harmed or not self.with_effect(EffectKind.HELPED) else Grade.GOOD
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the assessment as JSON values."""
@@ -104,11 +104,11 @@ class Assessment:
     @classmethod
     def from_json(cls, rows: Sequence[Mapping[str, Any]]) -> Self:
         """Return the assessment that `to_json` wrote."""
-        effects = (MeasureEffect(**{**row, "effect": Effect(row["effect"])}) for row in rows)
+        effects = (MeasureEffect(**{**row, "effect": EffectKind(row["effect"])}) for row in rows)
         return cls(tuple(effects))
 
 
-def _effect(before: float, measured: float, error: float) -> Effect:
+def _effect(before: float, measured: float, error: float) -> EffectKind:
     if abs(measured - before) <= max(error, _NOISE * abs(before), SAME):
-        return Effect.UNCHANGED
-    return Effect.HELPED if measured < before else Effect.HARMED
+        return EffectKind.UNCHANGED
+    return EffectKind.HELPED if measured < before else EffectKind.HARMED

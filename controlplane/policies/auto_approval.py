@@ -13,7 +13,7 @@ from controlplane.planning.adapters import adapters, all_measures
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.description import days_text, size_text
 from controlplane.policies.gains import gain_of
-from controlplane.policies.gate import Gate
+from controlplane.policies.gate import PlanGate
 from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -140,7 +140,7 @@ def _gain(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
     if not proposal.actions or gain.share < policy.auto_gain:
         text = f"it gains {percent(gain.share)} ({gain}), {percent(policy.auto_gain)} is required"
         return _decision("gain", text, gain.share, policy.auto_gain)
-    gate = Gate.of(proposal, policy, proposal.bounds)
+    gate = PlanGate.of(proposal, policy, proposal.bounds)
     # The policy may have changed since the plan passed its gate.
     for measure in gate.raised(proposal.before, proposal.after):
         limit, after = gate.limits[measure], proposal.after[measure]

@@ -54,7 +54,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Better:
+class BetterParameter:
     """The value of a parameter from which a better plan begins, and the measure that it reaches."""
 
     parameter: str
@@ -76,10 +76,10 @@ class Judgement:
     changes: tuple[Change, ...]
     next_step: NextStep
     left_out: int = 0
-    better: Better | None = None
+    better: BetterParameter | None = None
     missing_capacity: float | None = None
 
-    def with_better(self, better: Better | None) -> "Judgement":
+    def with_better(self, better: BetterParameter | None) -> "Judgement":
         """Return the judgement with another parameter that helps, if there is one."""
         if better is None:
             return self
@@ -96,12 +96,12 @@ class Judgement:
             return None
         named = {"code": GateCode(row["code"]), "next_step": NextStep(row["next_step"])}
         changes = tuple(Change(**change) for change in row["changes"])
-        better = Better(**row["better"]) if row["better"] else None
+        better = BetterParameter(**row["better"]) if row["better"] else None
         return cls(**{**row, **named, "changes": changes, "better": better})
 
 
 @dataclass(frozen=True)
-class Gate:
+class PlanGate:
     """What plans must keep to be offered.
 
     `aims`: the measures of which a plan must improve one by more than the share `least`, without

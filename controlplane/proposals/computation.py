@@ -26,7 +26,7 @@ from controlplane.planning.snapshots import (
     without_garbage_collection,
 )
 from controlplane.planning.sources import source_of
-from controlplane.policies.gate import Better, Gate, Judgement
+from controlplane.policies.gate import BetterParameter, Judgement, PlanGate
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.heartbeat import Heartbeat
@@ -118,7 +118,7 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
 
     def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:
         computed, bounds = plan(proposal.parameters, progress)
-        gate = Gate.of(proposal, policy, bounds)
+        gate = PlanGate.of(proposal, policy, bounds)
         judgement = gate.decide(computed)
         if judgement is not None:
             took_s = time.monotonic() - started
@@ -140,8 +140,8 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
 
 
 def _better(
-    proposal: Proposal, gate: Gate, plan: Callable[[Mapping[str, Any]], _Plan], took_s: float
-) -> Better | None:
+    proposal: Proposal, gate: PlanGate, plan: Callable[[Mapping[str, Any]], _Plan], took_s: float
+) -> BetterParameter | None:
     """Return the least slack from which a plan passes the gate, None if none is found in time.
 
     `took_s`: the duration of a plan.
@@ -158,7 +158,7 @@ def _better(
             continue
         if gate.decide(computed) is None:
             measure = gate.best_gain(computed).measure
-            return Better(name, slack, measure, computed.after.get(measure))
+            return BetterParameter(name, slack, measure, computed.after.get(measure))
     return None
 
 

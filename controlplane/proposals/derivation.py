@@ -14,7 +14,7 @@ from controlplane.models import Proposal
 from controlplane.planning.computation import compute_plan
 from controlplane.planning.sources import source_of
 from controlplane.plans.proposal_states import BY_NAME
-from controlplane.policies.gate import Gate
+from controlplane.policies.gate import PlanGate
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.transitions import WEIR, move_on, notify
@@ -83,7 +83,7 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
     plan = [planned for place, planned in enumerate(proposal.plan) if place not in dropped]
     source, step_s = source_of(proposal.planner), step_seconds(proposal.cluster)
     computed = compute_plan(proposal.snapshot_row, source, plan, limits_of(policy), step_s)
-    judgement = Gate.of(proposal, policy, proposal.bounds).decide(computed)
+    judgement = PlanGate.of(proposal, policy, proposal.bounds).decide(computed)
     if judgement is not None:
         message = "Without these actions the plan is not better than the cluster as it is"
         raise Conflict("no_better_plan", message, judgement.to_json())

@@ -36,7 +36,8 @@ class ObservedNode:
 class WatchObservation:
     """The observation of a cluster in a cycle; samples and trend are ordered by time.
 
-    `split_queries`: the number of running queries of several tasks. `excluded_queries`: the names of the queries that are excluded from plans.
+    `split_queries`: the number of running queries of several tasks. `excluded_queries`: the names
+    of the queries that are excluded from plans.
     """
 
     cluster: Cluster

@@ -27,7 +27,7 @@ _SETTLING = 0.1
 _OVERLOAD = 16.0
 
 
-class Schedule(NamedTuple):
+class SearchSchedule(NamedTuple):
     """How a search begins, and what it heeds.
 
     `hot`: the temperature in units of the mean rate that a unit reads. `power`: see above.
@@ -53,7 +53,9 @@ class Prices(NamedTuple):
     fullest: float
 
 
-def anneal(board: Board, prices: Prices, schedule: Schedule, steps: int, state: Words) -> None:
+def anneal(
+    board: Board, prices: Prices, schedule: SearchSchedule, steps: int, state: Words
+) -> None:
     """Anneal an assignment with so many tried moves; the board has the last one."""
     read = board.indices
     scale = float(board.rates[read].mean()) if len(read) else float(board.own.mean())
@@ -63,7 +65,7 @@ def anneal(board: Board, prices: Prices, schedule: Schedule, steps: int, state: 
         _set_power(gain, max(0.0, schedule.power * (1 - cooled)))
         falling = (_COLD / schedule.hot) ** cooled
         _stage(
-            board, state, gain, prices.move, prices.imbalance, prices.fullest,
+            board, state, gain, prices,
             schedule.overload * (_OVERLOAD / schedule.overload) ** min(1.0, cooled), schedule.mean,
             scale * schedule.hot * falling if cooled < 1 else 0.0,
             max(1, steps // _STAGES),
@@ -82,9 +84,7 @@ def _stage(
     board: Board,
     state: Words,
     gain: Floats,
-    price: float,
-    imbalance: float,
-    fullest: float,
+    prices: Prices,
     overload: float,
     credit: float,
     temperature: float,
@@ -100,7 +100,7 @@ def _stage(
     share, slope = 0.0, 0.0
     for step in range(steps):
         if step % _CHUNK == 0:
-            share, slope = _room(loads, capacities, imbalance, fullest)
+            share, slope = _room(loads, capacities, prices.imbalance, prices.fullest)
         piece = units[below(state, len(units))]
         home = hosts[piece]
         target = _target(
@@ -109,9 +109,8 @@ def _stage(
         if target == home:
             continue
         worth, less, more = _worth(piece, home, target, rates, indptr, indices, own, counts, gain)
-        worth += (
-            price * costs[piece] * (int(home == present[piece]) - int(target == present[piece]))
-        )
+        away = int(home == present[piece]) - int(target == present[piece])
+        worth += prices.move * costs[piece] * away
         worth += overload * (
             _beyond(loads[target], more, share * capacities[target])
             + _beyond(loads[home], -less, share * capacities[home])

@@ -22,7 +22,7 @@ _MOST_TARGETS = 128
 _MOST_PASSES = 20
 
 
-class Order(NamedTuple):
+class Preference(NamedTuple):
     """What is better, by three measures: replication, imbalance, load of the fullest node.
 
     `limits` float64[3]: of the exceedances; `caps` float64[3]: what may not be exceeded. `aims`
@@ -36,7 +36,7 @@ class Order(NamedTuple):
     weights: Floats
 
 
-def descend(board: Board, order: Order, live: float) -> Floats:
+def descend(board: Board, order: Preference, live: float) -> Floats:
     """Take moves that make the placement better, until none does or many were tried.
 
     Returns how it is score, float64[5]: excess, exceedances, cost; smaller is better from the
@@ -55,7 +55,7 @@ def is_better(score: Floats, other: Floats) -> bool:
 
 
 @compiled
-def _descend(board: Board, order: Order, live: float, passes: int, best: Floats) -> None:
+def _descend(board: Board, order: Preference, live: float, passes: int, best: Floats) -> None:
     own, costs, present, capacities = board[5:9]
     _, units, targets, hosts, _, loads = board[9:]
     limits, caps, aims, weights = order
@@ -86,7 +86,7 @@ def _try(
     piece: int,
     target: int,
     board: Board,
-    order: Order,
+    order: Preference,
     live: float,
     sums: Floats,
     worst: Ints,

@@ -29,7 +29,7 @@ class Measured(NamedTuple):
     fullest: float
 
 
-class Limits(NamedTuple):
+class MeasureLimits(NamedTuple):
     """The largest values of the measures that a policy allows."""
 
     replication: float = np.inf
@@ -44,9 +44,9 @@ class Limits(NamedTuple):
         )
         return sorted(over, reverse=True)
 
-    def not_below(self, values: Measured) -> "Limits":
+    def not_below(self, values: Measured) -> "MeasureLimits":
         """Return limits that allow these measures, too."""
-        return Limits(*map(max, self, values))
+        return MeasureLimits(*map(max, self, values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class ImproveProblem:
     capacities: Floats
     active: Flags
     open: Flags
-    limits: Limits
+    limits: MeasureLimits
 
     @classmethod
     def from_arrays(
@@ -81,7 +81,7 @@ class ImproveProblem:
         indices: Any,
         present: Any,
         capacities: Any,
-        limits: Limits,
+        limits: MeasureLimits,
         *,
         own: Any = None,
         costs: Any = None,

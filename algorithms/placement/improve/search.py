@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from algorithms.estimates import Estimate, ProblemSize
-from algorithms.placement.improve.annealing import Prices, Schedule, anneal
+from algorithms.placement.improve.annealing import Prices, SearchSchedule, anneal
 from algorithms.placement.improve.board import lay_out
-from algorithms.placement.improve.descent import Order, descend, is_better
+from algorithms.placement.improve.descent import Preference, descend, is_better
 from algorithms.placement.improve.problem import ImproveProblem, Measured
 from algorithms.placement.improve.starts import evacuated, other_plans
 from algorithms.random_numbers import new_state
@@ -53,13 +53,13 @@ _MARGIN: Final = 0.1
 # A plan may end at a limit; a search that aims at it ends above as often as below.
 _BELOW: Final = 0.99
 _SCHEDULES: Final = (
-    Schedule(0.3, 0.0, 4.0),
-    Schedule(0.3, 0.5, 16.0),
-    Schedule(1.0, 0.5, 16.0),
+    SearchSchedule(0.3, 0.0, 4.0),
+    SearchSchedule(0.3, 0.5, 16.0),
+    SearchSchedule(1.0, 0.5, 16.0),
     # Where few large streams make one node the fullest whatever moves.
-    Schedule(0.3, 0.0, 16.0, mean=1.0),
+    SearchSchedule(0.3, 0.0, 16.0, mean=1.0),
 )
-_AFTERWARDS: Final = Schedule(0.1, 0.0, 16.0)
+_AFTERWARDS: Final = SearchSchedule(0.1, 0.0, 16.0)
 # The parts of the allowed imbalance at which searches for an even load aim.
 _PARTS: Final = (0.9, 0.5, 0.25, 0.1, 0.0)
 # Tried moves of one search: by unit, at least and at most.
@@ -67,7 +67,7 @@ _TRIES: Final = (2_000, 20_000, 1_500_000)
 _LEAST: Final = 1e-9
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """What so many moves reach."""
 
     moves: int
@@ -85,7 +85,7 @@ class Improvement:
     assignment: SmallInts
     start: Measured
     measured: Measured
-    curve: Sequence[Point]
+    curve: Sequence[CurvePoint]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Search:
         self._unit = (problem.live + float(problem.own.sum())) / max(1, problem.units)
         self._order = self._order_of_goal()
 
-    def _order_of_goal(self) -> Order:
+    def _order_of_goal(self) -> Preference:
         limits, goal, unit = self._problem.limits, self._goal, self._unit
         caps = limits.not_below(self._start)
         if goal is Goal.TRAFFIC:
@@ -151,9 +151,9 @@ class _Search:
         }[goal]
         bounds = np.maximum(np.array(limits), _LEAST)
         aims = (1 - _MARGIN) * bounds
-        return Order(bounds, np.maximum(np.array(caps), _LEAST), aims, np.array(weights))
+        return Preference(bounds, np.maximum(np.array(caps), _LEAST), aims, np.array(weights))
 
-    def _runs(self) -> Iterator[tuple[Prices, Schedule]]:
+    def _runs(self) -> Iterator[tuple[Prices, SearchSchedule]]:
         """Yield the searches from the present placement."""
         limit, allowed = self._problem.limits.imbalance, self._order.caps[1]
         for target in (limit, (limit + allowed) / 2)[: 1 + (allowed > limit)]:
@@ -199,15 +199,15 @@ class _Search:
         board = lay_out(self._problem, hosts)
         return _Candidate(descend(board, self._order, self._problem.live), board.hosts)
 
-    def _curve(self, candidates: Sequence[_Candidate]) -> list[Point]:
+    def _curve(self, candidates: Sequence[_Candidate]) -> list[CurvePoint]:
         """Return the placements that are better than all with fewer moves, by their moves."""
         moves = [int((item.hosts != self._problem.present).sum()) for item in candidates]
-        curve: list[Point] = []
+        curve: list[CurvePoint] = []
         best = None
         for place in np.argsort(moves, kind="stable").tolist():
             item = candidates[place]
             if item.score[0] == 0 and (best is None or is_better(item.score, best)):
                 best = item.score
                 curve = [point for point in curve if point.moves < moves[place]]
-                curve.append(Point(moves[place], self._problem.measured(item.hosts)))
+                curve.append(CurvePoint(moves[place], self._problem.measured(item.hosts)))
         return curve

@@ -21,7 +21,7 @@ from algorithms.lab.datasets import data_folder
 from algorithms.lab.placement.experiments.trials import configure
 from algorithms.lab.placement.workloads.trips import RATES_FILE, TRIPS_FILE, read_trips, tile_rates
 from algorithms.lab.registry import PLACEMENT, algorithm
-from algorithms.placement.improve import Goal, Improve, Improvement, ImproveProblem, Limits
+from algorithms.placement.improve import Goal, Improve, Improvement, ImproveProblem, MeasureLimits
 from algorithms.placement.online import LeastCost, OnlineState
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Floats, SmallInts
@@ -112,7 +112,7 @@ def case_of(name: str, problem: PlacementProblem, present: SmallInts, load: floa
 def running(problem: PlacementProblem, present: SmallInts, capacities: Floats) -> ImproveProblem:
     """Return the problem of a running placement, with the limits of the default policy."""
     bound = max(1.0, problem.lower_bound(problem.caps) / problem.live_rate)
-    limits = Limits(POLICY[0] * bound, *POLICY[1:])
+    limits = MeasureLimits(POLICY[0] * bound, *POLICY[1:])
     return ImproveProblem.from_arrays(
         problem.rates, problem.indptr, problem.indices, present, capacities, limits
     )

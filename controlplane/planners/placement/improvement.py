@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from algorithms.placement.improve import Improvement, ImproveProblem, Limits
+from algorithms.placement.improve import Improvement, ImproveProblem, MeasureLimits
 from algorithms.vocabulary import Flags, Floats
 from controlplane.errors import Conflict
 from controlplane.planners.placement.policy_limits import PolicyLimits
@@ -68,9 +68,11 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel, bound: float) -
     )
 
 
-def _limits(snapshot: ClusterSnapshot, bound: float) -> Limits:
+def _limits(snapshot: ClusterSnapshot, bound: float) -> MeasureLimits:
     policy = snapshot.input(PolicyLimits) or PolicyLimits.of(PolicySettings())
-    return Limits(policy.replication * bound if bound else np.inf, policy.imbalance, policy.load)
+    return MeasureLimits(
+        policy.replication * bound if bound else np.inf, policy.imbalance, policy.load
+    )
 
 
 def _costs(model: LoadModel) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.placement.improve import Goal, Improve, ImproveProblem, Limits, Measured
+from algorithms.placement.improve import Goal, Improve, ImproveProblem, Measured, MeasureLimits
 from tests.support.nightly import NIGHTLY
 
 CLUSTERS = 300 if NIGHTLY else 12
@@ -33,7 +33,7 @@ def drawn(seed: int) -> ImproveProblem:
         [stream for row in rows for stream in row],
         present,
         rates.sum() * draw.uniform(0.2, 2.0, nodes),
-        Limits(*draw.uniform([1.0, 0.02, 0.1], [3.0, 0.5, 1.2])),
+        MeasureLimits(*draw.uniform([1.0, 0.02, 0.1], [3.0, 0.5, 1.2])),
         own=draw.exponential(1.0, len(rows)) * (draw.random(len(rows)) < 0.3),
         costs=draw.uniform(0.5, 2.0, len(rows)),
         movable=draw.random(len(rows)) < 0.9,
@@ -84,7 +84,7 @@ def test_no_plan_worsens_what_it_is_for(goal: Goal) -> None:
             assert np.allclose(begin, counted(problem, problem.present)), seed
 
 
-def split(limits: Limits, goal: Goal = Goal.REPAIR) -> Any:
+def split(limits: MeasureLimits, goal: Goal = Goal.REPAIR) -> Any:
     """Return a plan for four queries on two nodes that both receive both streams."""
     problem = ImproveProblem.from_arrays(
         [10.0, 1.0], [0, 1, 2, 3, 4], [0, 0, 1, 1], [0, 1, 0, 1], [20.0, 20.0], limits
@@ -94,24 +94,24 @@ def split(limits: Limits, goal: Goal = Goal.REPAIR) -> Any:
 
 def test_what_exceeds_a_limit_is_repaired_by_the_fewest_moves() -> None:
     """One move takes a stream from a node; a second one would take the other stream, too."""
-    plan = split(Limits(1.2, 1.0, 1.0), Goal.FEW_MOVES)
+    plan = split(MeasureLimits(1.2, 1.0, 1.0), Goal.FEW_MOVES)
     assert plan.start.replication == 2.0
     assert plan.measured.replication == pytest.approx(12 / 11)
     assert (plan.assignment != [0, 1, 0, 1]).sum() == 1
 
 
 def test_nothing_moves_where_every_limit_is_kept() -> None:
-    assert split(Limits(3.0, 1.0, 1.0), Goal.FEW_MOVES).assignment.tolist() == [0, 1, 0, 1]
+    assert split(MeasureLimits(3.0, 1.0, 1.0), Goal.FEW_MOVES).assignment.tolist() == [0, 1, 0, 1]
 
 
 def test_traffic_falls_as_far_as_the_other_limits_allow() -> None:
     """All on one node would be the least traffic; the imbalance forbids it."""
-    assert split(Limits(3.0, 1.0, 1.0), Goal.TRAFFIC).measured.replication == 1.0
-    assert split(Limits(3.0, 0.1, 1.0), Goal.TRAFFIC).measured.replication > 1.0
+    assert split(MeasureLimits(3.0, 1.0, 1.0), Goal.TRAFFIC).measured.replication == 1.0
+    assert split(MeasureLimits(3.0, 0.1, 1.0), Goal.TRAFFIC).measured.replication > 1.0
 
 
 def test_the_curve_shows_what_fewer_moves_reach() -> None:
-    plan = split(Limits(1.05, 1.0, 1.0))
+    plan = split(MeasureLimits(1.05, 1.0, 1.0))
     moves = [point.moves for point in plan.curve]
     assert moves == sorted(moves)
     factors = [point.measured.replication for point in plan.curve]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.policies.assessment import Assessment, Effect
+from controlplane.policies.assessment import Assessment, EffectKind
 from controlplane.policies.grades import Grade
 
 BEFORE = {"imbalance": 0.18, "traffic": 160.0, "replication_factor": 1.3, "latency_ms": 3700.0}
@@ -13,10 +13,10 @@ def test_all_measures_have_their_effect_and_those_above_a_limit_come_first() -> 
     assessment = Assessment.of(BEFORE, MEASURED, {}, {"replication_factor": 1.7, "traffic": 190.0})
     effects = {row.measure: row.effect for row in assessment.effects}
     assert effects == {
-        "imbalance": Effect.HELPED, "traffic": Effect.HARMED, "replication_factor": Effect.HARMED,
-        "latency_ms": Effect.UNCHANGED,
+        "imbalance": EffectKind.HELPED, "traffic": EffectKind.HARMED,
+        "replication_factor": EffectKind.HARMED, "latency_ms": EffectKind.UNCHANGED,
     }  # fmt: skip
-    harmed = assessment.with_effect(Effect.HARMED)
+    harmed = assessment.with_effect(EffectKind.HARMED)
     assert [(row.measure, row.is_exceeded) for row in harmed] == [
         ("traffic", True), ("replication_factor", False),
     ]  # fmt: skip
@@ -39,4 +39,4 @@ def test_a_harm_is_never_good(measured: dict[str, float], grade: Grade) -> None:
 
 def test_a_change_within_the_error_of_the_model_is_none() -> None:
     (effect,) = Assessment.of(BEFORE, {"traffic": 175.0}, {"traffic": 20.0}, {}).effects
-    assert effect.effect is Effect.UNCHANGED
+    assert effect.effect is EffectKind.UNCHANGED

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controlplane.planning.computation import Computed
-from controlplane.policies.gate import LIMITS, Gate, GateCode, Judgement, NextStep
+from controlplane.policies.gate import LIMITS, GateCode, Judgement, NextStep, PlanGate
 
 BEFORE = {
     "imbalance": 0.19, "replication_factor": 2.1, "traffic": 160.0, "fullest": 0.9, "stranded": 0,
@@ -23,7 +23,7 @@ def plan(actions: int = 3, left_out: int = 0, **after: float) -> Computed:
 
 
 def decided(computed: Computed, *aims: str, **limits: float) -> Judgement | None:
-    return Gate("placement", aims, EVERY_LIMIT | limits).decide(computed)
+    return PlanGate("placement", aims, EVERY_LIMIT | limits).decide(computed)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_refusal_has_the_reachable_values_and_the_next_step(
 
 def test_a_planner_without_measures_is_judged_by_the_limits_alone() -> None:
     def code(**after: Any) -> GateCode | None:
-        judgement = Gate("shedding", (), EVERY_LIMIT).decide(plan(**after))
+        judgement = PlanGate("shedding", (), EVERY_LIMIT).decide(plan(**after))
         return judgement.code if judgement is not None else None
 
     assert (code(), code(fullest=1.2)) == (None, GateCode.EXCEEDS)

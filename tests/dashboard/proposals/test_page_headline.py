@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.models import Cluster, LedgerEntry, Proposal
 from controlplane.policies.assessment import Assessment
-from controlplane.policies.gate import Better, Change, GateCode, Judgement, NextStep
+from controlplane.policies.gate import BetterParameter, Change, GateCode, Judgement, NextStep
 from dashboard.frame.headline import Headline
 from dashboard.proposals.page_headline import Known, page_headline
 
@@ -98,7 +98,7 @@ def test_a_proof_without_samples_has_no_values() -> None:
 def test_no_better_plan_has_what_was_reached_and_what_would_help(
     code: GateCode, step: NextStep
 ) -> None:
-    better = Better("nu", 0.2, "imbalance", 0.1) if step is NextStep.PARAMETER else None
+    better = BetterParameter("nu", 0.2, "imbalance", 0.1) if step is NextStep.PARAMETER else None
     change = Change("imbalance", 0.4, 0.5, 0.2)
     row = Judgement(code, (change,), step, 0, better, 12.5).to_json()
     headline = of("no better plan", judgement=row, cluster=Cluster(slug="sf"))
