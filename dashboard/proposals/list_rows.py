@@ -56,8 +56,10 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> ListRow:
     """Return the row of a proposal."""
     grade, icon = STATE_CHIPS[proposal.state]
     outcome = outcome_of(proposal, PlanSummary(), policy) if proposal.after else None
-    aim = proposal.aims[0] if len(proposal.aims) == 1 else ""
-    gain = gain_of(proposal, aim) if outcome is not None else None
+    # The aim of a repair is no measure.
+    (aim,) = proposal.aims if len(proposal.aims) == 1 else ("",)
+    aimed = aim if aim in all_measures() else ""
+    gain = gain_of(proposal, aimed) if outcome is not None else None
     waits = proposal.state not in ENDED and proposal.approved_at is None
     measure = all_measures().get(gain.measure) if gain is not None else None
     return ListRow(
