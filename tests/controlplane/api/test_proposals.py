@@ -263,8 +263,8 @@ def test_kinds_of_planners_are_told_with_their_parameters(
         for algorithm in planner["algorithms"]:
             # A ladder has no parameters: the policy has its settings.
             for parameter in algorithm["parameters"][:1]:
-                assert parameter["name"] in ("nu", "tau", "horizon", "seed")
-                assert parameter["type"] in ("float", "int")
+                assert parameter["name"] in ("goal", "nu", "tau", "horizon", "seed")
+                assert parameter["type"] in ("float", "int", "str")
             body = {"planner": planner["name"], "algorithm": algorithm["name"]}
             answer = operating.post(PROPOSALS, json.dumps(body), content_type="application/json")
             if planner["missing"] and answer.status_code == 422:
