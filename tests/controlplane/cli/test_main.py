@@ -28,7 +28,7 @@ def ran(*words: str, given: str = "", **environment: str) -> subprocess.Complete
 def test_a_plan_needs_no_database(command: list[str], tmp_path: Path) -> None:
     data = {"WEIR_DATA": str(tmp_path), "WEIR_SECRET_KEY": "of a test"}
     done = ran(
-        *command, "plan", "placement", "--input", "-", "--param", "nu=1", given=SMALL, **data
+        *command, "plan", "placement", "--input", "-", "--algorithm", "mms", given=SMALL, **data
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "pump: placement by mms" in done.stdout

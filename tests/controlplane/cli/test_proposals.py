@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_plan_is_asked_for_approved_and_carried_out(
     weir: Weir, operator: Actor, approver: Actor, cluster: Cluster
 ) -> None:
-    asked = weir("plan", "placement", "sf", "--here", "--param", "nu=0.1", "--json",
-                 user=operator.name).json  # fmt: skip
+    asked = weir("plan", "placement", "sf", "--here", "--algorithm", "mms", "--param", "nu=0.1",
+                 "--json", user=operator.name).json  # fmt: skip
     assert (asked["state"], asked["parameters"]["nu"]) == ("ready", 0.1)
     assert asked["verbs"] == []
     shown = weir("proposals", "show", asked["id"], user=approver.name)
@@ -78,10 +78,10 @@ def test_waiting_for_a_worker_that_does_not_come_ends(
     assert weir("proposals", "cancel", asked["id"], user=operator.name).code == 0
 
 
-def test_a_plan_that_fails_says_why(weir: Weir, operator: Actor, sf: Cluster) -> None:
-    failed = weir("plan", "placement", "sf", "--here", user=operator.name)
-    assert failed.code == 1
-    assert "No query is running" in failed.out
+def test_a_plan_that_is_refused_says_why(weir: Weir, operator: Actor, sf: Cluster) -> None:
+    refused = weir("plan", "placement", "sf", "--here", user=operator.name)
+    assert refused.code == 2
+    assert "No query is running" in refused.err
 
 
 def test_watching_tells_what_happens_meanwhile(
@@ -115,12 +115,13 @@ def test_a_plan_for_a_described_cluster(weir: Weir, viewer: Actor, cluster: Clus
     """What is planned for the export is what is planned for the cluster."""
     file = tmp_path / "sf.yaml"
     file.write_text(weir("export", "sf", user=viewer.name).out)
-    found = weir("plan", "placement", "--input", file, "--json").json
+    described = ("plan", "placement", "--input", file, "--algorithm", "mms")
+    found = weir(*described, "--json").json
     proposal = ready(viewer_as_operator(cluster), cluster)
     assert len(found["actions"]) == len(proposal.actions)
     assert found["after"] == proposal.after
     assert found["bounds"] == proposal.bounds
-    assert "bound" in weir("plan", "placement", "--input", file).out
+    assert "bound" in weir(*described).out
 
 
 def viewer_as_operator(cluster: Cluster) -> Actor:
