@@ -21,7 +21,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -93,27 +93,39 @@ for _name, (_value, _act) in _FUNCTIONS.items():
     function(takes=("int",), gives="int", name=_name)(_for_value(_value, _act))
 
 
+class _Driver(SparedDriver):
+    """A driver whose Spark has a master, "" for the default."""
+
+    master = ""
+
+    def command(self) -> list[str]:
+        return [*super().command(), *(["--master", self.master] if self.master else [])]
+
+
 class Deaths:
     """A driver, its records, and what its Python processes die of."""
 
-    def __init__(self, server: RedisServer, folder: Path, spark: str) -> None:
+    def __init__(
+        self, server: RedisServer, folder: Path, master: str, functions: Collection[str]
+    ) -> None:
         self.server, url = server, server.url
         self._client = redis.Redis.from_url(url)
         texts = [_COUNTS, *(QueryText({"v": f"max({name}(litres))"}, window_s=60.0)
-                            for name in _FUNCTIONS)]  # fmt: skip
+                            for name in functions)]  # fmt: skip
         queries = [AddQuery(5 + n, 0, n % 2, (_STREAM,), json.dumps(text.to_json()))
                    for n, text in enumerate(texts)]  # fmt: skip
         publish(
             self._client, _CLUSTER, RoutingDelta(1, (*assigned([_STREAM], 1, _PUMPS), *queries))
         )
         environment = {
-            "WEIR_FUNCTIONS": __spec__.name if __spec__ else __name__,
+            "WEIR_FUNCTIONS": (__spec__.name if __spec__ else __name__) if functions else "",
             "PYTHONPATH": str(Path(__file__).parents[2]),
             # As an agent starts drivers.
             **java_environment(find_java(os.environ, folder / "java", print).home),
-            **({"WEIR_SPARK_CONF": spark} if spark else {}),
+            "WEIR_SPARK_CONF": "spark.cores.max=2 spark.executor.memory=512m",
         }
-        self.driver = SparedDriver(url, folder, _CLUSTER, environment, nodes=2, splits=1)
+        self.driver = _Driver(url, folder, _CLUSTER, environment, nodes=2, splits=1)
+        self.driver.master = master
         self._producer = Producer(url, _CLUSTER)
         self.appended = 0
 
@@ -188,11 +200,6 @@ def acts(deaths: Deaths) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "hang", lambda: deaths.append(_HANGS)
 
 
-def _on_executors(cluster: Standalone) -> str:
-    """Return the settings of a driver that uses one executor of each worker."""
-    return f"spark.master={cluster.url} spark.cores.max=2 spark.executor.memory=512m"
-
-
 def _kill_an_executor(cluster: Standalone) -> None:
     min(cluster.executors().items())[1].kill()
 
@@ -207,42 +214,45 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _measure(deaths: Deaths, ways: Sequence[tuple[str, Callable[[], None]]]) -> None:
+    """Print a line for each way to die; fail unless each record is counted once."""
+    deaths.append()
+    deaths.driver.wait_for(bool, "batch")
+    for way, act in ways:
+        if way == "driver":
+            deaths.driver.prepare()
+        pause, starts = deaths.longest_pause(act)
+        faults = {fault["query"]: fault["why"] for row in deaths.driver.telemetry()
+                  for fault in row["faults"]}  # fmt: skip
+        load = f"load {os.getloadavg()[0]:4.1f}"
+        print(f"{way:12} {pause:6.1f} s  {starts} drivers  {load}  {faults}", flush=True)
+    deaths.driver.wait_for(lambda _: deaths.counted() >= deaths.appended, "all records")
+    assert deaths.counted() == deaths.appended, "a record is counted twice"
+    print(f"done: {deaths.appended:,} records, each counted once")
+
+
 def main() -> None:
     """Print the table."""
     options = parse_options()
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         (folder / "redis").mkdir()
-        spark = f"spark.master={options.master}" if options.master else ""
+        master, functions = options.master, list(_FUNCTIONS)
         if options.executors:
+            # Executors have Weir's packages, not this one.
+            functions = []
             (folder / "spark").mkdir()
             cluster = stack.enter_context(running_standalone(folder / "spark"))
-            spark = _on_executors(cluster)
+            master = cluster.url
         # Appended records must not be lost: they are counted at the end.
         with RedisServer(folder / "redis", fsync="always") as server:
-            deaths = Deaths(server, folder, spark)
+            deaths = Deaths(server, folder, master, functions)
+            ways = [way for way in acts(deaths) if not options.only or way[0] in options.only]
+            if options.executors:
+                ways = [("executor", lambda: _kill_an_executor(cluster))]
             deaths.driver.start()
             try:
-                deaths.append()
-                deaths.driver.wait_for(bool, "batch")
-                ways = acts(deaths)
-                if options.executors:
-                    ways = iter([("executor", lambda: _kill_an_executor(cluster))])
-                for way, act in ways:
-                    if options.only and way not in options.only:
-                        continue
-                    if way == "driver":
-                        deaths.driver.prepare()
-                    pause, starts = deaths.longest_pause(act)
-                    faults = {fault["query"]: fault["why"] for row in deaths.driver.telemetry()
-                            for fault in row["faults"]}  # fmt: skip
-                    load = f"load {os.getloadavg()[0]:4.1f}"
-                    print(
-                        f"{way:12} {pause:6.1f} s  {starts} drivers  {load}  {faults}", flush=True
-                    )
-                deaths.driver.wait_for(lambda _: deaths.counted() >= deaths.appended, "all records")
-                assert deaths.counted() == deaths.appended, "a record is counted twice"
-                print(f"done: {deaths.appended:,} records, each counted once")
+                _measure(deaths, ways)
             finally:
                 deaths.driver.end()
                 if options.log:

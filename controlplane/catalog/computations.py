@@ -5,8 +5,9 @@ What columns a query can read follows from the schemas of its streams (`wire.sch
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import TextField
 from django.db.models.functions import Cast
@@ -21,6 +22,8 @@ from controlplane.wire.schema import BadSchema, StreamSchema, common_kinds
 KEPT = 1024
 # Streams of which the schemas are looked at where a query names no stream.
 MOST_LOOKED_AT = 1_000
+# The kind of a column of top_k.
+_LISTED: Final = "list of values with counts"
 
 
 def schema_of(row: Mapping[str, Any]) -> StreamSchema | None:
@@ -121,3 +124,20 @@ def _computation(text: str, left: tuple[str, ...], right: tuple[str, ...]) -> Co
     query = QueryText.from_json(json.loads(text))
     kinds = (kinds_of(json.loads(schema) for schema in side) for side in (left, right))
     return computation_of(query, *kinds)
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A column of the results: `role` is key or aggregate, `kind` one of the language's."""
+
+    name: str
+    kind: str
+    role: str
+
+
+def output_columns(computation: Computation) -> list[OutputColumn]:
+    """Return the columns of the results: the key, then the aggregates."""
+    keys = [OutputColumn(name, str(expression.kind), "key") for name, expression in computation.key]
+    values = [OutputColumn(n, _LISTED if a.function == "top_k" else str(a.kind), "aggregate")
+              for n, a in computation.aggregates]  # fmt: skip
+    return keys + values

@@ -25,8 +25,6 @@ MAX_NAME: Final = 60
 RETENTION: Final = ("retention_s", "retention_windows")
 WEIGHT: Final = "shedding_weight"
 FLOOR: Final = "shedding_floor"
-# The kind of a column of top_k.
-_LISTED: Final = "list of values with counts"
 
 # Which side of a pair a fault is of: on.0.left.
 _SIDE: Final = re.compile(r"(on\.\d+)\.(left|right)")
@@ -170,23 +168,6 @@ def _computation(
             known = faults.setdefault(PREFIX + field, [])
             known += [] if fault in known else [fault]
     return faults, None
-
-
-@dataclass(frozen=True)
-class OutputColumn:
-    """A column of the results: `role` is key or aggregate, `kind` one of the language's."""
-
-    name: str
-    kind: str
-    role: str
-
-
-def output_columns(computation: Computation) -> list[OutputColumn]:
-    """Return the columns of the results: the key, then the aggregates."""
-    keys = [OutputColumn(name, str(expression.kind), "key") for name, expression in computation.key]
-    values = [OutputColumn(n, _LISTED if a.function == "top_k" else str(a.kind), "aggregate")
-              for n, a in computation.aggregates]  # fmt: skip
-    return keys + values
 
 
 def _tasks_faults(tasks: int, *, keyed: bool) -> Fields:

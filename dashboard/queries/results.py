@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from controlplane.catalog.query_checks import OutputColumn
+from controlplane.catalog.computations import OutputColumn
 from controlplane.numbers import MISSING, percent, result
 from controlplane.results.values import KeyedWindow
 from dashboard.forms import number

@@ -9,7 +9,8 @@ from django.shortcuts import redirect
 
 from controlplane.access.roles import require_operator
 from controlplane.catalog import language
-from controlplane.catalog.query_checks import Checked, output_columns
+from controlplane.catalog.computations import output_columns
+from controlplane.catalog.query_checks import Checked
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.topology import queries

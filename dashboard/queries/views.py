@@ -9,9 +9,8 @@ from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 from redis import RedisError
 
-from controlplane.catalog.computations import text_of
+from controlplane.catalog.computations import OutputColumn, output_columns, text_of
 from controlplane.catalog.queries import QueryListRow, computed_by, query_by_id, row_of
-from controlplane.catalog.query_checks import OutputColumn, output_columns
 from controlplane.errors import Conflict, Invalid
 from controlplane.explain.query_report import query_report
 from controlplane.lists.kinds import KINDS

@@ -8,9 +8,9 @@ from django.http import HttpResponse
 from redis import RedisError
 
 from controlplane import numbers
+from controlplane.catalog.computations import output_columns
 from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.queries import computed_by, query_by_id
-from controlplane.catalog.query_checks import output_columns
 from controlplane.catalog.streams import stream_by_id
 from controlplane.catalog.tiles import MapTile, TileMap
 from controlplane.errors import Conflict

@@ -28,6 +28,7 @@ from controlplane.api.queries.schemas import (
     SubmittedOut,
     WindowPageOut,
 )
+from controlplane.catalog.computations import output_columns
 from controlplane.catalog.queries import (
     QueryFilters,
     queries_listing,
@@ -35,7 +36,7 @@ from controlplane.catalog.queries import (
     query_by_name,
     row_of,
 )
-from controlplane.catalog.query_checks import output_columns, places
+from controlplane.catalog.query_checks import places
 from controlplane.queries.spec import spec_of
 from controlplane.results.filters import WINDOW_PARAMETERS, WindowFilters
 from controlplane.results.pages import windows_page

@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.access.roles import Actor
-from controlplane.catalog.computations import computation_of_query, kinds_of, text_of
+from controlplane.catalog.computations import (
+    computation_of_query,
+    kinds_of,
+    output_columns,
+    text_of,
+)
 from controlplane.catalog.queries import QueryFilters, queries_listing, row_of
-from controlplane.catalog.query_checks import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query, Stream, Task

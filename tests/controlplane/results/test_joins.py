@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from controlplane.access.roles import Actor
+from controlplane.catalog.computations import output_columns
 from controlplane.catalog.queries import row_of
-from controlplane.catalog.query_checks import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream

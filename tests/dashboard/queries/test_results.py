@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.catalog.query_checks import OutputColumn
+from controlplane.catalog.computations import OutputColumn
 from controlplane.results.estimates import ResultEstimate
 from controlplane.results.values import KeyedWindow
 from dashboard.figures.results import results_figure
