@@ -36,7 +36,7 @@ def portion(progress: Progress, first: float, share: float) -> Progress:
 
 # Seeds that every generator of random numbers takes, and every database stores.
 MAX_SEED: Final = 2**32 - 1
-# With a slack of 1 a node may have twice its share; more than ten times is no balance at all.
+# With a slack of 1 a node may have twice its share; more than ten times is not a balance at all.
 MAX_SLACK: Final = 10.0
 
 Value = bool | int | float | str | None

@@ -28,7 +28,7 @@ from controlplane.wire.foreign.entries import SITE, EntryLocation, skip
 Message = dict[str, Any]
 # The session or the role has ended: the page loads itself again, which asks for a login.
 ACCESS_ENDED: Final = 4401
-# RFC 6455: data of another type, data that is no JSON, and a breach of the server's limits.
+# RFC 6455: data of another type, data that is not JSON, and a breach of the server's limits.
 UNSUPPORTED: Final = 1003
 INVALID: Final = 1007
 TOO_MANY: Final = 1008
@@ -143,7 +143,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     async def receive(
         self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any
     ) -> None:
-        """Read a message; close the socket if it is no JSON, or more arrive than allowed."""
+        """Read a message; close the socket if it is not JSON, or more arrive than allowed."""
         now = asyncio.get_running_loop().time()
         if len(self.received) == self.received.maxlen and (
             now - self.received[0] < _MESSAGE_PERIOD_S

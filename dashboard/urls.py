@@ -173,7 +173,7 @@ _comparisons: list[URLPattern] = [
     path("compare/<int:pk>/", comparisons.detail, name="comparison"),
     path("compare/<int:pk>/charts.json", comparisons.charts, name="comparison-charts"),
     path("compare/<int:pk>/cancel/", comparisons.cancel, name="comparison-cancel"),
-    # Before the verbs of proposals, as "effects" and "without" are no verbs.
+    # Before the verbs of proposals, as "effects" and "without" are not verbs.
     path("proposals/<int:pk>/effects/", effects.index, name="proposal-effects"),
     path("proposals/<int:pk>/without/", effects.drop, name="proposal-without"),
     path("ledger/", ledger.index, name="ledger"),

@@ -311,7 +311,7 @@ PHRASES: Final = (
             "of those that wait",
             "of one which waits",
             "who has none",
-            "Raise for who is no admin",
+            "Raise for who is not an admin",
             "whoever decides",
             "what the database does not let be",
             "it has to be brought",
@@ -327,6 +327,12 @@ PHRASES: Final = (
             "it sees to all that",
         ),
         fine=("the queries that wait",),
+    ),
+    Rule(
+        "is not a …",
+        texts=(r"(?<!\b[Tt]here )\b([Ii]s|was) no (?!longer|more\b|less\b|such)\w",),
+        samples=("The body is no JSON", "Is no name", "it was no batch"),
+        fine=("There is no stream", "It is no longer live", "It is not a name", "is no more than"),
     ),
 )
 

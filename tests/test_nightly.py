@@ -34,5 +34,5 @@ def test_a_mark_names_a_part_that_there_is(request: pytest.FixtureRequest) -> No
     """Also by day: every run looks at the marks of all tests."""
     item = marked(request, pytest.mark.nightly("spork"))
     for part in ("", *PARTS):
-        with pytest.raises(pytest.UsageError, match="spork is no part of make nightly"):
+        with pytest.raises(pytest.UsageError, match="spork is not a part of make nightly"):
             runs(item, part)

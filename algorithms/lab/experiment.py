@@ -90,7 +90,7 @@ class Experiment:
     `about` describes what it shows, where the paper has it, and what was chosen where the paper is
     silent. `trial` draws the workload of one seed and yields the measures of each series on it;
     `measures` names them, `axes` has those without a panel. `series_titles`: the titles of the
-    choices that are no algorithms of the planner. `claims`: what the paper claims about
+    choices that are not algorithms of the planner. `claims`: what the paper claims about
     the figure; they are tested on runs whose parameters have at least the values of `claim_scale`.
     Raises `ValueError` if x is named like another column of the table or of its summary.
     """

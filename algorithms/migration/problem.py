@@ -98,7 +98,7 @@ class MigrationProblem:
     def bounds(self) -> Ints:
         """Where the present intervals begin and the last one ends, int64[n + 1].
 
-        Raises `BadProblem` where a node's tasks are no interval or not in the order of the nodes.
+        Raises `BadProblem` where a node's tasks are not an interval, or not in the order of nodes.
         """
         if (np.diff(self.owner) < 0).any():
             why = "must rise: each node one interval of tasks, nodes in position order"

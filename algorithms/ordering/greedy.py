@@ -58,7 +58,7 @@ class GreedyState(NamedTuple):
 def order_moves(moves: MoveSet) -> Order:
     """Order moves greedily; the operator can stop after each.
 
-    Among the moves after which the target is no worse off than the worst node at the beginning,
+    Among the moves after which the target is not worse off than the worst node at the beginning,
     those of the worst loaded node come first, and of these the one whose target has the least
     load/capacity then. Where there is none, the move that does least harm is next: some plans have
     no safe order, as when two full nodes swap.

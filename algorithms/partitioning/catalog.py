@@ -150,7 +150,7 @@ def canonical_text(name: str, parameters: Mapping[str, Any]) -> str:
 def parsed_text(text: str) -> tuple[str, dict[str, Any]]:
     """Return the name of a text's grouping and the parameters that it gives.
 
-    Raises `UnknownGrouping`, or `BadParameters` for a text that is no JSON object. The values of
+    Raises `UnknownGrouping`, or `BadParameters` for a text that is not a JSON object. The values of
     the parameters are checked by `grouping_of`.
     """
     if not text:

@@ -23,7 +23,7 @@ from algorithms.partitioning.replay import (
 )
 from algorithms.vocabulary import MAX_SEED, Parameters, Progress, parameter, silent
 
-# Panes divide time, whatever the keys, so they are no candidates.
+# Panes divide time, whatever the keys, so they are not candidates.
 VARIANTS: Final[Sequence[tuple[str, Mapping[str, Any]]]] = (
     ("key", {}),
     ("key", {"weighted": True}),

@@ -6,7 +6,7 @@ among such plans it has the largest weighted throughput. Floors of the network h
 
 Every step is a linear program: the largest t such that all outputs that are not settled have a
 share of at least t. By complementary slackness an output whose row has a positive dual has the
-share t in every optimum, so nothing raises it without lowering an output that is no better off; it
+share t in every optimum, so nothing raises it without lowering an output that is not better off; it
 is settled. The duals of all rows add up to 1, so each step settles at least one output.
 """
 

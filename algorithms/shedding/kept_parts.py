@@ -11,7 +11,7 @@ import numpy as np
 from algorithms.shedding.flows import FlowModel
 from algorithms.vocabulary import Floats
 
-# Fewer records per unit of time are none: their inverse is no finite number.
+# Fewer records per unit of time are none: their inverse is not a finite number.
 _NONE: Final = 1e-150
 
 

@@ -214,7 +214,7 @@ def _check_outputs(network: Network) -> None:
     for what, values in (("outputs", network.outputs), ("floors", network.floors)):
         for name, value in values.items():
             if name not in network.by_name:
-                raise BadProblem(f"{what}.{name}", "is no operator")
+                raise BadProblem(f"{what}.{name}", "is not an operator")
             check_number(f"{what}.{name}", value)
     for name, value in network.floors.items():
         if name not in network.outputs or value > 1:

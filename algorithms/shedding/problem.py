@@ -26,7 +26,7 @@ class SheddingProblem:
             check_number(f"inputs.{name}", self.rates[name])
         for name in self.rates:
             if name not in self.network.inputs:
-                raise BadProblem(f"inputs.{name}", "is no input of the network")
+                raise BadProblem(f"inputs.{name}", "is not an input of the network")
 
     @cached_property
     def model(self) -> FlowModel:
@@ -91,7 +91,7 @@ def outcome_of(problem: SheddingProblem, keep: Mapping[str, float]) -> SheddingO
 def trimmed(network: Network, keep: Mapping[str, float]) -> dict[str, float]:
     """Return fractions of equal results that drop as early as possible; `keep`: all locations.
 
-    What all split edges of an input or operator drop that is no output itself is dropped before it.
+    What all split edges of an input or operator drop is dropped before it, unless it is an output.
     """
     parts = [keep[name] for name in network.locations]
     sites, leads = network.drop_sites

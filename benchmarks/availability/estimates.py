@@ -103,7 +103,7 @@ def _observed(run: Callable[[], str]) -> tuple[float, float, str]:
 
 
 def main() -> None:
-    """Print the needs; end with code 1 if an estimate is no bound."""
+    """Print the needs; end with code 1 if an estimate is not a bound."""
     options = parse_options()
     bounds = True
     for queries in options.queries:

@@ -29,7 +29,7 @@ COOL_OFF: Final = timedelta(minutes=15)
 MAX_OF_ACCOUNT: Final = 5
 MAX_OF_ADDRESS: Final = 30
 MAX_OF_STRANGERS: Final = 50
-# An address from which a user logged in within this time is no stranger's.
+# An address from which a user logged in within this time is not a stranger's.
 KNOWN_FOR: Final = timedelta(days=30)
 # Entries of first failures in the audit log, per address and altogether in a period; the rest is
 # counted and recorded in one entry per address.

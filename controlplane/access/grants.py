@@ -66,7 +66,7 @@ def grants_listing(actor: Actor, filters: GrantFilters) -> Listing[Grant, Grant]
 
 
 def roles_without_grants(actor: Actor) -> Sequence[RoleWithoutGrant]:
-    """Return the roles on all clusters that are no grants, by user; none for other actors."""
+    """Return the roles on all clusters that are not grants, by user; none for other actors."""
     if not actor.may(ADMIN):
         return ()
     active = User.objects.filter(is_active=True)

@@ -33,7 +33,7 @@ from controlplane.policies.grades import Grade
 logger = logging.getLogger(__name__)
 
 WEIR: Final = Automatic("alerts")
-# The period of the means: one slow batch is no problem.
+# The period of the means: one slow batch is not a problem.
 PERIOD: Final = timedelta(seconds=60)
 
 

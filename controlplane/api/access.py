@@ -33,7 +33,7 @@ audit = Router(tags=["audit"])
 
 
 class TokenScopeOut(columns_of(ApiToken, "name role expires_at")):  # type: ignore[misc]
-    """The scope of a token; role "" is no limit, cluster null all clusters."""
+    """The scope of a token; role "" is not a limit, cluster null all clusters."""
 
     cluster: str | None = below("cluster.slug")
 

@@ -29,7 +29,7 @@ class GrantOut(columns_of(Grant, "role granted_by granted_at")):  # type: ignore
 
 
 class RoleWithoutGrantOut(fields_of(RoleWithoutGrant)):  # type: ignore[misc]
-    """A role on all clusters that is no grant: by a group of Django, or of a superuser."""
+    """A role on all clusters that is not a grant: by a group of Django, or of a superuser."""
 
 
 class GrantsPage(ListOut):

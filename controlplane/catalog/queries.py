@@ -48,7 +48,7 @@ class QueryListRow:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Return the streams of the left side, which are all streams of a query that is no join."""
+        """Return the streams of the left side: all streams, unless the query is a join."""
         return tuple(name for name in self.streams if name not in self.right)
 
 

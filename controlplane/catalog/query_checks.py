@@ -217,5 +217,5 @@ def _name_faults(field: str, name: str, text: QueryText) -> list[str]:
     if field == "columns":
         return []  # the language checks characters and duplicates of names
     if not name.isidentifier():
-        return ["Is no name: letters, digits and _ only"]
+        return ["Is not a name: letters, digits and _ only"]
     return [f"The key has a column {name} already"] if name in text.key else []

@@ -40,7 +40,7 @@ class Leftovers:
     def end_processes(self, pid: int) -> None:
         """Kill the processes of the computation, of which `pid` was the first.
 
-        Also those whose parent has ended, which are no descendants of this process any more.
+        Also those whose parent has ended, which are not descendants of this process any more.
         """
         kill_all(lambda: [*family(pid), *in_group(pid), *with_environment(_MARK, self.mark)])
 

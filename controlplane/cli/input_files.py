@@ -11,7 +11,7 @@ def text_of(path: Path) -> str:
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except UnicodeDecodeError as wrong:
-        text = f"{path}: is no UTF-8 at byte {wrong.start}"
+        text = f"{path}: is not UTF-8 at byte {wrong.start}"
         raise CliError(ExitCode.WRONG, text, advice="save it as UTF-8") from None
 
 

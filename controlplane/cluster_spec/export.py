@@ -46,7 +46,7 @@ from controlplane.wire.redaction import without_password
 from controlplane.wire.routing.route import TaskRange
 
 P = TypeVar("P", bound=DocumentPart)
-# Queries on their way out are no part of it.
+# Queries on their way out are not part of it.
 DESCRIBED = ("pending", "running")
 
 

@@ -136,9 +136,11 @@ def _data(text: str) -> Any:
         return _json(text) if text.lstrip()[:1] == "{" else _yaml(text)
     except yaml.MarkedYAMLError as broken:
         where = _line_of(broken.problem_mark or broken.context_mark)
-        raise BadDescription({where: [f"Is no YAML: {broken.problem or broken.context}"]}) from None
+        raise BadDescription(
+            {where: [f"Is not YAML: {broken.problem or broken.context}"]}
+        ) from None
     except yaml.YAMLError as broken:
-        raise BadDescription({"": [f"Is no YAML: {broken}"]}) from None
+        raise BadDescription({"": [f"Is not YAML: {broken}"]}) from None
     except RecursionError:
         raise BadDescription({"": ["Is nested too deeply"]}) from None
     except ValueError as wrong:

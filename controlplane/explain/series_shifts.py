@@ -105,7 +105,7 @@ def filled_forward(values: Floats) -> Floats:
 def exceeded_since(values: Floats, limit: float) -> int | None:
     """Return the place since which values exceed a limit without a break of `LEAST` samples.
 
-    None if the newest known values do not exceed it. Missing values are no break.
+    None if the newest known values do not exceed it. Missing values are not a break.
     """
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):

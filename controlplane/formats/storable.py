@@ -34,7 +34,7 @@ def refuse_unstorable(
 
 
 def _refusal(place: str) -> HttpResponse:
-    text = f"NUL is no character: {place} has one"
+    text = f"NUL is not a character: {place} has one"
     return HttpResponseBadRequest(text, reason=text)
 
 

@@ -41,7 +41,7 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _fault_json(fault: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stored fields of a fault; a sample that is no JSON is stored as text."""
+    """Return the stored fields of a fault; a sample that is not JSON is stored as text."""
     sample: str = fault["sample"] or "[]"
     try:
         rows = read_bounded(sample.encode("utf-8", "replace"))

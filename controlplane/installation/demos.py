@@ -12,7 +12,7 @@ _NAME: Final = "WEIR_DEMO"
 def demos() -> tuple[str, ...]:
     """Return the demonstrations to start with: `sf` by default, none where it is off.
 
-    Raises `EnvironmentValueError` for a name that is no demonstration.
+    Raises `EnvironmentValueError` for a name that is not a demonstration.
     """
     value = env.text(_NAME, "1").lower()
     if value in env.FALSE:

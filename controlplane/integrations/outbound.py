@@ -169,12 +169,12 @@ def _parts(url: str) -> tuple[str, str, int]:
     if len(url) > MAX_URL or any(
         character.isspace() or ord(character) < ord(" ") for character in url
     ):
-        raise AddressRejected(f"Is no URL of at most {MAX_URL} characters")
+        raise AddressRejected(f"Is not a URL of at most {MAX_URL} characters")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise AddressRejected("Is no URL: write it as https://host/path") from None
+        raise AddressRejected("Is not a URL: write it as https://host/path") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise AddressRejected("Must begin with https:// and name a host")
     if parts.username is not None or parts.password is not None:

@@ -41,7 +41,7 @@ def valid_master(master: str) -> None:
     if not is_allowed_master(master):
         allowed = ", ".join([f"local[n] up to {settings.LOCAL_CORES}", *destinations.masters()])
         names = "settings WEIR_LOCAL_CORES and WEIR_DESTINATIONS"
-        raise ValidationError(f"Is no master of this site: {allowed} ({names})", "not_allowed")
+        raise ValidationError(f"Is not a master of this site: {allowed} ({names})", "not_allowed")
 
 
 def valid_log_url(url: str) -> None:

@@ -54,7 +54,7 @@ class ListColumn:
     stored: str = ""
     is_ordered: bool = False
     first: str = ""
-    # API: whether it is there, and its type if it is no column of the model.
+    # API: whether it is there, and its type if it is not a column of the model.
     in_api: bool = False
     type: Any = None
     # Its name in files, None: as in the API, "": it is in none.

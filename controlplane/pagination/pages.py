@@ -11,7 +11,7 @@ from controlplane.errors import Invalid
 
 PER_PAGE = 50
 MAX_PER_PAGE = 1000
-# Longer texts are no ids, and slow to parse.
+# Longer texts are not ids, and slow to parse.
 MAX_DIGITS = 12
 _DIGITS: Final = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}")
 # The JSON schema of `optional_whole`.

@@ -96,7 +96,7 @@ def compared(comparison: Comparison) -> Compared:
     )
     known = [row for row in rows if row.predicted]
     cost = "bytes" if any(row.predicted["bytes"] for row in known) else "moves"
-    # A plan that is not better than the cluster as it is is no choice.
+    # A plan that is not better than the cluster as it is is not a choice.
     kept = _pareto([row for row in known if not row.judgement], cost)
     snapshot = comparison.snapshot_row.value() if comparison.snapshot_row else None
     now = measures(snapshot) if snapshot is not None else {}

@@ -37,7 +37,7 @@ def compare(
 ) -> Comparison:
     """Take one snapshot and request a plan of each planner under each budget.
 
-    `budget`: one (planning.budget), several for a curve, or none; an empty one is no limit.
+    `budget`: one (planning.budget), several for a curve, or none; an empty one is not a limit.
     Workers compute the candidates in turn. Each candidate is a proposal; one of them can be
     approved. Raises `Forbidden`, `Invalid`, `Busy` too_many_requests, too_many_computations.
     """

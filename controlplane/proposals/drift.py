@@ -237,7 +237,7 @@ def _numbers(indices: Sequence[int]) -> str:
 def _nodes(proposal: Proposal, done: int) -> tuple[list[int], list[int]]:
     """Return the deactivated nodes, and those with another capacity.
 
-    Changes by the first `done` actions of the proposal are no drift.
+    Changes by the first `done` actions of the proposal are not drift.
     """
     applied = proposal.plan[:done].of_kinds("set_node_active", "set_capacity")
     own = {subject.id for planned in applied for subject in planned.action.subjects()}

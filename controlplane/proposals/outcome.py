@@ -169,7 +169,7 @@ def _bounds(proposal: Proposal) -> dict[str, float]:
     factor, before = bounds.get(REPLICATION_FACTOR.name), proposal.before
     now = before.get(REPLICATION_FACTOR.name)
     if factor and now and before.get("traffic"):
-        # Loads of split queries are no copies, so the bound is that of the rest, at least.
+        # Loads of split queries are not copies, so the bound is that of the rest, at least.
         bounds["traffic"] = before["traffic"] * min(1.0, factor / now)
         capacity = sum(before.get("capacities") or ())
         if capacity:

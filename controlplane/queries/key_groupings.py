@@ -77,7 +77,7 @@ def value_text(value: object) -> str:
 
 
 def grouping_faults(name: str, parameters: Mapping[str, Any], *, joins: bool) -> Fields:
-    """Return the faults of a grouping and its parameters by field; "" is no grouping.
+    """Return the faults of a grouping and its parameters by field; "" is not a grouping.
 
     `joins`: True for a join, whose records must meet in one task.
     """

@@ -122,7 +122,7 @@ def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
     """Return the existing dead letters of these ids. Raises `Invalid`."""
     wrong = [name for name in ids if not _ID.fullmatch(name)]
     if wrong:
-        raise Invalid({"ids": [f"{wrong[0][:100]!r} is no id of a dead letter"]})
+        raise Invalid({"ids": [f"{wrong[0][:100]!r} is not an id of a dead letter"]})
     return dead_letters.by_ids(redis_client(), cluster.slug, ids)
 
 

@@ -14,7 +14,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up, load_of
 from controlplane.wire.figures import figure_of
 
-# The period of medians, so that one slow batch is no problem.
+# The period of medians, so that one slow batch is not a problem.
 WINDOW: Final = timedelta(seconds=60)
 # The period of forecasts, in samples of 10 s.
 TREND: Final = timedelta(minutes=10)

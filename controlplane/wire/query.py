@@ -161,7 +161,7 @@ class _Reader:
         for name, text in columns.items():
             where = f"columns.{name}"
             if not name.isidentifier():
-                self.faults[where] = "is no name: letters, digits and _ only"
+                self.faults[where] = "is not a name: letters, digits and _ only"
             elif name in self.kinds:
                 self.faults[where] = f"there is a column {name} already"
             else:

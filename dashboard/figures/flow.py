@@ -20,7 +20,7 @@ _GAP: Final = 5.0
 # The left sides of the columns, with and without aggregator nodes.
 _COLUMNS: Final = (180.0, 410.0, 650.0, 840.0)
 _WIDER: Final = (180.0, 490.0, 830.0, 0.0)
-# Partial results are no records: their links have a scale of their own, of this part of the height.
+# Partial results are not records: their links have a scale of their own, this part of the height.
 _PARTIALS: Final = 0.2
 _THINNEST: Final = 0.75
 

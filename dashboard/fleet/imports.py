@@ -87,7 +87,7 @@ def _text(request: PageRequest) -> str:
         try:
             text = file.read().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise BadDescription({"": ["The file is no UTF-8 text"]}) from None
+            raise BadDescription({"": ["The file is not UTF-8 text"]}) from None
     if not text.strip():
         raise BadDescription({"": ["Choose a file, or paste a description"]})
     return text

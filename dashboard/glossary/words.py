@@ -1,4 +1,4 @@
-"""Words of the pages that are no measures."""
+"""Words of the pages that are not measures."""
 
 from typing import Final
 

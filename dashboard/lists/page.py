@@ -60,7 +60,7 @@ def list_page(
 ) -> ListPage:
     """Return the page of a list that the address names.
 
-    `others`: the page's parameters that are no filters. Raises `Invalid` for other faults than
+    `others`: the page's parameters that are not filters. Raises `Invalid` for other faults than
     those of the filter text.
     """
     values = list_values(request, kind, others)

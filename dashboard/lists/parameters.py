@@ -23,7 +23,7 @@ def list_filters(
 ) -> Kind:
     """Return the filters in the address of a page.
 
-    `defaults`: values by parameter; `others`: the page's parameters that are no filters; `given`:
+    `defaults`: values by parameter; `others`: the page's parameters that are not filters; `given`:
     fields that are not read from the address. Raises `Invalid` for invalid values and, as the API
     does, for unknown parameters.
     """

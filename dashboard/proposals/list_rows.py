@@ -56,7 +56,7 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> ListRow:
     """Return the row of a proposal."""
     grade, icon = STATE_CHIPS[proposal.state]
     outcome = outcome_of(proposal, PlanSummary(), policy) if proposal.after else None
-    # The aim of a repair is no measure.
+    # The aim of a repair is not a measure.
     (aim,) = proposal.aims if len(proposal.aims) == 1 else ("",)
     aimed = aim if aim in all_measures() else ""
     gain = gain_of(proposal, aimed) if outcome is not None else None

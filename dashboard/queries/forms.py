@@ -33,7 +33,7 @@ DEFAULTS: Final = {
     "shedding_floor": f"{QuerySpec.shedding_floor:g}",
     **retention_values(QuerySpec.retention_s, QuerySpec.retention_windows),
 }
-# A name, then the first = that is no part of another sign.
+# A name, then the first = that is not a part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
 # The aggregates of a column that the form offers at a click.
 _SUMMARY: Final = ("mean", "min", "max")
@@ -60,7 +60,7 @@ class FormFault:
 def spec_of(cluster: Cluster, values: Mapping[str, str]) -> QuerySpec:
     """Return the query that a form describes.
 
-    Raises `Invalid` where some of it is no value, then with all other faults as well.
+    Raises `Invalid` where some of it is not a value, then with all other faults as well.
     """
     spec, faults = parsed(values)
     if faults:
@@ -103,7 +103,7 @@ def _summary(column: str) -> str:
 
 
 def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
-    """Return the query that the form describes, and what of it is no value and left out."""
+    """Return the query that the form describes, and what of it is not a value and left out."""
     faults: Fields = {}
     text = {item.name: _value(item, values, faults) for item in DECLARED.text}
     right = text.pop("right")
@@ -209,7 +209,7 @@ def _form_fault(of: str, fault: str) -> FormFault:
 
 
 def _value(item: QueryField, values: Mapping[str, str], faults: Fields) -> Any:
-    """Return the value of a field, its default for a text that is no value."""
+    """Return the value of a field, its default for a text that is not a value."""
     if item.kind in _LINES:
         return _LINES[item.kind](item, values.get(item.option, ""), faults)
     text = {item.path: values.get(item.option, "")}

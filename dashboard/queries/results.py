@@ -126,7 +126,7 @@ def lines_of(
 
 
 def _drawn(value: Any) -> Any:
-    """Return the number that a chart draws, None for a value that is no finite number.
+    """Return the number that a chart draws, None for a value that is not a finite number.
 
     Decimals, NaN and infinities are texts in results.
     """

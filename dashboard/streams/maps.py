@@ -88,7 +88,7 @@ def stream(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 @cluster_page
 def query(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Render the newest window of a query by place; nothing if its key is no place."""
+    """Render the newest window of a query by place; nothing if its key is not a place."""
     row = query_by_id(cluster, pk)
     try:
         columns = output_columns(computed_by(row))

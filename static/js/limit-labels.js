@@ -86,7 +86,7 @@ function boxOf({ text, y }, [xanchor, yanchor], frame) {
   return { left, right: left + width, low, high: low + height };
 }
 
-// A box that leaves the plot is no place.
+// A box that leaves the plot is not a place.
 function crowd({ left, right, low, high }, points) {
   if (low < 0 || high > 1.02) return OTHER;
   return points.filter(([x, y]) => x >= left && x <= right && y >= low && y <= high).length;

@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> No
         (b"[[[1]]]", ""),
         (b"[[[[1]]]]", "depth"),
         (b'{"a": [{"b": {}}]}', "depth"),
-        # Brackets in texts are no levels, whatever is escaped in them.
+        # Brackets in texts are not levels, whatever is escaped in them.
         (b'["[[[[[", "\\"[[[[", "\\\\"]', ""),
         (b"[1, 2, 3, 4, 5, 6, 7]", ""),
         (b"[1, 2, 3, 4, 5, 6, 7, 8, 9]", "values"),

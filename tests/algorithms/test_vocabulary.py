@@ -67,7 +67,7 @@ class Mixed(Parameters):
     flag: bool = parameter(default=True, help="Yes or no.")
     rule: str = parameter("ic", help="One of two.", choices=("ic", "mms"))
     count: int | None = parameter(
-        None, unit="queries", help="None is no limit.", minimum=1, maximum=100
+        None, unit="queries", help="None is not a limit.", minimum=1, maximum=100
     )
     share: float | None = parameter(None, help="None is all.", minimum=0.0, maximum=1.0)
 
@@ -98,7 +98,7 @@ def test_each_kind_of_parameter_describes_itself() -> None:
     ],
 )
 def test_each_kind_refuses_the_others(name: str, value: Any) -> None:
-    """A 1 is no flag and a flag no number: a guess would hide a mistake."""
+    """A 1 is not a flag and a flag is not a number: a guess would hide a mistake."""
     with pytest.raises(BadParameters) as caught:
         Mixed.from_mapping({name: value})
     assert list(caught.value.fields) == [name]

@@ -66,7 +66,7 @@ async def test_client_scheme_and_host_are_those_of_a_trusted_proxy(kind: str) ->
         assert (own["client"][0], own["scheme"] == secure) == (peer, False)
         headers = dict(own["headers"])
         assert headers[b"host"] == b"inner"
-        # It stays, so that a forwarded request is no local one.
+        # It stays, so that a forwarded request is not a local one.
         assert set(headers) == {b"host", b"x-forwarded-for"}
 
 

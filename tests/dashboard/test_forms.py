@@ -16,7 +16,7 @@ class Mixed(Parameters):
     flag: bool = parameter(default=True, help="Yes or no.")
     rule: str = parameter("mms", help="One of two.", choices={"ic": "IC", "mms": "MMS"})
     limit: int | None = parameter(
-        None, unit="queries", help="None is no limit.", minimum=1, maximum=100
+        None, unit="queries", help="None is not a limit.", minimum=1, maximum=100
     )
     sweeps: int = parameter(1_000_000, help="How many moves.", minimum=0, maximum=2_000_000)
     share: float = parameter(

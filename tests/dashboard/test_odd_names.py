@@ -32,7 +32,7 @@ WORDS: Final = (
     "csrf_token", "constructor", "__proto__", "toString", "hasOwnProperty", "None", "True",
     "length",
 )  # fmt: skip
-# What is no word, where a name may be anything.
+# What is not a word, where a name may be anything.
 OTHERS: Final = (
     "<script>alert(1)</script>", "\"'`&amp;", "a\nb\tc", "\u202egnp.exe", "\U0001f680", "\u200b",
     "x" * 100, "{{ 1 }}{% x %}", "%(a)s%s", "0",
@@ -40,7 +40,7 @@ OTHERS: Final = (
 TEMPLATES: Final = Path(dashboard.__file__).parent
 METHODS: Final = "|".join(name for name in dir(dict) if not name.startswith("_"))
 EXPRESSION: Final = re.compile(rf"[\w.]+\.(?:{METHODS})\b")
-# Attributes of objects that are no dictionaries.
+# Attributes of objects that are not dictionaries.
 ATTRIBUTES: Final = {
     "size.items", "field.values", "filter.values", "table.keys", "table.values", "row.keys",
     "row.values", "key.keys",

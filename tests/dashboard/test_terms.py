@@ -19,8 +19,9 @@ from tests.support import cluster as made
 from tests.support.pages import page_world
 
 GLOSSARY: Final = Path(__file__).parents[2] / "docs/glossary.md"
-# Labels of numbers that are no measures: counts and sizes of things that the page names, positions,
-# moments, values beside a measure that has its label in the same row, and columns of people.
+# Labels of numbers that are not measures: counts and sizes of things that the page names,
+# positions, moments, values beside a measure that has its label in the same row, and columns of
+# people.
 _PLAIN: Final = {
     "Actions", "As proposed", "Approved", "Attempts", "Batch", "Before", "Computed", "Computed by",
     "Difference", "Duration", "Expected for applied", "Failures", "Failures in succession", "For",

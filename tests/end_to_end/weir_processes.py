@@ -94,7 +94,7 @@ class WeirProcesses:
             line = " ".join(process.cmdline())
             if not all(word in line for word in words):
                 return False
-            # It may have been a spare, which is no driver before it has a checkpoint.
+            # It may have been a spare, which is not a driver before it has a checkpoint.
             if words == COMMANDS["driver"] and str(process.pid) not in self._owners():
                 return False
             # Redis writes its title over its environment.

@@ -58,9 +58,9 @@ TEXTS: Final = (
     *map(str, INTEGERS), "1e308", "nan", "inf", "-0", "+1", "1_000", "0x10", "9" * 5_000, *TIMES,
     *(name for name in NAMES if name), "\x00", "a\x00b",
 )  # fmt: skip
-# Percent-encoded bytes that are no UTF-8 text: a lone byte, half of a surrogate pair, a long form.
+# Percent-encoded bytes that are not UTF-8 text: a lone byte, half of a surrogate pair, a long form.
 BAD_BYTES: Final = ("%FF", "%ED%A0%80", "%C0%80", "a%00b")
-# Bodies that are no JSON, or not what any operation expects.
+# Bodies that are not JSON, or not what any operation expects.
 BODIES: Final = tuple(
     text.encode("latin-1")
     for text in (

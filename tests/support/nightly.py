@@ -40,7 +40,7 @@ def part_of(item: pytest.Item) -> str:
     if mark := item.get_closest_marker("nightly"):
         (part,) = mark.args
         if part not in PARTS:
-            message = f"{item.nodeid}: {part} is no part of make nightly ({', '.join(PARTS)})"
+            message = f"{item.nodeid}: {part} is not a part of make nightly ({', '.join(PARTS)})"
             raise pytest.UsageError(message)
         return str(part)
     if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
@@ -60,7 +60,7 @@ def runs(item: pytest.Item, part: str = PART) -> bool:
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the part that runs, by day those of `make test`."""
     if PART not in ("", *PARTS):
-        raise pytest.UsageError(f"{PART} is no part of make nightly ({', '.join(PARTS)})")
+        raise pytest.UsageError(f"{PART} is not a part of make nightly ({', '.join(PARTS)})")
     kept = [item for item in items if runs(item)]
     if len(kept) < len(items):
         left = set(items).difference(kept)

@@ -45,7 +45,7 @@ DOORS: dict[str, Callable[[], object]] = {
 
 
 def in_own_transaction(work: Callable[[], object]) -> None:
-    """Run work in a transaction of a module that is no test."""
+    """Run work in a transaction of a module that is not a test."""
     code: dict[str, object] = {"transaction": transaction, "work": work, "__name__": "product"}
     exec("with transaction.atomic():\n    work()", code)
 

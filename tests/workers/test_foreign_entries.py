@@ -222,7 +222,7 @@ def test_readers_of_states_go_on(sf: Cluster, redis_url: str, write: Write, valu
 @given(value=ANY)
 @LAW
 def test_archiving_goes_on_with_the_next_cluster(sf: Cluster, redis_url: str, value: bytes) -> None:
-    """Names of queries and watermarks that are no numbers belong to one cluster."""
+    """Names of queries and watermarks that are not numbers belong to one cluster."""
     client = redis_client()
     client.flushdb()
     other, _ = Cluster.objects.get_or_create(slug="other", defaults={"name": "Other"})

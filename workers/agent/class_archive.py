@@ -97,7 +97,7 @@ def _run() -> None:
 
 
 def main() -> int:
-    """Make the archive. Its absence is no error: everything works without."""
+    """Make the archive. Its absence is not an error: everything works without."""
     if sys.argv[1:] == [_RUN]:
         _run()
         return 0

@@ -101,7 +101,7 @@ class Gate:
         Never raises: an error in one cluster does not affect the others.
         """
         if not is_allowed_master(spec.master):
-            why = f"{spec.master} is no master that WEIR_LOCAL_CORES or WEIR_DESTINATIONS allows"
+            why = f"{spec.master} is not a master that WEIR_LOCAL_CORES or WEIR_DESTINATIONS allows"
             return Report("failed", why, "master-not-allowed")
         looked_at, held = self._looked.get(spec.cluster, (float("-inf"), None))
         if runs and now - looked_at < _EVERY_S:

@@ -202,7 +202,7 @@ class Keeper:
         try:
             result = self._look(self.cluster, run.driver.spec.log_url)
         except Unknown:
-            # Its state is unknown, which is no reason to kill it.
+            # Its state is unknown, which is not a reason to kill it.
             run.progress.reset(now)
             return Report("degraded", "Redis does not respond", "redis-away")
         # The heartbeat of a dead driver expires after half a minute.

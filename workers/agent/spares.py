@@ -52,7 +52,7 @@ class Spares:
         return spare
 
     def step(self, reports: Mapping[str, Report], now: float) -> None:
-        """Start a spare where all clusters have run for a while, or end what is no use."""
+        """Start a spare where all clusters have run for a while, or end what is of no use."""
         states = {report.state for report in reports.values()} - {"stopped"}
         if states != {"running"}:
             self._calm_since = None

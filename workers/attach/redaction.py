@@ -17,7 +17,7 @@ _NAME: Final = (
     r"|(?:api|access|account|private|shared|encryption|master|storage|signing)[._-]?key"
     r"|(?<![a-z0-9])(?:pass|sig)(?![a-z0-9]))[\w.-]{0,60}"
 )
-# Those that stand before a colon without quotation marks: "unexpected token: )" is no secret.
+# Those that stand before a colon without quotation marks: "unexpected token: )" is not a secret.
 _STRICT: Final = (
     r"(?:passw(?:or)?d|passphrase|pwd|secret|authorization|[_-]token|(?:api|access|account|private)"
     r"[._-]?key)[\w.-]{0,60}"
@@ -38,7 +38,7 @@ _FORMS: Final = tuple(re.compile(f"(?P<head>{head}){secret}", re.I | re.S) for h
     # A JAAS configuration is a sentence with options, up to its semicolon.
     (rf"sasl\.?jaas\.?config(?:{_QUOTES})?\s*(?:{_EQUALS}|[:,])\s*",
      r"(?:\\.|\"[^\"]*\"|'[^']*'|[^;\n\"'])+"),
-    # `scheme://user:password@`: up to the last @ of the authority. A port is no password.
+    # `scheme://user:password@`: up to the last @ of the authority. A port is not a password.
     (r"://[^\s/@:'\"\[]{0,200}:(?!\d{1,5}(?:[/?#,]|$))",
      r"(?:[^\s/'\"]{0,1000}(?=@)|[^\s'\"]{0,1000}(?=@))"),
     (r"%3A%2F%2F(?:(?!%40|%3A)[^\s'\"]){0,200}%3A", r"[^\s'\"]{1,1000}?(?=%40)"),

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 30.0
 _REQUEST_TIMEOUT_S: Final = 30.0
-# A runner kills a process soon after SIGTERM; an unanswered request is no loss.
+# A runner kills a process soon after SIGTERM; an unanswered request is not a loss.
 _FAREWELL_S: Final = 3.0
 T = TypeVar("T")
 

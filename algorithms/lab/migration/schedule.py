@@ -17,7 +17,7 @@ from algorithms.vocabulary import Floats, Ints
 _UNMATCHED = -1
 # Amounts are scheduled as whole numbers, so that sums are exact; others are scaled to this many.
 _LARGEST_SUM = 2.0**52
-# Less than this is no amount.
+# Less than this is not an amount.
 _SMALLEST_UNIT = 2.0**-1000
 
 

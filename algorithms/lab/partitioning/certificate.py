@@ -25,7 +25,7 @@ def count(
     workers: int,
     capacities: Sequence[float] | None = None,
 ) -> Counts:
-    """Return what an assignment amounts to. Raises `AssertionError` if it is no valid one."""
+    """Return what an assignment amounts to. Raises `AssertionError` if it is not a valid one."""
     if len(assignment) != len(keys):
         raise AssertionError(f"{len(assignment)} assigned messages instead of {len(keys)}")
     wrong = [worker for worker in assignment if not 0 <= worker < workers]

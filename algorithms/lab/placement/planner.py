@@ -19,7 +19,7 @@ def promised_caps(parameters: Any, problem: PlacementProblem) -> Ints:
 
 
 PLANNER: Final = JsonPlanner.of(
-    # A running placement is no problem of the paper.
+    # A running placement is not a problem of the paper.
     replace(planner.PLANNER, algorithms=planner.FROM_NOTHING),
     read=lambda data, balance: problem_from_json(data, balance.nu),
     report=lambda run: plan_to_json(run.plan, promised_caps(run.parameters, run.problem)),

@@ -45,7 +45,7 @@ from algorithms.partitioning.groupings.partial_key import hashed_pair, two_worke
 from algorithms.random_numbers import mixed
 from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
 
-# Messages per worker above the mean that are no imbalance yet: so many come by chance. Hot keys
+# Messages per worker above the mean that are not imbalance yet: so many come by chance. Hot keys
 # fill a worker up to a quarter of that, and so leave room for the other keys.
 _MARGIN: Final = 16.0
 _HOT_MARGIN: Final = 4.0

@@ -183,7 +183,7 @@ def unpacked_frequencies(row: Mapping[str, Any]) -> KeyFrequencies:
     hashes, sampled = _unpacked_words(row, "keys"), _unpacked_words(row, "sample")
     position, stride, period = integers(row, "place", 3).tolist()
     if stride < 1 or not 0 <= position < SAMPLE * stride:
-        raise BadProblem("state.place", "is no place in a period")
+        raise BadProblem("state.place", "is not a place in a period")
     return KeyFrequencies(
         hashes,
         integers(row, "weights", len(hashes)),

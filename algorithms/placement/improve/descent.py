@@ -50,7 +50,7 @@ def descend(board: Board, order: Preference, live: float) -> Floats:
 
 
 def is_better(score: Floats, other: Floats) -> bool:
-    """Return whether the first difference that is no rounding is for the better."""
+    """Return whether the first difference that is not a rounding is for the better."""
     return bool(_is_better(score, other))
 
 

@@ -30,7 +30,7 @@ _CODE: Final = "password_of_breach"
 
 
 class BadListError(ValueError):
-    """The file is no list of hashes in order."""
+    """The file is not a list of hashes in order."""
 
 
 class BreachedPasswordsValidator:

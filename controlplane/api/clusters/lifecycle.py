@@ -131,7 +131,7 @@ def apply_cluster(
     try:
         text = body_of(request).decode()
     except UnicodeDecodeError as error:
-        raise BadBody("The body is no UTF-8 text") from error
+        raise BadBody("The body is not UTF-8 text") from error
     try:
         description = parse_foreign(text)
         return apply_description(actor, description, apply=apply, reason=reason)

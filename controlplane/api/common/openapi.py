@@ -44,7 +44,7 @@ _BAD_JSON: Final = {"fault": "syntax", "line": 1, "column": 9}
 # By status: the description, and the codes that are possible, the first as its example.
 _REFUSALS: Final[Mapping[int, tuple[str, ...]]] = {
     400: (
-        "The request is malformed: bad_json for a body that is no JSON (data has the fault, line"
+        "The request is malformed: bad_json for a body that is not JSON (data has the fault, line"
         " and column), bad_request for another body, refused for a request that Weir cannot read",
         "bad_request",
         "bad_json",

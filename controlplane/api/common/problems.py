@@ -134,7 +134,7 @@ def translate_errors(api: NinjaAPI) -> None:
         OutOfMemoryError: _redis_full,
         RedisError: _redis_away,
         AuthenticationError: lambda request, _: anonymous(request),
-        # Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON.
+        # Errors of Ninja itself, such as a missing CSRF token or a body that is not JSON.
         HttpError: _refused,
         BadJson: _refused,
         RequestDataTooBig: lambda request, _: problem(

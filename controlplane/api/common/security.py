@@ -60,7 +60,7 @@ class LoginAuth(SessionAuth):
 def open_to(audience: Audience) -> list[TokenAuth | LoginAuth]:
     """Return the authentication of operations for an audience: before it, no body is read.
 
-    The token first: a script sends no cookie, and its requests are no target of forgery.
+    The token first: a script sends no cookie, and its requests are not a target of forgery.
     """
     token, session = TokenAuth(), LoginAuth()
     token.audience = session.audience = audience

@@ -89,7 +89,7 @@ class Api:
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: bytes = b"",
         content_type: str = JSON,
     ) -> ApiResponse:  # fmt: skip
-        """Return a response whose status is no error. Raises `CliError` for an error."""
+        """Return a response whose status is not an error. Raises `CliError` for an error."""
         whole = path + query_string(query or {})
         answer = self.send(method, whole, body, content_type)
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:

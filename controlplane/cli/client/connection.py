@@ -54,7 +54,7 @@ def _url(text: str) -> httpx.URL:
         url = httpx.URL(text)
         if url.scheme in ("http", "https") and url.host:
             return url
-    what = f"--url or WEIR_URL: {without_password(text)!r} is no address of a Weir"
+    what = f"--url or WEIR_URL: {without_password(text)!r} is not an address of a Weir"
     raise CliError(ExitCode.WRONG, what, advice="give it as https://weir.example.org")
 
 

@@ -59,7 +59,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
         try:
             parameters[key] = fields[key].parsed(text) if key in fields else float(text)
         except ValueError as wrong:
-            reason = str(wrong) if key in fields else "is no parameter of it, or no number"
+            reason = str(wrong) if key in fields else "is not a parameter of it, or not a number"
             raise BadParameters({key: [reason]}) from None
     return parameters
 

@@ -35,7 +35,7 @@ def _listed(given: Namespace) -> list[Any]:
     try:
         value = yaml.safe_load(text_of(given.input))
     except (yaml.YAMLError, RecursionError) as wrong:
-        raise CliError(ExitCode.WRONG, f"{given.input} is no YAML", [str(wrong)]) from None
+        raise CliError(ExitCode.WRONG, f"{given.input} is not YAML", [str(wrong)]) from None
     if not isinstance(value, Mapping) or not isinstance(value.get("queries"), list):
         raise CliError(ExitCode.WRONG, f"{given.input} has no list `queries`")
     return list(value["queries"])

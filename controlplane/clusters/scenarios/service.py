@@ -42,7 +42,7 @@ def _require(cluster: Cluster, kind: str, minutes: int, node: int | None) -> Non
     if kind not in KINDS:
         raise NotFound("scenario", kind[:40])
     if not cluster.demo:
-        text = f"{cluster.name} is no cluster of a demonstration: scenarios disturb demos only"
+        text = f"{cluster.name} is not a cluster of a demonstration: scenarios disturb demos only"
         raise Conflict("not_a_demo", text)
     if cluster.desired != Cluster.Desired.RUNNING:
         raise Conflict("not_running", f"{cluster.name} does not run: start it first")

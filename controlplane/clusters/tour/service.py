@@ -26,7 +26,7 @@ def start_tour(actor: Actor, cluster: Cluster) -> None:
     """
     require_operator(actor, cluster)
     if not cluster.demo:
-        text = f"{cluster.name} is no cluster of a demonstration: the tour disturbs it"
+        text = f"{cluster.name} is not a cluster of a demonstration: the tour disturbs it"
         raise Conflict("not_a_demo", text)
     if not isinstance(actor.user, User):
         raise Conflict("no_user", "Only users have a tour")

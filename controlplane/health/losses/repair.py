@@ -145,7 +145,7 @@ def _repair_checkpoint(cluster: Cluster, facts: LossFacts, kind: Kind, aside: st
     if aside:
         done.append(f"Moved what there was of the checkpoint to {aside}")
     _record(cluster, kind, lost, done, facts)
-    # Until the first batch of the new checkpoint, its absence is no loss.
+    # Until the first batch of the new checkpoint, its absence is not a loss.
     _store_generation(cluster, checkpoint="")
 
 

@@ -28,7 +28,7 @@ NO_COSTS: Final = (
 
 @dataclass(frozen=True)
 class ScalableQuery:
-    """A running query with an aggregator node that is no join, and the ids of its streams."""
+    """A running query with an aggregator node that is not a join, and the ids of its streams."""
 
     row: SplitQueryRow
     grouping: GroupingRow

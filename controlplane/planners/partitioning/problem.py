@@ -26,7 +26,7 @@ from controlplane.wire.routing.route import NO_AGGREGATOR
 
 @dataclass(frozen=True)
 class GroupedQuery:
-    """A query with an aggregator node that is no join.
+    """A query with an aggregator node that is not a join.
 
     `text`: its key grouping in a route; `owners`: the node index of each task; `aggregators`: the
     number of its aggregator nodes; `keys`: None if it was not sampled; `excluded`: whether no plan

@@ -87,7 +87,7 @@ class NodeSeconds(NamedTuple):
 class SheddingInput:
     """What is known of the work of a cluster.
 
-    `split_seconds`: of a split node per record, None: not measured, so it is no bottleneck.
+    `split_seconds`: of a split node per record, None: not measured, so it is not a bottleneck.
     `merge_s`: seconds of an aggregator node per partial result; `partials_per_record`: partial
     results per record of a query with an aggregator node; None: not measured. `batch`: the time of
     micro-batches, None: not measured. `split_measured`: whether `split_seconds` is measured, not

@@ -230,7 +230,7 @@ class _Builder:
         return sum(rates[stream] for stream in query.streams) - right, right
 
     def _gain(self, group: QueryGroup, stream: int) -> float:
-        """Return the results per record of a stream: 1 if the query is no join."""
+        """Return the results per record of a stream: 1 if the query is not a join."""
         if not group.leader.right:
             return 1.0
         sides = self._sides(group)

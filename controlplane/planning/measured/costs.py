@@ -165,7 +165,7 @@ def _seconds_per_record(
     """Return the slope of seconds over numbers, else their quotient while it is mostly busy.
 
     `rows`: numbers per second, shares of time, and the seconds of the batch. The quotient of a few
-    slow batches is no cost: they were slow for other reasons, as a busy machine.
+    slow batches is not a cost: they were slow for other reasons, as a busy machine.
     """
     if not rows:
         return None

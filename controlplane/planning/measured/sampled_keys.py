@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 
 class SampledQuery(NamedTuple):
-    """The keys of a running query with several tasks and an aggregator node, which is no join.
+    """The keys of a running query with several tasks and an aggregator node, which is not a join.
 
     `records_per_s`: of all its tasks; `window_s`: the length of its windows; `hashes`, `shares`:
     the most frequent keys, by their hash, and their shares of all records; `others`: the estimated

@@ -29,7 +29,7 @@ class HeartbeatWatch:
         self._changed: dict[str, tuple[int, float]] = {}
 
     def step(self, children: Sequence[ChildReport]) -> None:
-        """Write and read if it is time; a Redis that does not respond is no error here."""
+        """Write and read if it is time; a Redis that does not respond is not an error here."""
         now = time.monotonic()
         if now < self._due_at:
             return

@@ -25,7 +25,7 @@ MAX_HEAD: Final = 64 * 1024
 MAX_URL: Final = 16 * 1024
 MAX_HEADERS: Final = 32 * 1024
 MAX_HEADER_COUNT: Final = 100
-# Connections and requests of a process, and connections of one address that is no trusted proxy:
+# Connections and requests of a process, and connections of one address that is not a trusted proxy:
 # idle ones and half-sent heads cost their client nothing.
 MAX_CONNECTIONS: Final = 2000
 MAX_CONNECTIONS_OF_ADDRESS: Final = 500

@@ -52,7 +52,7 @@ class PooledHandler(ASGIHandler):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; `ValueError` for what is not HTTP."""
         if scope["type"] != "http":
-            raise ValueError(f"Is no HTTP request: {scope['type']}")
+            raise ValueError(f"Is not an HTTP request: {scope['type']}")
         try:
             body = await self.read_body(receive)
         except RequestAborted:

@@ -1,6 +1,6 @@
-"""The transport of Celery's tasks in Redis, which skips messages that are no tasks.
+"""The transport of Celery's tasks in Redis, which skips messages that are not tasks.
 
-Without it, a list entry that is no JSON, or JSON of another form, ends the worker that takes it.
+Without it, a list entry that is not JSON, or JSON of another form, ends the worker that takes it.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class _Unacknowledged(kombu_redis.QoS):
 
 
 class Channel(kombu_redis.Channel):
-    """A channel that takes the next message after one that is no JSON."""
+    """A channel that takes the next message after one that is not JSON."""
 
     QoS = _Unacknowledged
 

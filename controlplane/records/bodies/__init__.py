@@ -81,4 +81,4 @@ def check_zone(zone: str) -> None:
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Invalid({"zone": ["Is no IANA time zone, as Europe/Berlin"]}) from None
+        raise Invalid({"zone": ["Is not an IANA time zone, as Europe/Berlin"]}) from None

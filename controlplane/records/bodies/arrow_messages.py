@@ -37,7 +37,9 @@ def declared_sizes(body: bytes) -> tuple[int, int]:
         size += _unpacked(metadata, batch, message.body)
     end = source.tell()
     if not body[:end].endswith(_END):
-        raise BadBody("The body is no whole Arrow IPC stream: it ends without the end of a stream")
+        raise BadBody(
+            "The body is not a whole Arrow IPC stream: it ends without the end of a stream"
+        )
     if end < len(body):
         raise BadBody(f"The body has {len(body) - end:,} bytes after the end of its Arrow stream")
     return records, size

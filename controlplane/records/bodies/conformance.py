@@ -173,7 +173,7 @@ def check_count(count: int) -> None:
 
 
 def unknown_columns(names: Iterable[object], schema: StreamSchema) -> Fields:
-    """Return a fault for each of the first names that are no columns of the schema."""
+    """Return a fault for each of the first names that are not columns of the schema."""
     known = {spec.name for spec in schema.columns}
     unknown = (name for name in names if name not in known)
     return {str(name)[:_NAME]: [NO_COLUMN] for name in islice(unknown, MAX_SHOWN)}
@@ -194,7 +194,7 @@ def to_text(record: Any) -> str:
     """Return a record as JSON text; an unreadable line is returned unchanged."""
     if isinstance(record, str):
         return record
-    # Half of a surrogate pair is no Unicode, and is written as JSON writes it.
+    # Half of a surrogate pair is not Unicode, and is written as JSON writes it.
     return _json_text(record).encode("utf-8", "backslashreplace").decode()
 
 

@@ -21,7 +21,7 @@ def check_csv(body: bytes) -> None:
     check_utf8(body)
     _check_header(body.partition(b"\n")[0].partition(b"\r")[0])
     if (nul := body.find(b"\0")) >= 0:
-        raise BadBody(f"The body is no CSV: it has a NUL character ({_place(body, nul)})")
+        raise BadBody(f"The body is not CSV: it has a NUL character ({_place(body, nul)})")
     text = np.frombuffer(body, np.uint8, offset=len(_BOM) if body.startswith(_BOM) else 0)
     quotes = np.flatnonzero(text == _QUOTE)
     if not len(quotes):
@@ -48,19 +48,19 @@ def _check_header(line: bytes) -> None:
     cells = line.count(b",") + 1
     if cells > MAX_COLUMNS:
         what = f"has {cells:,} cells, and a stream has at most {MAX_COLUMNS} columns"
-        raise BadBody(f"The body is no CSV of records: its header {what}")
+        raise BadBody(f"The body is not CSV of records: its header {what}")
     for separator, name in _SEPARATORS.items():
         if cells == 1 and separator in line:
             what = f"separates its cells with {name}: separate them with commas"
-            raise BadBody(f"The body is no CSV: its header {what}")
+            raise BadBody(f"The body is not CSV: its header {what}")
 
 
 def check_utf8(body: bytes) -> None:
-    """Raise `BadBody` for bytes that are no UTF-8, with their place."""
+    """Raise `BadBody` for bytes that are not UTF-8, with their place."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise BadBody(f"The body is no UTF-8 text ({_place(body, error.start)})") from None
+        raise BadBody(f"The body is not UTF-8 text ({_place(body, error.start)})") from None
 
 
 def _place(body: bytes, index: int) -> str:

@@ -35,7 +35,7 @@ def json_reader(**options: Any) -> Callable[[str], Any]:
 
 def no_constant(name: str) -> Any:
     """Raise `BadJson` for a constant of Python's parser."""
-    raise BadJson("number", f'{name} is no JSON; write "{name}" in quotes in a float column')
+    raise BadJson("number", f'{name} is not JSON; write "{name}" in quotes in a float column')
 
 
 _read = json_reader()
@@ -50,7 +50,7 @@ def convert_column(array: Any, target: Any, rules: CastRules) -> Converted:
 
 
 def _from_json(text: str | None) -> Any:
-    """Return the nested value of a cell with JSON, or its text if it is no JSON within bounds."""
+    """Return the nested value of a cell with JSON, or its text if it is not JSON within bounds."""
     if text is None:
         return None
     try:

@@ -27,9 +27,9 @@ from controlplane.wire.schema import StreamSchema
 
 NOT_AN_OBJECT: Final = "Must be an object"
 _LIST: Final = "Must be a list of objects"
-_NO_FIELD: Final = "Is no field of the body, which has: records"
+_NO_FIELD: Final = "Is not a field of the body, which has: records"
 _NAME: Final = 100
-# Linear: possessive. Group 1: what is no JSON, outside of a text and within.
+# Linear: possessive. Group 1: what is not JSON, outside of a text and within.
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|(NaN|-?Infinity)', re.DOTALL)
 _NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*+(\\u0000)")
 Read = Callable[[str], Any]
@@ -41,7 +41,7 @@ PLAIN: Final = partial(json.loads, object_pairs_hook=object_of, parse_constant=n
 def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     """Return the records of `{"records": [{…}, …]}`, or of the list alone.
 
-    Raises `BadBody` for what is no JSON, and `Invalid`.
+    Raises `BadBody` for what is not JSON, and `Invalid`.
     """
     rows = read_rows(body)
     check_count(len(rows))
@@ -71,7 +71,7 @@ def read_value(text: str, read: Read = EXACT) -> Any:
     """Return the value of JSON text within bounds. Raises `ValueError`, `RecursionError`."""
     check_bounds(text.encode())
     if r"\u0000" in text and _NUL.search(text):
-        raise BadJson("character", r"\u0000 (NUL) is no character of a text")
+        raise BadJson("character", r"\u0000 (NUL) is not a character of a text")
     return read(text)
 
 
@@ -84,7 +84,7 @@ def read_lines(body: bytes) -> list[str]:
 
 
 def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of NDJSON; a line that is no JSON within bounds is a fault of its record.
+    """Return the records of NDJSON; a line that is not JSON within bounds is a fault of its record.
 
     Raises `Invalid`, and `BadBody` for text that is not UTF-8.
     """
@@ -97,7 +97,7 @@ def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
             rows.append(read_value(line))
         except (ValueError, RecursionError) as error:
             rows.append({})
-            faults[index] = {"": [f"Is no JSON: {error}"]}
+            faults[index] = {"": [f"Is not JSON: {error}"]}
     return replace(of_rows(rows, schema, zone, faults), record_at=lines.__getitem__)
 
 
@@ -151,4 +151,4 @@ def _bad_json(text: str, error: Exception) -> BadBody:
     where = "" if place < 0 or isinstance(error, json.JSONDecodeError) else (
         f" (line {line}, column {column})")  # fmt: skip
     data = {"fault": code, "line": line if place >= 0 else 0, "column": max(column, 0)}
-    return BadBody(f"The body is no JSON: {error}{where}", "bad_json", data)
+    return BadBody(f"The body is not JSON: {error}{where}", "bad_json", data)

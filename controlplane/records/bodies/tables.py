@@ -205,7 +205,7 @@ def read_arrow(body: bytes, choose: Choose, most: int = 0) -> Any:
     except MemoryError:
         raise
     except _UNREADABLE as error:
-        raise BadBody(f"The body is no Arrow IPC stream: {error}") from error
+        raise BadBody(f"The body is not an Arrow IPC stream: {error}") from error
 
 
 def read_parquet(body: bytes, choose: Choose, most: int = 0) -> Any:
@@ -231,7 +231,7 @@ def read_parquet(body: bytes, choose: Choose, most: int = 0) -> Any:
     except MemoryError:
         raise
     except _UNREADABLE as error:
-        raise BadBody(f"The body is no Parquet file: {error}") from error
+        raise BadBody(f"The body is not a Parquet file: {error}") from error
 
 
 def _dictionaries(metadata: Any) -> list[str]:
@@ -297,7 +297,7 @@ def csv_header(body: bytes) -> list[str]:
         with pa_csv.open_csv(io.BytesIO(body), _reading(), _parsing(lambda _: "skip")) as reader:
             return list(reader.schema.names)
     except _UNREADABLE as error:
-        raise BadBody(f"The body is no CSV: {error}") from error
+        raise BadBody(f"The body is not CSV: {error}") from error
 
 
 def _reading() -> Any:
@@ -328,4 +328,4 @@ def read_csv(body: bytes, names: list[str], skipped: dict[int, str]) -> Any:
             ),
         )  # fmt: skip
     except _UNREADABLE as error:
-        raise BadBody(f"The body is no CSV: {error}") from error
+        raise BadBody(f"The body is not CSV: {error}") from error

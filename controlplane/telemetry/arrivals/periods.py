@@ -3,7 +3,7 @@
 `intervals` is the only measure of rates: a micro-batch counts from the reading of the batch before
 it to its own reading, and what arrived is what its split nodes have read, and the change of what
 they have still to read. So the rate of a stream does not depend on how far its split node is
-behind, and working off the backlog of an outage is no load. Periods have equal parts of it.
+behind, and working off the backlog of an outage is not a load. Periods have equal parts of it.
 """
 
 from collections.abc import Mapping, Sequence

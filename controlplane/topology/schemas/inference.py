@@ -189,7 +189,7 @@ def _type_of_number(kind: str, array: Any) -> tuple[str, str]:
 def _is_uint64(array: Any) -> bool:
     low, high = _bounds(array)
     whole = pc.all(pc.equal(pc.floor(array), array)).as_py()
-    # The largest uint64 is no float: the nearest one is above it.
+    # The largest uint64 is not a float: the nearest one is above it.
     return bool(whole and low >= 0 and _UINT64[0] <= high <= _UINT64[1])
 
 

@@ -48,7 +48,7 @@ def read_sample(sample: bytes, kind: Format) -> tuple[Any, Mapping[str, Any]]:
 def sample_of_file(path: Path, kind: Format) -> tuple[bytes, Format]:
     """Return the beginning of a file as a sample; of Parquet its first rows, as Arrow.
 
-    Raises `Invalid` for a JSON list that is too large: its beginning is no JSON.
+    Raises `Invalid` for a JSON list that is too large: its beginning is not JSON.
     """
     if kind is Format.PARQUET and path.stat().st_size > MAX_BYTES:
         return bytes(decode(head_of_parquet, path, MAX_BYTES, MAX_ROWS)[1]), Format.ARROW

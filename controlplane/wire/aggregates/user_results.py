@@ -94,7 +94,7 @@ def user_results(
         except NoChild as error:
             logger.warning("no process for %s: %r", name, error)
             break
-        # The imports of a child are no time of the page.
+        # The imports of a child are not time of the page.
         started = started if result else began
         result.append(outcome)
         blamed |= guilty

@@ -24,7 +24,7 @@ T = TypeVar("T")
 SITE: Final = ""
 # Bytes of one entry; the telemetry of 100,000 streams has a third of it.
 MAX_ENTRY_BYTES: Final = 32 * 2**20
-# Numbers beyond are no counts or times: JSON exchanges whole numbers up to here.
+# Numbers beyond are not counts or times: JSON exchanges whole numbers up to here.
 MAX_WHOLE: Final = 2**53
 # Seconds between two log lines about a place.
 LOG_EVERY_S: Final = 60.0

@@ -63,7 +63,7 @@ _DIALECT: Final = _Dialect()
 
 
 class BadExpression(WireError):
-    """Text that is no expression over the stream: `why`, and the characters [start, end)."""
+    """Text that is not an expression over the stream: `why`, and the characters [start, end)."""
 
     def __init__(self, text: str, why: str, start: int = 0, end: int | None = None) -> None:
         self.text = text

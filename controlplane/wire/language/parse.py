@@ -31,7 +31,7 @@ from controlplane.wire.language.tree import (
     literal_of,
 )
 
-# Readers of expressions are recursive; brackets alone are no level.
+# Readers of expressions are recursive; brackets alone are not a level.
 DEEPEST: Final = 100
 
 _BINARY: Final[Mapping[type[exp.Expr], str]] = {
@@ -210,7 +210,7 @@ def _names(checker: Checker, node: exp.Expr) -> list[str]:
     if isinstance(node, exp.Identifier):
         return checker.arguments(node, "this", "quoted")[:1]
     if not isinstance(node, exp.Column | exp.Dot):
-        raise checker.bad(node, f"{_word(node)} is no part of a column's name")
+        raise checker.bad(node, f"{_word(node)} is not a part of a column's name")
     parts = checker.arguments(node, "catalog", "db", "table", "this", "expression")
     return [name for part in parts if part is not None for name in _names(checker, part)]
 

@@ -35,7 +35,7 @@ NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
 def widest_number(kinds: Iterable[Kind]) -> Kind | None:
     """Return the narrowest kind that holds the numbers of all these kinds.
 
-    INT widens to DECIMAL, and both widen to FLOAT; NULL is left out. None if one is no number.
+    INT widens to DECIMAL, and both widen to FLOAT; NULL is left out. None if one is not a number.
     """
     known = {kind for kind in kinds if kind is not Kind.NULL}
     if known <= {Kind.INT}:
@@ -117,7 +117,7 @@ def days(text: str) -> int:
 def decimal_of(text: str) -> Decimal:
     """Return a decimal number, rounded half to even to 9 digits after the point.
 
-    Raises `ValueError` for text that is no finite number of at most 29 digits before the point.
+    Raises `ValueError` for text that is not a finite number of at most 29 digits before the point.
     """
     with localcontext(prec=_PRECISION, rounding=ROUND_HALF_EVEN):
         try:

@@ -54,7 +54,7 @@ def check_url(url: str) -> None:
         else:
             parse_url(url)  # type: ignore[no-untyped-call]
     except ValueError as error:
-        raise BadLogUrl(f"is no URL: {error}") from None
+        raise BadLogUrl(f"is not a URL: {error}") from None
 
 
 def check_destination(url: str) -> None:
@@ -92,7 +92,7 @@ def kafka_address(url: str, cluster: str) -> KafkaAddress:
             raise BadLogUrl(f"{server!r} is not host:port, as in kafka://broker:9092/topic")
     topic = unquote(parts.path.strip("/")) or f"weir-{cluster}"
     if not _TOPIC.fullmatch(topic):
-        raise BadLogUrl(f"{topic!r} is no name of a Kafka topic")
+        raise BadLogUrl(f"{topic!r} is not a name of a Kafka topic")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     skip = options.pop("lost", "refuse")
     if skip not in {"refuse", "skip"}:

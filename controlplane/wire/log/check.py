@@ -95,5 +95,5 @@ def _check_messages(consumer: Any, topic: str, deadline: float) -> None:
                 if message is not None and message.error() is None:
                     decode(message)
             except BadMessage as error:
-                what = f"the topic {topic} is no log of Weir, {error}: {_ANOTHER}"
+                what = f"the topic {topic} is not a log of Weir, {error}: {_ANOTHER}"
                 raise BadLogUrl(what) from None

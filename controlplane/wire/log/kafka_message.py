@@ -45,7 +45,7 @@ class MessageBlock(NamedTuple):
 class Append:
     """A message: offset and time, descriptions and bytes of its blocks, token.
 
-    `fault`: why it is no append, with no blocks then.
+    `fault`: why it is not an append, with no blocks then.
     """
 
     offset: int

@@ -148,7 +148,7 @@ class AppendPosition(str):
 class LogHead:
     """The head of a log: its last position, and the watermark (ms) by stream.
 
-    Later appends have watermarks that are no older than these.
+    Later appends have watermarks that are not older than these.
     """
 
     position: str

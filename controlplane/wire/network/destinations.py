@@ -133,7 +133,7 @@ def _entry(word: str) -> _Entry:
 def _refusal(place: str) -> NotAllowed:
     rule = "is not in the list of the site"
     if place.startswith("http"):
-        rule = f"is no https address of a public host, and {rule}"
+        rule = f"is not an https address of a public host, and {rule}"
     hint = "check the spelling, or let an administrator of the site add it"
     return NotAllowed(f"{place} {rule} (setting {SETTING}): {hint}")
 

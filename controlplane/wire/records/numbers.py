@@ -156,7 +156,7 @@ def integer_range(target: Any) -> tuple[int, int]:
 def scaled(text: str, scale: int) -> int | None:
     """Return the number that a text names times 10**scale.
 
-    None for text that is no number in decimal digits, and for a product that is not whole or has
+    None for text that is not a number in decimal digits, and for a product that is not whole or has
     more than 38 digits. Takes time in proportion to the text, whatever its exponent.
     """
     match = _NUMBER.fullmatch(text)

@@ -172,7 +172,7 @@ def parse_descriptor(descriptor: bytes) -> BlockSchema:
             fields.append(pa.field(name, arrow_type(kind.removesuffix("!")), kind[-1:] != "!"))
         schema = pa.schema(fields)
         if event_time and not pa.types.is_timestamp(schema.field(event_time).type):
-            raise InvalidBlock(f"its event time {event_time} is no timestamp")
+            raise InvalidBlock(f"its event time {event_time} is not a timestamp")
     except (BadType, ValueError, KeyError) as error:
         raise InvalidBlock(f"its descriptor: {error}"[:200]) from error
     return BlockSchema(schema, event_time)
@@ -289,7 +289,7 @@ def _check_rows(stream: int, rows: Any, schema: StreamSchema) -> None:
         raise BadBlock(stream, f"records are a list of dictionaries, not {type(rows).__name__}")
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise BadBlock(stream, "is no dictionary", record=index)
+            raise BadBlock(stream, "is not a dictionary", record=index)
         if not row.keys() <= schema.names:
             _reject_unknown_columns(stream, list(row), schema, index)
 

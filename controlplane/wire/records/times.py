@@ -26,7 +26,8 @@ _DAY_S: Final = 86_400
 # The first second of year 1, and that of year 10,000.
 _FIRST_S: Final = -62_135_596_800
 _END_S: Final = 253_402_300_800
-# The first and last seconds and nanoseconds of 64 bits of nanoseconds; the least number is no time.
+# The first and last seconds and nanoseconds of 64 bits of nanoseconds; the least number is not a
+# time.
 _FIRST_NS: Final = (-9_223_372_037, 145_224_193)
 _LAST_NS: Final = (9_223_372_036, 854_775_807)
 _DATE: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -102,7 +103,7 @@ def _time_of_text(texts: Any, target: Any, zone: str, *, textual: bool, exact: b
 def _within_years(array: Any) -> Any:
     """Return times with null for those of other years than 1 to 9999."""
     ticks = array.view(pa.int64())
-    # The least number of 64 bits is no time in numpy and pandas.
+    # The least number of 64 bits is not a time in numpy and pandas.
     first, end = -(2**63) + 1, 2**63 - 1
     if array.type.unit != "ns":
         per_s = _PER_SECOND[array.type.unit]

@@ -147,7 +147,7 @@ def _digits(value: Any) -> str | None:
 
 
 def _fits(value: Any, kind: type) -> bool:
-    """Return True if Arrow takes a value; text with half of a surrogate pair is no Unicode."""
+    """Return True if Arrow takes a value; text with half of a surrogate pair is not Unicode."""
     try:
         _array_of([value], kind)
     except FAILURES:

@@ -101,7 +101,7 @@ def needed_since(rule: DropRule, oldest_ms: int) -> int | None:
 def _of(rule: DropRule, steps: Sequence[Step]) -> DropRule | None:
     kept: list[Step] = []
     for step in steps:
-        # Before the first step nothing is dropped, and the same share is no change.
+        # Before the first step nothing is dropped, and the same share is not a change.
         if step[1] != (kept[-1][1] if kept else 0.0):
             kept.append(step)
     return replace(rule, steps=tuple(kept)) if kept else None

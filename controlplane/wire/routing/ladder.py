@@ -79,7 +79,7 @@ class Rung:
 class Ladder:
     """The rungs by ascending factor, and what the data plane needs to choose among them.
 
-    Position 0 is no drop at all, position k is rung k. `costs`: of edges; the load of a resource
+    Position 0 is not a drop at all, position k is rung k. `costs`: of edges; the load of a resource
     may be at most `limit`. `windows`: edges with window drops. The position falls only after the
     input allowed it for `hold_ms`; a backlog is to be worked off within `drain_ms`. The position is
     at least `least`. `empty_batch_ms`: None if costs are measured. Otherwise the costs of nodes

@@ -85,7 +85,7 @@ def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
 def publish_snapshot(client: "redis.Redis", cluster: str, table: RoutingTable) -> None:
     """Publish the whole table at its version: a starting point, or a repair after a loss."""
     if latest_version(client, cluster) is None:
-        # A value that is no version would fail the script.
+        # A value that is not a version would fail the script.
         client.delete(keys.route_latest_key(cluster))
     client.eval(
         _PUBLISH_SNAPSHOT,

@@ -64,7 +64,7 @@ def test_too_few_places_are_infeasible_with_the_numbers() -> None:
 
 
 def test_the_slack_that_the_message_names_is_enough() -> None:
-    """A third is no decimal: 0.333333 would be too little."""
+    """A third is not a decimal: 0.333333 would be too little."""
     problem = PlacementProblem.from_lists([1.0], [[0]] * 3, 4, 0.05)
     with pytest.raises(Infeasible, match=r"is 0\.333334$") as caught:
         problem.require_feasible()

@@ -163,7 +163,7 @@ def test_dropping_early_gives_the_same_results_for_less_load(
         ({"i1": 1.0, "i2": None}, "inputs.i2: is missing: it was not measured yet"),
         ({"i1": 1.0, "i2": -1.0}, "inputs.i2: must be at least 0"),
         ({"i1": 1.0, "i2": float("nan")}, "inputs.i2: must be a finite number"),
-        ({"i1": 1.0, "i2": 1.0, "i3": 1.0}, "inputs.i3: is no input of the network"),
+        ({"i1": 1.0, "i2": 1.0, "i3": 1.0}, "inputs.i3: is not an input of the network"),
     ],
 )
 def test_a_problem_needs_the_rate_of_each_input(rates: dict[str, Any], why: str) -> None:

@@ -103,7 +103,7 @@ def test_all_is_made_where_all_can_be_afforded() -> None:
 
 
 def test_readers_of_a_source_go_together() -> None:
-    """One of them alone gains nothing: the greedy runs know that, too, and it is no prefix."""
+    """One of them alone gains nothing: the greedy runs know that, too, and it is not a prefix."""
     lonely, first, second = WorkUnit((0,)), WorkUnit((1,)), WorkUnit((1,))
     stays = WorkUnit((1,))
     here = [(lonely, 0), (first, 0), (second, 0), (stays, 1)]

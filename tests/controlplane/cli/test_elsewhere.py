@@ -84,7 +84,7 @@ def test_a_token_has_its_role_and_is_a_secret(
     assert weir("whoami", *url, user="a-user").code == 2
     assert weir("whoami", "--url", "http://weir.example.org").code == 2
     assert weir("whoami", "--url", "http://127.0.0.1:9").code == 5
-    # A server that is no Weir, or one without this version of the API.
+    # A server that is not a Weir, or one without this version of the API.
     assert weir("whoami", "--url", f"{url[1]}/login", "--json").code == 2
 
 

@@ -20,7 +20,7 @@ def test_what_is_written_is_read_again(description: ClusterDescription) -> None:
 
 
 def _no_constant(name: str) -> None:
-    raise AssertionError(f"{name} is no JSON")
+    raise AssertionError(f"{name} is not JSON")
 
 
 def test_words_that_older_yaml_takes_for_something_else_are_names() -> None:

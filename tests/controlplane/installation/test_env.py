@@ -37,7 +37,7 @@ def test_a_switch_takes_words_and_nothing_else(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_url_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """http:// is no Redis."""
+    """http:// is not a Redis."""
     monkeypatch.setenv("REDIS_URL", "http://localhost")
     with pytest.raises(env.EnvironmentValueError):
         env.redis_url()

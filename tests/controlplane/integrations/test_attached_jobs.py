@@ -124,7 +124,7 @@ def test_progress_older_than_what_is_kept_is_not_stored(viewer: Actor) -> None:
 
 
 def test_nobody_writes_the_rows_of_another_user(viewer: Actor, operator: Actor) -> None:
-    """An application id is no secret."""
+    """An application id is not a secret."""
     told(viewer, progress_event(0, now()))
     told(operator, event("terminated", now(), error="forged"), ended=True)
     mine = AttachedJob.objects.get(owner=viewer.name)

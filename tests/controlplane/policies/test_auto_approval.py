@@ -64,7 +64,7 @@ def test_a_gain_is_asked_for(plan: Proposal) -> None:
     verdict = decide_auto_approval(plan, policy(plan, auto_gain=0.99), WEDNESDAY)
     assert (verdict.code, verdict.limit) == ("gain", 0.99)
     plan.actions = []
-    assert code(plan, auto_gain=0.0) == "gain", "nothing to move is no gain at all"
+    assert code(plan, auto_gain=0.0) == "gain", "nothing to move is not a gain at all"
 
 
 def test_a_plan_that_spoils_another_measure_does_not(plan: Proposal) -> None:

@@ -69,7 +69,7 @@ def test_drift_that_nobody_observed_does_not_count(operator: Actor, sf: Cluster)
 
 
 def test_drift_without_samples_does_not_count(operator: Actor, sf: Cluster) -> None:
-    """The driver is away: its last rates are no observation."""
+    """The driver is away: its last rates are not an observation."""
     proposal = ready(operator, scattered(operator, sf))
     factor(3)
     moments = every(20, 2 * HOLD_S)

@@ -225,7 +225,7 @@ def test_drift_without_recent_samples_does_not_count(proposal: Proposal) -> None
     assert observed(proposal, now).lasted_s == UNSEEN.total_seconds()
     Cluster.objects.update(last_sample_at=now - age - INSTANT)
     assert observed(proposal, now + STORED_EVERY).lasted_s == 0.0
-    assert proposal.drift_seen_at == now, "no sample is no observation"
+    assert proposal.drift_seen_at == now, "no sample is not an observation"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_windows_are_dropped_from_one_on_that_is_to_come(
     lifted = drop_rules.lift(operator, stream, "q")
     assert lifted is not None
     assert lifted.value.steps[2:] == ((NOON + 6 * MINUTE, 0.0),)
-    assert drop_rules.lift(operator, stream, "q") == lifted, "once more is no change"
+    assert drop_rules.lift(operator, stream, "q") == lifted, "once more is not a change"
     assert published(sf) == {lifted.edge: lifted.value}
     told = list(AuditEntry.objects.filter(action__startswith="drop").values_list("action"))
     assert sorted(told) == [("drop.lift",), ("drop.set",), ("drop.set",)]

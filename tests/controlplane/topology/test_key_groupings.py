@@ -98,7 +98,7 @@ def test_the_key_grouping_of_a_running_query_changes(operator: Actor, sf: Cluste
     assert published(sf, query).key_grouping == ""
     before = latest_version(redis_client(), "sf")
     key_groupings.set_key_grouping(operator, query, "key")
-    assert latest_version(redis_client(), "sf") == before, "nothing to change is no version"
+    assert latest_version(redis_client(), "sf") == before, "nothing to change is not a version"
 
 
 def test_parameters_are_stored_and_routed_without_the_defaults(
@@ -127,7 +127,7 @@ def test_the_parameters_of_a_running_query_change(operator: Actor, sf: Cluster) 
                            "key_grouping_parameters": {"eps": 0.05}}  # fmt: skip
     before = latest_version(redis_client(), "sf")
     key_groupings.set_key_grouping(operator, query, "random_choices", {"seed": 0, "eps": 0.05})
-    assert latest_version(redis_client(), "sf") == before, "a default is no change"
+    assert latest_version(redis_client(), "sf") == before, "a default is not a change"
     query = key_groupings.set_key_grouping(operator, query, "partial_key")
     assert query.key_grouping_parameters == {}
     assert published(sf, query).key_grouping == TWO

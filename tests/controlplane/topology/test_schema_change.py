@@ -201,7 +201,7 @@ def test_who_may_not_operate_changes_no_schema(viewer: Actor, orders: Stream) ->
 
 
 def test_a_stream_of_before_schemas_takes_its_first(operator: Actor, sf: Cluster) -> None:
-    """Whatever its row holds that is no schema."""
+    """Whatever its row holds that is not a schema."""
     old = Stream.objects.create(cluster=sf, name="old", schema={"car": "int"})
     assert set_schema(operator, old, ORDERS).schema == ORDERS.to_json()
     table = rows.current_table(sf.pk)

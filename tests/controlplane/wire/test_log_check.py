@@ -55,7 +55,9 @@ def test_a_new_topic_and_a_log_of_weir_are_taken(kafka: str, topic: str, redis_s
 
 def test_json_of_others_is_refused_with_the_reason(kafka: str, topic: str) -> None:
     produce(kafka, topic, b'{"x": 1}')
-    with pytest.raises(BadLogUrl, match=f"{topic} is no log of Weir, message 0 .*no header 'weir'"):
+    with pytest.raises(
+        BadLogUrl, match=f"{topic} is not a log of Weir, message 0 .*no header 'weir'"
+    ):
         check_log(f"kafka://{kafka}/{topic}", "sf")
 
 

@@ -173,7 +173,7 @@ def test_a_log_in_at_the_provider_is_not_too_old(settings: Settings) -> None:
     for subject in ("day-ago", "later", "text", "flag"):
         response = log_in(Client(), subject)
         assert response.status_code == 403, subject
-        # Authlib refuses what is no number.
+        # Authlib refuses what is not a number.
         wanted = "not_authenticated" if subject == "text" else "old_login"
         assert response.context["refusal"].code == wanted
     assert not LoginSession.objects.filter(user__username="day-ago").exists()

@@ -44,7 +44,7 @@ def test_plotly_accepts_every_figure(rows: list[dict[str, Any]]) -> None:
 
 
 def test_phases_add_up_to_what_spark_measured() -> None:
-    """The largest by name, the small ones summed; the whole is no part of itself."""
+    """The largest by name, the small ones summed; the whole is not a part of itself."""
     traces = by_name(figures(progress(2))["duration"])
     assert set(traces) == {
         "queryPlanning", "walCommit", "addBatch", "commitOffsets", "other", "batch",

@@ -101,7 +101,7 @@ def test_without_clusters_the_page_leads_to_the_first(administering: Client) -> 
 
 
 def test_chip_and_sentence_count_the_same_limits(operating: Client) -> None:
-    """An alert that fires for a value within its limit again is no exceeded limit."""
+    """An alert that fires for a value within its limit again is not an exceeded limit."""
     cluster = fleet_cluster("bad", imbalance=0.5)
     recovered = firing(cluster)
     html = text_of(operating)

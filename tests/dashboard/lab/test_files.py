@@ -42,7 +42,7 @@ def test_the_summary_has_a_row_per_value_and_a_column_per_series() -> None:
 
 
 def test_a_series_without_a_value_is_shown_as_missing() -> None:
-    """A point that could not be measured is no zero."""
+    """A point that could not be measured is not a zero."""
     table = Table(("width", "series", "seed", "area"), ((1.0, "single", 0, None),))
     assert summary(SMALL, SMALL.panels[0].y, table).rows == (("1", (("–", ""),)),)  # noqa: RUF001
 

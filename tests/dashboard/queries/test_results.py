@@ -1,4 +1,4 @@
-"""Windows as rows and lines: decimals are numbers there, and what is no finite number is a gap."""
+"""Windows as rows and lines: decimals are numbers there, and NaN and infinities are gaps."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -57,7 +57,7 @@ def numbers(sf: Cluster, ready: Proposal) -> dict[str, int]:
 
 
 def test_a_viewer_sees_every_page_without_a_verb(viewing: Client, numbers: dict[str, int]) -> None:
-    """The only form a viewer can send is the logout; the theme is no verb."""
+    """The only form a viewer can send is the logout; the theme is not a verb."""
     # Saved views are the viewer's own.
     own = {"/logout/", "/clusters/sf/queries/end/", "/views/save/"}
     for path in PAGES:

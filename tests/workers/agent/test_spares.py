@@ -26,7 +26,7 @@ RUNNING, STARTING = Report("running"), Report("starting")
 
 
 class Agent:
-    """What an agent has, for one cluster; `command` starts drivers that are no spares."""
+    """What an agent has, for one cluster; `command` starts drivers that are not spares."""
 
     def __init__(self, data: Path, url: str) -> None:
         self.data, self.client = data, redis.Redis.from_url(url)

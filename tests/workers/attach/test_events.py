@@ -39,7 +39,7 @@ def test_state_is_summed_over_operators() -> None:
 
 
 def test_metrics_of_a_source_are_numbers() -> None:
-    """Spark writes them as texts; NaN is no JSON."""
+    """Spark writes them as texts; NaN is not JSON."""
     kafka, rate = measured()["sources"]
     assert kafka["metrics"] == {"maxOffsetsBehindLatest": 12.0}
     assert rate["metrics"] == {}

@@ -137,7 +137,7 @@ def test_another_key_grouping_starts_in_the_next_batch(
 
 
 def test_idle_batches_change_no_offset(redis_client: "redis.Redis", redis_url: str) -> None:
-    """Spark plans a batch all the time: equal offsets are no batch."""
+    """Spark plans a batch all the time: equal offsets are not a batch."""
     words = Words(redis_client, redis_url, grouping_text("consistent_grouping"))
     words.append()
     while words.pipeline.batch():

@@ -20,7 +20,7 @@ SEED_TABLE: Final = "seed.json"
 
 
 class CheckpointUnusable(Exception):
-    """The directory is no checkpoint of an application that has run."""
+    """The directory is not a checkpoint of an application that has run."""
 
 
 class WrongPartitions(Exception):

@@ -80,7 +80,7 @@ def tasks_by_key(hashes: Hashes, tasks: int) -> Int64s:
 def key_grouping_of(text: str, window: Window | None = None) -> KeyMapping:
     """Return the key grouping of a route without importing its code; `window`: of its query.
 
-    Raises `UnknownGrouping` for an unknown name, and `BadParameters` for a text that is no object.
+    Raises `UnknownGrouping` for an unknown name, `BadParameters` for a text that is not an object.
     """
     name, parameters = parsed_text(text)
     canonical = canonical_text(name, parameters)

@@ -106,7 +106,7 @@ class LadderPlanner:
     def _event_times(self, planned: PlannedBatch, row: Mapping[str, Any]) -> EventTimes:
         """Return the newest event times that were read, of the streams with window drops.
 
-        The newest one in the log, which is no earlier, where batches before are not known.
+        The newest one in the log, which is not earlier, where batches before are not known.
         """
         state = planned.before or LadderState()
         ladder = planned.table.ladder

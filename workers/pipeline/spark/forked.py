@@ -14,7 +14,7 @@ def main() -> None:
             raise OSError
         connection.connect(os.environ["WEIR_FORK_SERVER"])
     except OSError:
-        # What is no module, such as the query of the version; or the server was killed.
+        # What is not a module, such as the query of the version; or the server was killed.
         python = os.environ["WEIR_PYTHON"]
         os.execv(python, [python, *sys.argv[1:]])  # noqa: S606 - Spark's arguments
     message = json.dumps([sys.argv[2:], dict(os.environ)]).encode()

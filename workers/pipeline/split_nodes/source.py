@@ -232,7 +232,7 @@ class LogReader(DataSourceStreamReader):
     ) -> Queues:
         """Return the queues of split nodes after the batch; none for a log in Kafka.
 
-        A message of Kafka has the records of all streams: reading a part of them is no cheaper.
+        A message of Kafka has the records of all streams: reading a part of them is not cheaper.
         """
         if table is None or self.log_url:
             return Queues()

@@ -29,7 +29,7 @@ class Transitions:
 
     @classmethod
     def from_history(cls, nodes: Iterable[int], also: Iterable[int] = ()) -> "Transitions":
-        """Count the changes in a history of node numbers; a repetition is no migration.
+        """Count the changes in a history of node numbers; a repetition is not a migration.
 
         From a number that was never left, `also` those that may occur although the history has
         them not, each target is as likely as it was common. Raises `BadProblem`.

@@ -122,7 +122,7 @@ class Streamed(Repeated):
         return read_stream(self.stream, seed).first(self.messages)
 
     def grouping(self, name: str, **values: Any) -> Grouping[Any]:
-        """Return the grouping of a series; values that are no parameters of it do not count."""
+        """Return the grouping of a series; values that are not parameters of it do not count."""
         base = CONSISTENT if name == STEADY else name
         kind = info_of(base).parameters
         known = {field.name for field in kind.fields()}

@@ -41,8 +41,8 @@ class DropList:
     def place(self, rates: Floats) -> tuple[Ints, Floats, Floats]:
         """Return the stage, the part of its drop, and the results, for rates float64[n, e].
 
-        Stage 0 is no drop; stage s drops that part of location s, and all before. Stage -1: drops
-        at splits, before any input that is used is in turn, are not sufficient.
+        Stage 0 is not a drop; stage s drops that part of location s, and all before. Stage -1:
+        drops at splits, before any input that is used is in turn, are not sufficient.
         """
         stages = np.empty(len(rates), np.int64)
         parts, scores = np.zeros(len(rates)), np.zeros(len(rates))

@@ -158,7 +158,7 @@ def _history(rows: object, inputs: tuple[str, ...]) -> Floats:
         raise BadProblem("history", "must be an object with a list of rates for each input")
     for name in rows:
         if name not in inputs:
-            raise BadProblem(f"history.{name}", "is no input of the network")
+            raise BadProblem(f"history.{name}", "is not an input of the network")
     columns = []
     for name in inputs:
         if name not in rows:

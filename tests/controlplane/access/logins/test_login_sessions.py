@@ -74,7 +74,7 @@ def test_a_session_in_use_ends_by_age(user: User, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_session_is_that_of_its_row(user: User) -> None:
-    """A session whose row has ended is no session, whatever its cookie and its key are."""
+    """A session whose row has ended is not a session, whatever its cookie and its key are."""
     client = browser(user)
     LoginSession.objects.update(ended_at=timezone.now())
     assert status(client) == 302

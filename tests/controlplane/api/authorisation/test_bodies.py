@@ -134,7 +134,7 @@ def test_pages_refuse_before_they_read(world: Cluster, people: dict[str, Actor],
 
 
 def test_the_admin_site_refuses_before_it_reads(db: None) -> None:
-    """Of Django's pages, to everybody who is no staff."""
+    """Of Django's pages, to everybody who is not of the staff."""
     someone = Actor(User.objects.create_user("someone"))
     for client in browsers_of({"someone": someone}).values():
         for path in ("/admin/", "/admin/auth/user/add/", "/admin/auth/group/1/change/"):

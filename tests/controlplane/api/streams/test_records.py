@@ -331,7 +331,7 @@ def test_a_topic_of_others_is_refused_as_a_log_with_the_reason(owner: Client, sf
             answer = post(owner, body, path)
             assert answer.status_code == 422
             (why,) = answer.json()["fields"]["log_url"]
-            assert f"{topic} is no log of Weir" in why
+            assert f"{topic} is not a log of Weir" in why
             assert "it has no header 'weir'" in why
             assert "name an empty topic" in why
             assert "secret" not in answer.content.decode()

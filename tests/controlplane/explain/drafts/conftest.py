@@ -42,6 +42,6 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         service.run(body)
 
     monkeypatch.setattr(previews, "send_on_commit", send)
-    # How long a busy machine takes for a child is no matter of these tests.
+    # How long a busy machine takes for a child is not a matter of these tests.
     monkeypatch.setattr(limits, "PREVIEW_S", 60.0)
     return bodies

@@ -103,7 +103,7 @@ def test_positions_between_rungs_keep_the_optimal_value(
 
 
 def test_drop_locations_are_the_edges_of_the_data_plane() -> None:
-    """A stream with one query has its input edge only; a query's nodes are no locations."""
+    """A stream with one query has its input edge only; a query's nodes are not locations."""
     cluster = SheddingCluster({1: 50.0, 2: 50.0}, [0.02, 0.02])
     cluster.add(1, [1], [0, 1], work=[30.0, 20.0]).add(2, [2], [0]).add(3, [2], [0], weight=0.1)
     network = network_of(cluster.snapshot())

@@ -50,7 +50,7 @@ def test_a_broken_java_home_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_link_on_path_is_followed_home(tmp_path: Path) -> None:
-    """Debian's /usr/bin/java is a link; its folder is no JAVA_HOME."""
+    """Debian's /usr/bin/java is a link; its folder is not a JAVA_HOME."""
     real = fake_java(tmp_path / "real", "17.0.1")
     folder = tmp_path / "bin"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Messages in a queue of tasks that are no tasks: the worker takes the next one."""
+"""Messages in a queue of tasks that are not tasks: the worker takes the next one."""
 
 import json
 from collections.abc import Iterator

@@ -31,7 +31,7 @@ def ticks(nanoseconds: int, unit: str) -> Any:
     """Return a moment as whole units, those that have passed, if the column has its year."""
     if not FIRST_S <= nanoseconds // 10**9 < END_S:
         return REFUSED
-    # The least number of 64 bits is no time in numpy and pandas.
+    # The least number of 64 bits is not a time in numpy and pandas.
     if unit == "ns" and not -(2**63) < nanoseconds < 2**63:
         return REFUSED
     return nanoseconds // (10**9 // PER_S[unit])
@@ -248,7 +248,7 @@ def test_dates_as_text(parts: list[tuple[int, int, int]]) -> None:
 )
 @settings(max_examples=100)
 def test_arrow_dates_and_midnights(days: list[int], unit: Any, beyond: int) -> None:
-    """A time that is no midnight is no date."""
+    """A time that is not a midnight is not a date."""
     in_years = [FIRST_S <= day * 86_400 < END_S for day in days]
     wanted = [day if known else REFUSED for day, known in zip(days, in_years, strict=True)]
     check(arrow_of(pa.array(days, pa.int32()).cast(pa.date32())), Format.ARROW, "date", wanted)

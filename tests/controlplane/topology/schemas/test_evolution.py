@@ -103,7 +103,7 @@ def test_a_type_widens_if_every_value_stays(old: str, new: str, fits: bool) -> N
     ],
 )  # fmt: skip
 def test_each_change_is_named_and_judged(new: StreamSchema, told: list[Any]) -> None:
-    """One by one, by the column or setting; another order of columns is no change."""
+    """One by one, by the column or setting; another order of columns is not a change."""
     found = changes_between(BASE, new)
     assert [(one.name, one.action, not one.refusal) for one in found] == told
 

@@ -63,7 +63,7 @@ def test_json_suggests_types_nulls_and_event_times(body: bytes, kind: Format) ->
 
 
 def test_csv_suggests_the_same_of_text() -> None:
-    """Quoted empty text is no null; a column of 0 and 1 is no boolean."""
+    """Quoted empty text is not a null; a column of 0 and 1 is not a boolean."""
     body = (
         b"at,code,flag,n,big,price\r\n"
         b'2024-03-01T00:00:00Z,"",true,0,18446744073709551615,1.50\r\n'

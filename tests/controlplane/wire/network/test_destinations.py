@@ -271,7 +271,7 @@ def test_a_provider_is_connected_to_at_the_checked_address(
             with pytest.raises(RequestException, match="in the list"):
                 by_sign_on(url)
         assert given == ["127.0.0.1", "127.0.0.2"]
-        with pytest.raises(RequestException, match="http://localhost:1 is no https"):
+        with pytest.raises(RequestException, match="http://localhost:1 is not an https"):
             by_sign_on(f"http://127.0.0.1:{server.server_port}/away")
         server.shutdown()
 

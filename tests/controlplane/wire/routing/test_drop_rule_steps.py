@@ -54,7 +54,7 @@ def test_a_change_that_has_not_begun_is_replaced() -> None:
     rule = minutes((0, 0.5), (MINUTE, 0.7))
     assert add_step(rule, MINUTE, 0.2) == minutes((0, 0.5), (MINUTE, 0.2))
     assert add_step(rule, 0, 0.0) is None
-    assert add_step(rule, 2 * MINUTE, 0.7) == rule, "the same share is no change"
+    assert add_step(rule, 2 * MINUTE, 0.7) == rule, "the same share is not a change"
 
 
 def test_a_lifted_drop_is_needed_until_its_last_window_is_over() -> None:

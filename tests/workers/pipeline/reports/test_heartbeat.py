@@ -21,7 +21,7 @@ def read(client: "redis.Redis") -> Seen:
 def test_the_answers_of_an_earlier_jvm_are_not_taken_for_this_one(
     redis_client: "redis.Redis",
 ) -> None:
-    """It starts for a minute or more, in which it cannot answer: that is no silence."""
+    """It starts for a minute or more, in which it cannot answer: that is not a silence."""
     key = keys.driver_key("ny")
     redis_client.hset(key, mapping={"pid": 1, "beat_ms": 5, "jvm_ms": 5, "phase": "Waiting"})
     with DriverHeartbeat(redis_client, "ny"):

@@ -90,7 +90,7 @@ def test_arrivals_need_the_rung_of_their_factor(per_s: float, position: float) -
 
 
 def test_a_backlog_counts_as_a_rate_that_works_it_off() -> None:
-    """Less than what arrives within one and a half batches is no backlog."""
+    """Less than what arrives within one and a half batches is not a backlog."""
     assert needed_positions(LADDER, measured(100, unread=150)).with_backlogs == 0
     needed = needed_positions(LADDER, measured(100, unread=150 + 500))
     assert (needed.by_rates, needed.factor) == (0, 1)

@@ -134,7 +134,7 @@ def test_dropped_windows_drop_a_share_of_the_records(
     window = WindowDrop(*EDGE, window_ms, slide_ms, batch)
     rule = DropRule(((0, share_of_windows(window, share)),), 3, window_ms, slide_ms, batch)
     times = np.arange(1_000, 2_000_000, 7)
-    # A record is in one window less at most places if the slide is no divisor of the window.
+    # A record is in one window less at most places if the slide is not a divisor of the window.
     slack = 0.03 if window_ms % slide_ms == 0 else 0.06
     assert is_dropped(rule, NONE, times).mean() == pytest.approx(share, abs=slack)
 

@@ -46,7 +46,7 @@ class Records:
     def unread(
         self, starts: Mapping[int, str], most: float
     ) -> Mapping[int, Sequence[tuple[str, int]]]:
-        """Return all unread entries up to the end; more than `most` are no harm."""
+        """Return all unread entries up to the end; more than `most` do no harm."""
         assert most >= 0
         return {
             stream: [

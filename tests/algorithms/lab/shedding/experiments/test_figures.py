@@ -202,7 +202,7 @@ def test_figure_14b_has_more_rows_at_smaller_errors_and_more_inputs() -> None:
 
 
 def test_table_3_has_no_values_where_a_table_would_be_too_large() -> None:
-    """64 inputs are no problem for the exact planner."""
+    """64 inputs are not a problem for the exact planner."""
     found = rows_of("table3", [2, 64], ("d_fit", "solver", "exact"))
     for name in ("d_fit", "solver"):
         assert found[64, name]["entries"] is None

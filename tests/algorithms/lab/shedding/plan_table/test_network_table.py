@@ -134,7 +134,7 @@ def test_plans_of_the_table_are_close_to_the_linear_program() -> None:
         ({"i1": 1}, "inputs.i2: needs a rate"),
         ({"i1": 1, "i2": -1}, "inputs.i2"),
         ({"i1": 1, "i2": None}, "inputs.i2: is missing: it was not measured yet"),
-        ({"i1": 1, "i2": 1, "i3": 1}, "inputs.i3: is no input"),
+        ({"i1": 1, "i2": 1, "i3": 1}, "inputs.i3: is not an input"),
     ],
 )
 def test_bad_rates_are_rejected(rates: dict[str, Any], why: str) -> None:

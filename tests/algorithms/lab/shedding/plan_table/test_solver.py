@@ -101,7 +101,7 @@ def test_a_history_does_not_change_the_problem_of_lp() -> None:
     [
         ([1, 2], "history: must be an object"),
         ({"i1": [1]}, "history.i2: is missing"),
-        ({"i1": [1], "i2": [1], "i3": [1]}, "history.i3: is no input"),
+        ({"i1": [1], "i2": [1], "i3": [1]}, "history.i3: is not an input"),
         ({"i1": [1], "i2": [1, 2]}, "history.i2: must be 1 rates, not 2"),
         ({"i1": [], "i2": []}, "history.i1: must be some rates"),
         ({"i1": [1], "i2": [-1]}, r"history.i2\[0\]: must be finite and not negative"),

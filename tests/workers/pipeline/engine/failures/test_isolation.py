@@ -261,7 +261,7 @@ def test_the_sample_is_the_record_on_which_the_query_fails() -> None:
 
 
 def test_a_batch_that_does_not_fit_is_taken_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shortage that goes with the records' number is no query's fault; the windows are equal."""
+    """A shortage that grows with the records is not the fault of a query; the windows are equal."""
     tasks = everything()
     records = readings(5_000)
     plain = advance_state(Memory(), tasks, records, {}, 0)
