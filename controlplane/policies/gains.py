@@ -66,11 +66,12 @@ def measure_limits(policy: PolicySettings, bounds: Mapping[str, float]) -> dict[
 
 
 def gain_in(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Gain:
-    """Return the gain in one measure, 0 of a measure that was 0 or is not known."""
+    """Return the gain in one measure: 0 if it is not known, 1 or -1 if it was 0 and changes."""
     was, becomes = float(before.get(name) or 0.0), float(after.get(name) or 0.0)
     measure = all_measures().get(name)
     change = becomes - was if measure and measure.better == Better.HIGHER else was - becomes
-    return Gain(name, change / abs(was) if abs(was) > SAME else 0.0, was, becomes)
+    whole = abs(was) if abs(was) > SAME else abs(becomes)
+    return Gain(name, change / whole if whole > SAME else 0.0, was, becomes)
 
 
 def _title(name: str) -> str:

@@ -30,6 +30,11 @@ MEASURES: Final = (
         ("Replication factor", "Replication"),
     ),
     Term(
+        "tasks on inactive nodes",
+        "They compute until a plan moves them: an inactive node takes no more queries.",
+        ("Tasks on inactive nodes",),
+    ),
+    Term(
         "lower bound",
         "The value that no plan with the same queries and balance can undercut. The distance to "
         "it is the possible gain.",

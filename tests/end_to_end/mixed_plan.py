@@ -18,7 +18,7 @@ from tests.support.running_weir import RunningWeir
 API = "/api/v1/clusters/sf"
 CLI = "from controlplane.cli.main import main; raise SystemExit(main())"
 MINUTES = 5 * 60.0
-FAILED = ("failed", "stale", "superseded")
+FAILED = ("failed", "stale", "superseded", "no better plan")
 State = dict[str, Any]
 
 

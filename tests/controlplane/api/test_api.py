@@ -226,6 +226,7 @@ def test_a_proposal_is_requested_and_refused_with_a_code(
     script: Client, operator: Actor, sf: Cluster
 ) -> None:
     """202 now; approving before it is ready is a conflict that says so."""
+    placed(operator, sf, {"q": ["s0"]})
     path = "/api/v1/clusters/sf/proposals"
     asked = post(script, path, {"algorithm": "mms"})
     assert (asked.status_code, asked.json()["state"]) == (202, "computing")
@@ -236,8 +237,11 @@ def test_a_proposal_is_requested_and_refused_with_a_code(
     assert list(post(script, path, {"algorithm": "x"}).json()["fields"]) == ["algorithm"]
 
 
-def test_parameters_of_every_kind_are_taken_or_refused_by_name(script: Client, sf: Cluster) -> None:
-    """Texts are one of their choices, numbers no text."""
+def test_parameters_of_every_kind_are_taken_or_refused_by_name(
+    script: Client, operator: Actor, sf: Cluster
+) -> None:
+    """Texts are one of their choices, and numbers are not texts."""
+    placed(operator, sf, {"q": ["s0"]})
     path = "/api/v1/clusters/sf/proposals"
     given = {"start": "mms", "seconds": 1, "nu": 0.2}
     asked = post(script, path, {"algorithm": "refined", "parameters": given})

@@ -9,6 +9,7 @@ from django.test import Client
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster, Proposal
 from tests.controlplane.api.test_proposals import PROPOSALS, client_of, started
+from tests.support.cluster import placed
 from tests.support.execution import prepared_plan, prepared_scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,6 +57,7 @@ def test_an_approval_names_its_effect(approver: Actor, proposal: Proposal) -> No
 
 
 def test_a_plan_is_requested_by_its_goal(operator: Actor, sf: Cluster) -> None:
+    placed(operator, sf, {"q": ["s0"]})
     client = client_of(operator)
     answer = client.post(PROPOSALS, json.dumps({"goal": "traffic"}), "application/json")
     assert (answer.status_code, answer.json()["planner"]) == (202, "placement")

@@ -12,7 +12,7 @@ def test_a_gain_is_a_text_with_title_and_values() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "share"),
-    [(2.0, 1.0, 0.5), (1.0, 2.0, -1.0), (0.0, 1.0, 0.0), (1e-6, 0.0, 0.0), (2e-6, 0.0, 1.0)],
+    [(2.0, 1.0, 0.5), (1.0, 2.0, -1.0), (0.0, 1.0, -1.0), (1e-6, 0.0, 0.0), (2e-6, 0.0, 1.0)],
 )
 def test_a_gain_is_a_share_of_what_was_before(before: float, after: float, share: float) -> None:
     gain = gain_between("placement", {"imbalance": before}, {"imbalance": after}, "imbalance")

@@ -57,9 +57,11 @@ def plan(request: PlanRequest) -> PlannerResult:
             added = ((problem.nodes[0], count, count + 2),)
             actions.append(SetTaskCount(row.query, count + 2, added))
     for query, _, ranges, _, _ in snapshot.split:
-        node, task, _ = ranges[0]
-        target = next(other for other in problem.nodes[:-1] if other != node)
-        actions.append(MoveTasks(query, ((target, task, task + 1),)))
+        for number, (node, task, stop) in enumerate(ranges):
+            if node == found.closed or not number:
+                target = next(other for other in problem.nodes[:-1] if other != node)
+                end = stop if node == found.closed else task + 1
+                actions.append(MoveTasks(query, ((target, task, end),)))
     return PlannerResult([*actions, SetNodeActive(found.closed, active=False)], {"relief": 1.0})
 
 

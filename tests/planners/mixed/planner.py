@@ -42,9 +42,10 @@ class Rotate(Parameters):
     count: int = parameter(4, help="Queries to move.", minimum=0, maximum=100)
 
     def solve(self, problem: MixedProblem, progress: Progress | None = None) -> MixedPlan:
-        """Return the plan; the last node hosts nothing of what is moved."""
-        staying = problem.nodes[:-1]
-        chosen = list(problem.queries.items())[: self.count]
+        """Return the plan, after which the last node hosts nothing."""
+        staying, closed = problem.nodes[:-1], problem.nodes[-1]
+        rows = list(problem.queries.items())
+        chosen = rows[: self.count] + [row for row in rows[self.count :] if row[1] == closed]
         targets = {
             query: next(other for other in (*staying[place % len(staying) :], *staying)
                         if other != node)
@@ -52,7 +53,7 @@ class Rotate(Parameters):
         }  # fmt: skip
         if progress is not None:
             progress(1.0)
-        return MixedPlan(targets, problem.streams[:2], problem.streams[-1], problem.nodes[-1])
+        return MixedPlan(targets, problem.streams[:2], problem.streams[-1], closed)
 
 
 PLANNER = Planner(
