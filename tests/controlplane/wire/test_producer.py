@@ -132,7 +132,7 @@ def test_a_producer_is_told_to_slow_down(redis_client: "redis.Redis", redis_serv
         ("", "begins with redis://"),
         ("kafka://broker/topic", "'broker' is not host:port"),
         ("kafka://a:1,b:70000/topic", "'b:70000' is not host:port"),
-        ("kafka://a:1/to/pic", "no name of a Kafka topic"),
+        ("kafka://a:1/to/pic", "not a name of a Kafka topic"),
         ("kafka://a:1/t?plugin.library.paths=/tmp/x.so", "unknown option 'plugin.library.paths'"),
         ("kafka://a:1/t?lost=maybe", "lost=maybe must be"),
         ("kafka://a:1/t?security.protocol=none", "security.protocol"),

@@ -112,7 +112,7 @@ def test_a_run_is_named_hidden_and_computed_by_spark(operating: Client) -> None:
     for master in ("spark://elsewhere:7077", "local[99]"):
         refused = operating.post(PAGE, FORM | {"master": master})
         assert refused.status_code == 422
-        assert "no master of this site" in refused.content.decode()
+        assert "not a master of this site" in refused.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_what_is_no_json_is_refused(script: Client, body: str) -> None:
     """400, with where the fault is."""
     answer = post(script, body)
     assert answer.status_code == 400
-    assert "no JSON" in answer.json()["detail"]
+    assert "not JSON" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
