@@ -52,7 +52,7 @@ def server() -> Iterator[int]:
 def test_what_is_not_public_is_refused(host: str) -> None:
     """However it is written: each leads to this machine, its site, its cloud, or nowhere."""
     with pytest.raises(
-        AddressRejected, match="no https address of a public host, and is not in the list"
+        AddressRejected, match="not an https address of a public host, and is not in the list"
     ):
         resolved(f"https://{host}/hook")
 
