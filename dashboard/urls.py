@@ -28,7 +28,7 @@ from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import bulk, changes, drafts, keys, submission
 from dashboard.queries import views as queries
-from dashboard.streams import admission, dead_letters, maps, stream_schema
+from dashboard.streams import admission, dead_letters, first_records, maps, stream_schema
 from dashboard.streams import detail as stream_detail
 from dashboard.streams import views as streams
 
@@ -112,6 +112,9 @@ _streams: list[URLPattern] = [
         name="stream-characteristics",
     ),
     path("streams/<int:pk>/redirect/", admission.redirect_stream, name="stream-redirect"),
+    path("streams/<int:pk>/append/", first_records.append_file, name="stream-append"),
+    path("streams/<int:pk>/append-sample/", first_records.append_kept, name="stream-append-sample"),
+    path("streams/<int:pk>/token/", first_records.make_token, name="stream-token"),
     path("streams/<int:pk>/delete/", streams.delete, name="stream-delete"),
     path("streams/<int:pk>/drops/", streams.list_drop_rules, name="stream-drops"),
     path("streams/<int:pk>/drops/set/", streams.set_drop, name="drop-set"),

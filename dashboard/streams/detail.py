@@ -40,6 +40,7 @@ from dashboard.streams.admission import (
 )
 from dashboard.streams.detail_rows import headline, tiles
 from dashboard.streams.drop_rule_forms import drop_rules_context
+from dashboard.streams.sending import sending_context
 from dashboard.thresholds import LOAD
 
 _FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
@@ -50,6 +51,11 @@ LAG_SHOWN: Final = timedelta(hours=6)
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a stream."""
+    return stream_page(request, cluster, pk)
+
+
+def stream_page(request: PageRequest, cluster: Cluster, pk: int, secret: str = "") -> HttpResponse:
+    """Render the page of a stream; `secret`: a new token for the command of a first record."""
     row = stream_by_id(cluster, pk)
     report = stream_report(row.stream)
     rows = [item.row for item in report.splits]
@@ -58,8 +64,10 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     context |= split_nodes_context(cluster, rows) | what_if_form({}, {})
     context |= characteristics_context(row.stream, outlook=report.outlook)
     context["coordinate_columns"] = candidates(row.stream)
+    if secret or (report.outlook is None and request.actor.is_operator):
+        context |= sending_context(request, row.stream, secret)
     context["redirections"] = redirections_of(row.stream, SHOWN_REDIRECTIONS)
-    return render_page(request, "stream.html", context)
+    return render_page(request, "stream.html", context, 201 if secret else 200)
 
 
 @cluster_page

@@ -1,7 +1,9 @@
 """The form of a stream's schema: columns, settings, and inference from a sample."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Final
 
 from django.core.files.uploadedfile import UploadedFile
@@ -9,7 +11,7 @@ from django.http import QueryDict
 
 from controlplane.errors import Fields, Invalid
 from controlplane.records.bodies import Format, format_of_file
-from controlplane.topology.schemas.inference import Inferred, infer
+from controlplane.topology.schemas.inference import Inferred
 from controlplane.topology.schemas.patching import schema_from
 from controlplane.topology.schemas.samples import MAX_BYTES, head_of
 from controlplane.wire.schema import (
@@ -22,6 +24,7 @@ from controlplane.wire.schema import (
 from controlplane.wire.types import type_names
 from dashboard.forms import number_or, optional, read
 
+NO_LETTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
 # The number of empty rows for further columns.
 BLANK: Final = 3
 _DELAY: Final = "the maximum age of a record relative to the newest one"
@@ -142,15 +145,28 @@ def schema_in(values: QueryDict) -> StreamSchema:
     return schema_from({"columns": columns_in(values), **given})
 
 
-def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
-    """Return the schema inferred from an uploaded file. Raises `Invalid` (field `sample`)."""
+@dataclass(frozen=True)
+class UploadedSample:
+    """The beginning of an uploaded file."""
+
+    file: str
+    body: bytes
+    kind: Format
+
+    @property
+    def stream_name(self) -> str:
+        """Return a name for its stream: that of the file, without its ending."""
+        return NO_LETTERS.sub("-", PurePath(self.file).stem).strip("-")[:100]
+
+
+def sample_in(upload: "UploadedFile[Any] | None", named: str) -> UploadedSample:
+    """Return the beginning of an uploaded file. Raises `Invalid` (field `sample`)."""
     if upload is None:
         raise Invalid({"sample": ["Choose a file"]})
     kind = Format(named) if named in list(Format) else format_of_file(upload.name or "")
     if kind is None:
         raise Invalid({"sample": ["Its name has no known extension: choose a format"]})
-    head = upload.read(MAX_BYTES + 1)
-    return infer(head_of(head, kind), kind)
+    return UploadedSample(upload.name or "", head_of(upload.read(MAX_BYTES + 1), kind), kind)
 
 
 def _pad(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:

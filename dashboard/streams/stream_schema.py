@@ -12,8 +12,10 @@ from controlplane.catalog.streams import StreamListRow, stream_by_id
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.records.bodies import Format
+from controlplane.records.kept_samples import assign_sample, keep_sample
 from controlplane.topology import streams
 from controlplane.topology.schema_change import preview, set_schema
+from controlplane.topology.schemas.inference import infer
 from controlplane.topology.streams import StreamSpec
 from dashboard.forms import number_or, optional, read_some
 from dashboard.guards import PageRequest, cluster_page
@@ -55,6 +57,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
     except WeirError as refusal:
         context = {"form": form_of_post(request.POST), "refusal": refusal_text(refusal)}
         return _new(request, cluster, context, 409)
+    assign_sample(request.actor, request.POST.get("kept_sample", ""), stream)
     notify(request, f"{stream.name} is declared with {len(stream.schema['columns'])} columns.")
     return redirect("stream", cluster.slug, stream.pk)
 
@@ -108,11 +111,14 @@ def _invalid(
 
 def _infer_schema(request: PageRequest, cluster: Cluster) -> HttpResponse:
     try:
-        inferred = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
+        sample = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
+        inferred = infer(sample.body, sample.kind)
     except Invalid as invalid:
         context = {"form": form_of_post(request.POST), "errors": invalid.fields}
         return _new(request, cluster, context, 422)
-    return _new(request, cluster, {"form": form_of_sample(inferred), "sampled": inferred})
+    kept = keep_sample(request.actor, sample.file, sample.body, sample.kind)
+    context = {"form": form_of_sample(inferred), "sampled": inferred, "kept_sample": kept}
+    return _new(request, cluster, context, stream_name=sample.stream_name)
 
 
 def _spec(request: PageRequest) -> StreamSpec:
@@ -135,15 +141,21 @@ def _unprefixed(fields: Fields) -> Fields:
 
 
 def _new(
-    request: PageRequest, cluster: Cluster, context: dict[str, Any], status: int = 200
+    request: PageRequest,
+    cluster: Cluster,
+    context: dict[str, Any],
+    status: int = 200,
+    stream_name: str = "",
 ) -> HttpResponse:
     values = {
         name: request.POST.get(name, "") for name in ("stream", "title", "declared_rate", "format")
     }
+    values["stream"] = values["stream"] or stream_name
     given = request.POST if request.method == "POST" else request.GET
     more = {
         "values": values,
         "formats": list(Format),
+        "kept_sample": request.POST.get("kept_sample", ""),
         "admitted": [(item, given.get(item.name, "")) for item in CHARACTERISTICS],
         "has_characteristics": any(given.get(item.name) for item in CHARACTERISTICS),
     }

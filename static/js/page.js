@@ -30,6 +30,16 @@ function startAges() {
   }, TICK_MS);
 }
 
+// Buttons that copy the text of another element.
+function startCopying() {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const { textContent } = document.querySelector(button.dataset.copy);
+    navigator.clipboard?.writeText(textContent).then(() => { button.textContent = "Copied"; });
+  });
+}
+
 // An open dialog inside a part that is refreshed would vanish under the reader: wait with it.
 function startRefreshGuard() {
   const open = (target) => target.querySelector(":popover-open, :checked:not(option), details[open]");
@@ -163,6 +173,7 @@ function startDrawings() {
 
 markTheme();
 startAges();
+startCopying();
 startRefreshGuard();
 startFocus();
 startSeen();

@@ -102,7 +102,7 @@ def test_a_cluster_is_created_and_its_first_query_followed(admin: Page, tmp_path
     create_cluster(page)
     try:
         declare_stream(page, sample, tmp_path)
-        append(page, sample)
+        append_the_sample(page)
         write_query(page)
         preview(page, of_query(sample))
         submit(page)
@@ -133,10 +133,16 @@ def declare_stream(page: Page, sample: pa.Table, folder: Path) -> None:
     page.locator("#sample").set_input_files(file)
     page.get_by_role("button", name="Propose columns").click()
     expect(page.locator("#event_time")).to_have_value("asked_at")
+    expect(page.locator("#stream")).to_have_value("sample")
     page.locator("#stream").fill(STREAM)
     page.get_by_role("button", name="Declare the stream").click()
     page.wait_for_url("**/streams/*/")
     expect(page.get_by_role("heading", level=1)).to_have_text(STREAM)
+
+
+def append_the_sample(page: Page) -> None:
+    page.get_by_role("button", name="Append the sample").click()
+    expect(page.locator(".message").first).to_contain_text(f"{SAMPLED} records appended")
 
 
 def write_query(page: Page) -> None:

@@ -39,7 +39,7 @@ def read_sample(sample: bytes, kind: Format) -> tuple[Any, Mapping[str, Any]]:
     except MemoryError:
         raise
     except (BadBody, *_UNREADABLE) as error:
-        raise Invalid({"sample": [f"Is no {kind.value}: {error}"]}) from error
+        raise Invalid({"sample": [f"Is not {kind.value}: {error}"]}) from error
     if not table.num_rows and not skipped:
         raise Invalid({"sample": ["Holds no record"]})
     return table.slice(0, MAX_ROWS), skipped
@@ -62,7 +62,7 @@ def head_of_parquet(path: Path, most_bytes: int, most_rows: int) -> tuple[None, 
         with pq.ParquetFile(path) as file:
             return None, _as_arrow(file, most_bytes, most_rows)
     except _UNREADABLE as error:
-        raise Invalid({"sample": [f"Is no {Format.PARQUET.value}: {error}"]}) from error
+        raise Invalid({"sample": [f"Is not {Format.PARQUET.value}: {error}"]}) from error
 
 
 def head_of(body: bytes, kind: Format) -> bytes:

@@ -35,6 +35,9 @@ OPERATION_OF: Final = {
     "split-capacity": "streams_admission_declare_split_capacity",
     "stream-characteristics": "streams_admission_declare_characteristics",
     "stream-redirect": "streams_admission_redirect_stream",
+    "stream-append": "streams_records_append_records",
+    "stream-append-sample": "streams_records_append_records",
+    "stream-token": "access_make_token",
     "stream-delete": "streams_routes_delete_stream",
     "drop-set": "queries_edges_set_drop_rule",
     "drop-lift": "queries_edges_remove_drop_rule",
@@ -106,6 +109,7 @@ def test_every_action_of_a_page_has_an_operation() -> None:
         if address.method == "get" and not accepts_get(address.path)
     }
     assert actions - BROWSER_ONLY == set(OPERATION_OF)
-    apart = {"token-make", "webhook-add", "proposal-verb", "user-factor-remove"}
+    apart = {"token-make", "webhook-add", "proposal-verb", "user-factor-remove", "stream-token",
+             "stream-append", "stream-append-sample"}  # fmt: skip
     for page, operation in OPERATION_OF.items():
         assert page in apart or rules.PAGES[page] == rules.OPERATIONS[operation], page
