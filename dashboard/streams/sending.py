@@ -26,7 +26,7 @@ def sending_context(request: PageRequest, stream: Stream, secret: str = "") -> d
         "formats": list(Format),
         "command": _command(request, stream, secret, example_record(schema, timezone.now())),
         "kept_sample": sample_of(request.actor, stream),
-        "most_bytes": settings.MAX_REQUEST_BYTES,
+        "most_mib": settings.MAX_REQUEST_BYTES // 2**20 - 1,
         "secret": secret,
     }
 
