@@ -201,7 +201,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "controlplane.installation.assets.serving.PlotlyFinder",
+    "controlplane.installation.assets.serving.InstalledFinder",
 ]
 STATIC_ROOT = static_root(environment_folder(), env.data_dir())
 STORAGES = {

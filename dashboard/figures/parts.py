@@ -43,7 +43,7 @@ def figure(data: Sequence[Trace], **layout: Any) -> Figure:
         "margin": {"l": 52, "r": 12, "t": 8, "b": 28},
         "paper_bgcolor": "--clear",
         "plot_bgcolor": "--clear",
-        "font": {"family": "system-ui, sans-serif", "size": 11, "color": "--muted"},
+        "font": {"family": "Inter Variable, system-ui, sans-serif", "size": 11, "color": "--muted"},
         "hovermode": "x unified",
         "hoverlabel": {
             "bgcolor": "--raised",

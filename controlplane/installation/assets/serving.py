@@ -1,10 +1,11 @@
-"""The ASGI application that serves static files, and the finder of Plotly's bundle.
+"""The ASGI application that serves static files, and the finder of installed ones.
 
 The repository holds no third-party file: they are found where they are installed.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 from wsgiref.headers import Headers
 
 from django.conf import settings
@@ -14,35 +15,44 @@ from servestatic import ServeStaticASGI
 
 from controlplane.installation.assets.collection import collect_static
 from controlplane.installation.assets.plotly_bundle import served_bundle
+from controlplane.installation.assets.typeface import typeface_files
 
 PLOTLY = "vendor/plotly.min.js"
+_FOLDER: Final = "vendor"
 # Of names without a hash, which no page of Weir asks for.
 MAX_AGE_S = 60
 
 
-class PlotlyStorage(FileSystemStorage):
-    """The one file, under the name that does not depend on the bundle."""
+def installed_files() -> Mapping[str, Path]:
+    """Return the files by their names under `vendor/`, which do not depend on their versions."""
+    return {PLOTLY.rpartition("/")[2]: served_bundle(), **typeface_files()}
 
-    prefix = "vendor"
+
+class InstalledStorage(FileSystemStorage):
+    """The files where they are installed."""
+
+    prefix = _FOLDER
 
     def path(self, name: str) -> str:
-        """Return the path of the bundle."""
-        return str(served_bundle())
+        """Return the path of a file."""
+        return str(installed_files()[name])
 
 
-class PlotlyFinder(BaseFinder):
-    """Finds exactly one file, vendor/plotly.min.js."""
+class InstalledFinder(BaseFinder):
+    """Finds the installed files, and no others."""
 
     def __init__(self) -> None:
-        self.storage = PlotlyStorage(location=served_bundle().parent)
+        self.storage = InstalledStorage(location=served_bundle().parent)
 
     def check(self, **kwargs: Any) -> list[Any]:
         """Return no system checks; `served_bundle` raises an error for a missing package."""
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        """Return where vendor/plotly.min.js stands; nothing for any other path."""
-        paths = [str(served_bundle())] if path == PLOTLY else []
+        """Return where a file under `vendor/` stands; nothing for any other path."""
+        folder, _, name = path.partition("/")
+        found = installed_files().get(name) if folder == _FOLDER else None
+        paths = [] if found is None else [str(found)]
         if find_all or kwargs.get("all"):
             return paths
         # Django takes any other empty answer for a hit.
@@ -51,8 +61,9 @@ class PlotlyFinder(BaseFinder):
     def list(
         self, ignore_patterns: Iterable[str] | None
     ) -> Iterator[tuple[str, FileSystemStorage]]:
-        """Yield the one file."""
-        yield "plotly.min.js", self.storage
+        """Yield the names of the files."""
+        for name in installed_files():
+            yield name, self.storage
 
 
 class SourceFiles(ServeStaticASGI):  # type: ignore[misc]
