@@ -12,8 +12,9 @@ from typing import Any, Concatenate, Final, ParamSpec, cast
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
@@ -81,10 +82,16 @@ _SENDERS: Final[Mapping[str, Audience | None]] = {
 
 
 def admit_senders(get_response: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the middleware that refuses a write to a page before its body is read."""
+    """Return the middleware that refuses a write to a page before its body is read.
+
+    An address that takes forms only, opened as a page, is answered with a page that explains it.
+    """
 
     def respond(request: HttpRequest) -> Any:
-        return get_response(request)
+        response = get_response(request)
+        if isinstance(response, HttpResponseNotAllowed) and request.method == "GET":
+            response.content = render_to_string("405.html", request=request)
+        return response
 
     respond.process_view = _refused  # type: ignore[attr-defined]
     return respond

@@ -20,7 +20,7 @@ from controlplane.records.requests import OnBad, append_body
 from controlplane.wire.log.values import IdempotencyToken
 
 KEPT_S: Final = 24 * 3600
-_GONE: Final = "The sample is no longer kept: upload the file"
+_NOT_KEPT: Final = "The sample is no longer kept: upload the file"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def append_sample(actor: Actor, stream: Stream) -> AppendResult:
     """
     name, declared, kind, body = _read(actor, "name", "stream", "kind", "body")
     if declared != str(stream.pk).encode() or name is None or kind is None or body is None:
-        raise Conflict("no_sample", _GONE)
+        raise Conflict("no_sample", _NOT_KEPT)
     token = IdempotencyToken(f"sample-{name.decode()}", 0)
     done = append_body(actor, stream, body, Format(kind.decode()), token, OnBad.DEAD_LETTER)
     with suppress(RedisError):

@@ -386,17 +386,11 @@ MEASURES: Final = (
     Term(
         "batch duration",
         "The time from the start of a micro-batch to its results.",
-        (
-            "Batch duration",
-            "Newest batch",
-        ),
+        ("Batch duration", "Newest batch"),
     ),
     Term(
         "rows processed",
         "The rows per second that the query processes during a micro-batch.",
-        (
-            "Processed",
-            "Rows",
-        ),
+        ("Processed", "Rows"),
     ),
 )

@@ -51,8 +51,8 @@ class InstalledFinder(BaseFinder):
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
         """Return where a file under `vendor/` stands; nothing for any other path."""
         folder, _, name = path.partition("/")
-        found = installed_files().get(name) if folder == _FOLDER else None
-        paths = [] if found is None else [str(found)]
+        file = installed_files().get(name) if folder == _FOLDER else None
+        paths = [] if file is None else [str(file)]
         if find_all or kwargs.get("all"):
             return paths
         # Django takes any other empty answer for a hit.

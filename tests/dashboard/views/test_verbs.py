@@ -29,10 +29,12 @@ def said(answer: Any) -> str:
 
 
 def test_a_verb_is_not_a_link(operating: Client, ready: Proposal) -> None:
-    """Nothing changes on GET."""
+    """Nothing changes on GET, and the page says so."""
     for path in POSTS:
         answer = operating.get(f"/clusters/sf/{path.format(proposal=ready.pk)}")
         assert answer.status_code == 405, path
+        assert answer.headers["Allow"] == "POST"
+        assert "This address takes a form" in answer.content.decode()
 
 
 def test_a_form_from_elsewhere_is_refused(operating: Client, sf: Cluster) -> None:
