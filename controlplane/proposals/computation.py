@@ -118,7 +118,7 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
 
     def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:
         computed, bounds = plan(proposal.parameters, progress)
-        gate = PlanGate.of(proposal, policy, bounds)
+        gate = PlanGate.of(proposal, policy)
         judgement = gate.decide(computed)
         if judgement is not None:
             took_s = time.monotonic() - started

@@ -21,7 +21,7 @@ from controlplane.proposals import requests
 from controlplane.proposals.executions import verbs
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_listing
 from controlplane.proposals.queue import computing_queue
-from dashboard.forms import form_fields, parameters
+from dashboard.forms import form_fields, number, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists.filter_bar import filter_bar
 from dashboard.lists.page import list_page, render_list_page
@@ -53,7 +53,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     require_operator(request.actor, cluster)
     sent = request.POST.dict()
     if sent.get("goal"):
-        return _ask_for_goal(request, cluster, sent["goal"])
+        return _ask_for_goal(request, cluster, sent["goal"], sent.get("imbalance", ""))
     planner, name = sent.get("planner", ""), sent.get("algorithm", "")
     try:
         # The service rejects unknown names.
@@ -77,10 +77,11 @@ def _with_faults(request: PageRequest, cluster: Cluster, fields: dict[str, Any])
 
 
 def _ask_for_goal(
-    request: PageRequest, cluster: Cluster, goal: str
+    request: PageRequest, cluster: Cluster, goal: str, imbalance: str
 ) -> HttpResponse | HttpResponseRedirect:
     try:
-        proposal = requests.request_for_goal(request.actor, cluster, goal)
+        most = number(imbalance) if imbalance else None
+        proposal = requests.request_for_goal(request.actor, cluster, goal, most)
     except (Invalid, Busy) as refusal:
         notify_refusal(request, refusal)
         return redirect("proposals", cluster.slug)

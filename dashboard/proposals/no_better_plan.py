@@ -33,6 +33,8 @@ def no_better_plan(proposal: Proposal) -> Headline:
     assert judgement is not None, "the gate has decided the plan"
     reached = "; ".join(filter(None, map(_change_text, judgement.changes)))
     what = f"No better plan. {_WHY[judgement.code]}"
+    if judgement.code is GateCode.EMPTY and judgement.next_step is NextStep.NOTHING:
+        what = "Nothing needs to move"
     link, title = _link(proposal, judgement)
     why = " ".join([*([f"{raised(reached)}."] if reached else []), _next_text(judgement)])
     grade = "" if judgement.next_step is NextStep.NOTHING else "warn"

@@ -49,6 +49,13 @@ def descend(board: Board, order: Preference, live: float) -> Floats:
     return score
 
 
+def rate(board: Board, order: Preference, live: float) -> Floats:
+    """Return the score of a placement as it is."""
+    score = np.zeros(_SCORES)
+    _descend(board, order, live, 0, score)
+    return score
+
+
 def is_better(score: Floats, other: Floats) -> bool:
     """Return whether the first difference that is no rounding is for the better."""
     return bool(_is_better(score, other))

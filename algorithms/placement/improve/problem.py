@@ -49,6 +49,16 @@ class MeasureLimits(NamedTuple):
         return MeasureLimits(*map(max, self, values))
 
 
+class MoveBudget(NamedTuple):
+    """The most moves of a plan, and the most bytes of state that they transfer."""
+
+    moves: float = np.inf
+    bytes: float = np.inf
+
+
+_UNLIMITED: Final = MoveBudget()
+
+
 @dataclass(frozen=True, eq=False)
 class ImproveProblem:
     """Units on nodes, as they run, and what a better placement may change; u units, k nodes.
@@ -58,7 +68,8 @@ class ImproveProblem:
     records/s that it shares with no other. `costs` float64[u]: the cost of its move. `present`
     int32[u]: its node. `movable` bool[u]: whether it may move. `capacities` float64[k]: records/s
     of each node. `active` bool[k]: nodes that may host units; movable units leave all others.
-    `open` bool[k]: the active nodes that may receive further units.
+    `open` bool[k]: the active nodes that may receive further units. `sizes` float64[u]: the bytes
+    of state of each unit; a plan stays within `budget` where one does so that is better.
     """
 
     rates: Floats
@@ -72,6 +83,8 @@ class ImproveProblem:
     active: Flags
     open: Flags
     limits: MeasureLimits
+    sizes: Floats
+    budget: MoveBudget = _UNLIMITED
 
     @classmethod
     def from_arrays(
@@ -88,14 +101,16 @@ class ImproveProblem:
         movable: Any = None,
         active: Any = None,
         open_nodes: Any = None,
+        sizes: Any = None,
+        budget: MoveBudget = _UNLIMITED,
     ) -> Self:
         """Build a checked problem; every unit costs 1 and may move to any node by default.
 
         Raises `BadProblem`, which names the wrong value and why.
         """
         rows = as_integers("indptr", indptr)
-        sizes = checks.checked_capacities(capacities, len(capacities))
-        units, nodes = len(rows) - 1, len(sizes)
+        full = checks.checked_capacities(capacities, len(capacities))
+        units, nodes = len(rows) - 1, len(full)
         speeds = checks.checked_rates(rates)
         read = checks.checked_sources(indices, rows, len(speeds))
         hosts = checks.checked_assignment(present, units, nodes)
@@ -107,16 +122,18 @@ class ImproveProblem:
             ones if costs is None else amounts("costs", costs),
             hosts,
             yes if movable is None else np.asarray(movable, np.bool_),
-            sizes, up,
+            full, up,
             up if open_nodes is None else up & np.asarray(open_nodes, np.bool_),
             limits,
+            zeros if sizes is None else amounts("sizes", sizes),
+            budget,
         )  # fmt: skip
         problem._check()
         return problem
 
     def _check(self) -> None:
         """Raise `BadProblem` unless lengths agree and units that must move have a target."""
-        for name in ("own", "costs", "movable"):
+        for name in ("own", "costs", "movable", "sizes"):
             if len(getattr(self, name)) != self.units:
                 raise BadProblem(name, f"must have {self.units} values, one per unit")
         if self.leaving.any() and not self.open.any():
@@ -137,6 +154,11 @@ class ImproveProblem:
         """The units that must move: those on nodes that are not active, bool[u]."""
         leaving: Flags = self.movable & ~self.active[self.present]
         return leaving
+
+    def spent(self, hosts: SmallInts) -> MoveBudget:
+        """Return the moves of an assignment, and the bytes that they transfer."""
+        moved = hosts != self.present
+        return MoveBudget(float(moved.sum()), float(self.sizes[moved].sum()))
 
     @cached_property
     def live(self) -> float:

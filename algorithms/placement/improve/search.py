@@ -1,7 +1,8 @@
 """Improvement of a running placement: searches at several prices of a move, and the best of all."""
 
+import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -10,8 +11,8 @@ import numpy as np
 from algorithms.estimates import Estimate, ProblemSize
 from algorithms.placement.improve.annealing import Prices, SearchSchedule, anneal
 from algorithms.placement.improve.board import lay_out
-from algorithms.placement.improve.descent import Preference, descend, is_better
-from algorithms.placement.improve.problem import ImproveProblem, Measured
+from algorithms.placement.improve.descent import Preference, descend, is_better, rate
+from algorithms.placement.improve.problem import ImproveProblem, Measured, MoveBudget
 from algorithms.placement.improve.starts import evacuated, other_plans
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import (
@@ -60,6 +61,8 @@ _SCHEDULES: Final = (
     SearchSchedule(0.3, 0.0, 16.0, mean=1.0),
 )
 _AFTERWARDS: Final = SearchSchedule(0.1, 0.0, 16.0)
+# Searches at higher prices of a move for a plan within a budget.
+_DEARER: Final = 8
 # The parts of the allowed imbalance at which searches for an even load aim.
 _PARTS: Final = (0.9, 0.5, 0.25, 0.1, 0.0)
 # Tried moves of one search: by unit, at least and at most.
@@ -101,6 +104,13 @@ class Improve(Parameters):
         help="What the plan improves once no limit is exceeded, or none less.",
         choices={goal.value: title for goal, title in _TITLES.items()},
     )
+    imbalance: float | None = parameter(
+        None,
+        title="Imbalance, at most",
+        help="Of the plan, as a share of capacity; the limit of the policy where that is lower.",
+        minimum=0.0,
+        maximum=100.0,
+    )
     seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
 
     def estimate(self, size: ProblemSize) -> Estimate:
@@ -111,6 +121,10 @@ class Improve(Parameters):
 
     def solve(self, problem: ImproveProblem, progress: Progress = silent) -> Improvement:
         """Return the best placement of all searches, the present one where none is better."""
+        if self.imbalance is not None:
+            limits = problem.limits
+            lower = limits._replace(imbalance=min(self.imbalance, limits.imbalance))
+            problem = replace(problem, limits=lower)
         return _Search(problem, Goal(self.goal), self.seed).best(progress)
 
 
@@ -120,10 +134,11 @@ def _tries(units: int) -> int:
 
 
 class _Candidate(NamedTuple):
-    """A placement and how it is score: smaller is better from the front on."""
+    """A placement, what it spends, and how good it is: smaller is better from the front on."""
 
     score: Floats
     hosts: SmallInts
+    spent: MoveBudget
 
 
 class _Search:
@@ -157,7 +172,8 @@ class _Search:
         """Yield the searches from the present placement."""
         limit, allowed = self._problem.limits.imbalance, self._order.caps[1]
         for target in (limit, (limit + allowed) / 2)[: 1 + (allowed > limit)]:
-            prices = (_FREE,) if self._goal in (Goal.EVEN, Goal.TRAFFIC) else _PRICES
+            free = self._goal in (Goal.EVEN, Goal.TRAFFIC) or not self._problem.costs.any()
+            prices = (_FREE,) if free else _PRICES
             for price in prices if target == limit else (_FREE,):
                 for schedule in _SCHEDULES:
                     yield self._prices(price, target), schedule
@@ -176,13 +192,38 @@ class _Search:
         if self._problem.movable.any() and self._problem.open.any():
             candidates += self._searched(progress)
         progress(1.0)
-        best = candidates[0]
-        for other in candidates[1:]:
-            if is_better(other.score, best.score):
-                best = other
+        best = self._chosen(candidates)
         return Improvement(
             best.hosts, self._start, self._problem.measured(best.hosts), self._curve(candidates)
         )
+
+    def _chosen(self, candidates: Sequence[_Candidate]) -> _Candidate:
+        """Return the best placement within the budget; without a better one, the least beyond."""
+        start = candidates[0]
+        better = [other for other in candidates[1:] if is_better(other.score, start.score)]
+        allowed = [other for other in better if self._is_affordable(other)]
+        best = start
+        for other in allowed:
+            best = other if is_better(other.score, best.score) else best
+        beyond = better if not allowed else ()
+        return min(beyond, key=lambda other: other.spent, default=best)
+
+    def _is_affordable(self, candidate: _Candidate) -> bool:
+        # What must move moves at any cost.
+        most = map(max, self._problem.budget, self._problem.spent(self._begin))
+        return all(map(operator.le, candidate.spent, most))
+
+    def _dearer(self) -> Iterator[_Candidate]:
+        """Yield the plans of searches at prices between which the budget lies."""
+        price, low, high = 2 * _PRICES[-1], _PRICES[-1], np.inf
+        for _ in range(_DEARER):
+            board = lay_out(self._problem, self._begin)
+            prices = self._prices(price, self._problem.limits.imbalance)
+            anneal(board, prices, _SCHEDULES[1], _tries(len(board.units)), new_state(self._seed))
+            candidate = self._descended(board.hosts, price)
+            yield candidate
+            low, high = (low, price) if self._is_affordable(candidate) else (price, high)
+            price = 2 * low if high == np.inf else float(np.sqrt(low * high))
 
     def _searched(self, progress: Progress) -> Iterator[_Candidate]:
         runs = [(self._begin, *run) for run in self._runs()]
@@ -194,14 +235,21 @@ class _Search:
             anneal(board, weights, schedule, tries, new_state(self._seed))
             yield self._descended(board.hosts)
             progress(number / (len(runs) + 1))
+        if min(self._problem.budget) < np.inf:
+            yield from self._dearer()
 
-    def _descended(self, hosts: SmallInts) -> _Candidate:
-        board = lay_out(self._problem, hosts)
-        return _Candidate(descend(board, self._order, self._problem.live), board.hosts)
+    def _descended(self, hosts: SmallInts, price: float = 1.0) -> _Candidate:
+        """Return a placement after descent, with moves at so many times their price."""
+        board, order = lay_out(self._problem, hosts), self._order
+        dearer = order._replace(weights=order.weights * np.array([1.0, 1.0, price, 1.0]))
+        score = descend(board, dearer, self._problem.live)
+        if price != 1.0:
+            score = rate(board, order, self._problem.live)
+        return _Candidate(score, board.hosts, self._problem.spent(board.hosts))
 
     def _curve(self, candidates: Sequence[_Candidate]) -> list[CurvePoint]:
         """Return the placements that are better than all with fewer moves, by their moves."""
-        moves = [int((item.hosts != self._problem.present).sum()) for item in candidates]
+        moves = [int(item.spent.moves) for item in candidates]
         curve: list[CurvePoint] = []
         best = None
         for place in np.argsort(moves, kind="stable").tolist():

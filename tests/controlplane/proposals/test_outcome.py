@@ -16,6 +16,7 @@ from controlplane.proposals.outcome import MeasureStatus, measure_status, outcom
 from controlplane.proposals.staleness import EVERY, review_waiting
 from tests.support.execution import ready, scattered
 from tests.support.policies import set_policy
+from tests.support.watching import reachable
 
 
 @pytest.mark.parametrize(
@@ -41,17 +42,18 @@ def test_a_limit_decides_what_a_plan_does_to_a_measure(
 def test_the_policy_decides_the_grade(operator: Actor, sf: Cluster) -> None:
     """The same plan is good, amber or red by the limits."""
     proposal = ready(operator, scattered(operator, sf))
-    factor = proposal.after["replication_factor"] / proposal.bounds["replication_factor"]
+    reachable(sf, 1.0)
+    factor = proposal.after["replication_factor"] - 1
 
     def grade(**limits: float) -> Grade:
         set_policy(sf, **limits)
         return outcome_of(proposal, PlanSummary.from_json(proposal.summary)).grade
 
     assert grade(watch_imbalance=1.0, watch_replication=factor + 0.5) is Grade.GOOD
-    proposal.after["replication_factor"] = 1.01 * proposal.bounds["replication_factor"]
-    assert grade(watch_imbalance=1.0, watch_replication=1.0) is Grade.WARN
+    proposal.after["replication_factor"] = 1.01
+    assert grade(watch_imbalance=1.0, watch_replication=0.0) is Grade.WARN
     proposal.after["imbalance"] = proposal.before["imbalance"] + 0.1
-    worse = grade(watch_imbalance=proposal.before["imbalance"] + 0.05, watch_replication=1.5)
+    worse = grade(watch_imbalance=proposal.before["imbalance"] + 0.05, watch_replication=0.5)
     assert worse is Grade.BAD
 
 
