@@ -29,13 +29,13 @@ def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
     cluster.refresh_from_db()
 
 
-def reachable(cluster: Cluster, factor: float, **changed: float) -> ReachableMeasures:
+def reachable(cluster: Cluster, best: float, **changed: float) -> ReachableMeasures:
     """Store that placement reaches a replication factor, and other measures within all limits."""
-    values = {"imbalance": 0.0, "fullest": 0.5, "factor": 2 * factor} | changed
+    values = {"imbalance": 0.0, "fullest": 0.5, "factor": 2 * best} | changed
     row, _ = ReachableMeasures.objects.update_or_create(
         cluster=cluster,
         defaults={
-            "version": 1, "computed_at": NOW, "took_s": 0.1, "replication_factor": factor, **values
+            "version": 1, "computed_at": NOW, "took_s": 0.1, "replication_factor": best, **values
         },
     )  # fmt: skip
     return row
