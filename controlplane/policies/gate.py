@@ -20,6 +20,8 @@ from controlplane.policies.settings import PolicySettings
 
 # The aim of a plan that is to end the exceeded limits; any gain of its planner if there are none.
 LIMITS: Final = "limits"
+# The setting of the policy that limits the imbalance of plans.
+IMBALANCE_LIMIT: Final = "watch_imbalance"
 # The least gain as a share: pages show a smaller one as none.
 LEAST_GAIN: Final = 0.005
 
@@ -56,12 +58,20 @@ class Change:
 
 @dataclass(frozen=True)
 class BetterParameter:
-    """The value of a parameter from which a better plan begins, and the measure that it reaches."""
+    """The value of a parameter from which a better plan begins, and the measure that it reaches.
+
+    `parameter`: of the planner, or a setting of the policy.
+    """
 
     parameter: str
     value: float
     measure: str
     after: float | None
+
+    @property
+    def is_limit(self) -> bool:
+        """Return whether it is a limit of the policy."""
+        return self.parameter == IMBALANCE_LIMIT
 
 
 @dataclass(frozen=True)

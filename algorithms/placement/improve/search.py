@@ -1,6 +1,7 @@
 """Improvement of a running placement: searches at several prices of a move, and the best of all."""
 
 import operator
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -107,25 +108,33 @@ class Improve(Parameters):
     imbalance: float | None = parameter(
         None,
         title="Imbalance, at most",
-        help="Of the plan, as a share of capacity; the limit of the policy where that is lower.",
+        help="Of the plan, as a share of capacity; empty: the limit of the policy.",
         minimum=0.0,
         maximum=100.0,
     )
-    seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
+    seconds: float = parameter(
+        60.0,
+        title="Search time",
+        unit="s",
+        help="After it, the plan is the best one so far.",
+        minimum=0.0,
+        maximum=3600.0,
+    )
+    seed: int = parameter(
+        0, help="Same seed, same plan, if the search time is enough.", minimum=0, maximum=MAX_SEED
+    )
 
     def estimate(self, size: ProblemSize) -> Estimate:
         """Return the estimate: the tried moves of all searches, and readers by stream and node."""
         searches = len(_PRICES) * len(_SCHEDULES)
-        table = Estimate(8.0 * size.streams * size.nodes, 4e-7 * searches * _tries(size.queries))
-        return super().estimate(size).plus(table.seconds, table.bytes)
+        took = min(self.seconds, 4e-7 * searches * _tries(size.queries))
+        return super().estimate(size).plus(took, 8.0 * size.streams * size.nodes)
 
     def solve(self, problem: ImproveProblem, progress: Progress = silent) -> Improvement:
         """Return the best placement of all searches, the present one where none is better."""
         if self.imbalance is not None:
-            limits = problem.limits
-            lower = limits._replace(imbalance=min(self.imbalance, limits.imbalance))
-            problem = replace(problem, limits=lower)
-        return _Search(problem, Goal(self.goal), self.seed).best(progress)
+            problem = replace(problem, limits=problem.limits._replace(imbalance=self.imbalance))
+        return _Search(problem, Goal(self.goal), self.seed, self.seconds).best(progress)
 
 
 def _tries(units: int) -> int:
@@ -144,8 +153,9 @@ class _Candidate(NamedTuple):
 class _Search:
     """The searches of one improvement."""
 
-    def __init__(self, problem: ImproveProblem, goal: Goal, seed: int) -> None:
+    def __init__(self, problem: ImproveProblem, goal: Goal, seed: int, seconds: float) -> None:
         self._problem, self._goal, self._seed = problem, goal, seed
+        self._end = time.monotonic() + seconds
         self._begin = evacuated(problem)
         self._start = problem.measured(self._begin)
         self._unit = (problem.live + float(problem.own.sum())) / max(1, problem.units)
@@ -217,6 +227,8 @@ class _Search:
         """Yield the plans of searches at prices between which the budget lies."""
         price, low, high = 2 * _PRICES[-1], _PRICES[-1], np.inf
         for _ in range(_DEARER):
+            if time.monotonic() > self._end:
+                return
             board = lay_out(self._problem, self._begin)
             prices = self._prices(price, self._problem.limits.imbalance)
             anneal(board, prices, _SCHEDULES[1], _tries(len(board.units)), new_state(self._seed))
@@ -230,6 +242,8 @@ class _Search:
         prices = self._prices(_FREE, self._problem.limits.imbalance)
         runs += [(start, prices, _AFTERWARDS) for start in other_plans(self._problem)]
         for number, (start, weights, schedule) in enumerate(runs, start=1):
+            if time.monotonic() > self._end:
+                return
             board = lay_out(self._problem, start)
             tries = _tries(len(board.units))
             anneal(board, weights, schedule, tries, new_state(self._seed))

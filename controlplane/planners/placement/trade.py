@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 SLACKS: Final = (0.05, 0.1, 0.2, 0.4)
 KEEP_S: Final = 60
+# The search of one plan.
+_SEARCH_S: Final = 15.0
 # Seconds after which another worker is requested.
 _WAIT_S: Final = 120
 
@@ -150,7 +152,7 @@ class _Plans:
         points, curve = [], [(0, now.replication)]
         for slack in self._slacks(allowed):
             limits = problem.limits._replace(imbalance=slack)
-            plan = Improve().solve(replace(problem, limits=limits), progress)
+            plan = Improve(imbalance=slack, seconds=_SEARCH_S).solve(problem, progress)
             cost = self._cost(moves_of(model, problem.present, plan.assignment))
             points.append(
                 TradePoint(

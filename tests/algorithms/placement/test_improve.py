@@ -163,6 +163,18 @@ def test_the_curve_shows_what_fewer_moves_reach() -> None:
     assert plan.measured in [point.measured for point in plan.curve]
 
 
+def test_a_search_without_time_still_keeps_its_promise() -> None:
+    """Progress is told in any case, and rises to the whole."""
+    for seconds in (0.0, 60.0):
+        shares: list[float] = []
+        problem = drawn(7)
+        plan = Improve(seconds=seconds).solve(problem, shares.append)
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+        exceeded = problem.limits.exceedances(plan.measured)
+        assert exceeded <= [over + SAME for over in problem.limits.exceedances(plan.start)]
+
+
 def test_the_same_seed_gives_the_same_plan() -> None:
     first, second = (Improve(seed=3).solve(drawn(5)) for _ in range(2))
     assert first.assignment.tolist() == second.assignment.tolist()
