@@ -69,7 +69,7 @@ def _limit(readings: ClusterReadings, reading: AlertReading) -> str:
 
 
 def reachable_text(reading: AlertReading) -> str:
-    """Return what placement reaches of a limited measure, where that says something."""
+    """Return what placement reaches of the replication factor, and where it reaches no limit."""
     best = numbers.value_text(reading.reachable, reading.kind.unit)
     if reading.is_unreachable:
         return f", cannot be met now: best reachable {best}"

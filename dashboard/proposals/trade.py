@@ -26,7 +26,7 @@ _ROOM: Final = 0.1
 class TradeChoice:
     """A plan that a request can have; `x`, `y`: its place in the drawing, in per cent.
 
-    `chip`, `grade`: what is said about it. `is_chosen`: whether it is the first choice.
+    `chip`, `grade`: a remark about it. `is_chosen`: whether it is the first choice.
     """
 
     point: TradePoint
@@ -61,10 +61,16 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         across, up = _scales(trade)
         context |= {
             "plot": _plot(trade, across, up),
-            "choices": [_choice(trade, point, across, up) for point in trade.points],
+            "choices": [_choice(trade, point, across, up) for point in _distinct(trade)],
             "took": seconds(trade.took_s),
         }
     return render_page(request, "_trade.html", context)
+
+
+def _distinct(trade: Trade) -> list[TradePoint]:
+    """Return the points without those that reach nothing more than one with less slack."""
+    first = {(point.moves, point.replication_factor): point for point in reversed(trade.points)}
+    return [point for point in trade.points if point in first.values()]
 
 
 def _scales(trade: Trade) -> tuple[Scale[float], Scale[float]]:
@@ -95,7 +101,7 @@ def _plot(trade: Trade, across: Scale[float], up: Scale[float]) -> TradePlot:
 
 def _choice(trade: Trade, point: TradePoint, across: Scale[float], up: Scale[float]) -> TradeChoice:
     is_chosen = point == trade.recommended
-    chip, grade = _said(trade, point)
+    chip, grade = _remark(trade, point)
     return TradeChoice(
         point,
         title=f"{value_text(point.moves, 'moves')}: {ratio(point.replication_factor)}",
@@ -110,14 +116,14 @@ def _choice(trade: Trade, point: TradePoint, across: Scale[float], up: Scale[flo
     )
 
 
-def _said(trade: Trade, point: TradePoint) -> tuple[str, str]:
-    """Return what is said about a plan that is not recommended, with its level."""
+def _remark(trade: Trade, point: TradePoint) -> tuple[str, str]:
+    """Return a remark about a plan that is not recommended, with its level."""
     if not point.is_allowed:
-        return "above the policy's limit of the imbalance", "warn"
+        return "above the policy's limit", "warn"
     if not point.moves:
         return "nothing to move", ""
     if trade.limit is not None and point.replication_factor > trade.limit:
-        return "replication stays above its limit", "warn"
+        return "replication above its limit", "warn"
     return ("", "") if point.is_kept else ("a limit stays exceeded", "warn")
 
 

@@ -102,7 +102,6 @@ class ImproveProblem:
         active: Any = None,
         open_nodes: Any = None,
         sizes: Any = None,
-        budget: MoveBudget = _UNLIMITED,
     ) -> Self:
         """Build a checked problem; every unit costs 1 and may move to any node by default.
 
@@ -114,24 +113,21 @@ class ImproveProblem:
         speeds = checks.checked_rates(rates)
         read = checks.checked_sources(indices, rows, len(speeds))
         hosts = checks.checked_assignment(present, units, nodes)
-        zeros, ones, yes = np.zeros(units), np.ones(units), np.ones(units, np.bool_)
+        zeros, yes = np.zeros(units), np.ones(units, np.bool_)
         up = np.ones(nodes, np.bool_) if active is None else np.asarray(active, np.bool_)
-        problem = cls(
+        return cls(
             speeds, rows, read,
             zeros if own is None else amounts("own", own),
-            ones if costs is None else amounts("costs", costs),
+            np.ones(units) if costs is None else amounts("costs", costs),
             hosts,
             yes if movable is None else np.asarray(movable, np.bool_),
             full, up,
             up if open_nodes is None else up & np.asarray(open_nodes, np.bool_),
             limits,
             zeros if sizes is None else amounts("sizes", sizes),
-            budget,
         )  # fmt: skip
-        problem._check()
-        return problem
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         """Raise `BadProblem` unless lengths agree and units that must move have a target."""
         for name in ("own", "costs", "movable", "sizes"):
             if len(getattr(self, name)) != self.units:

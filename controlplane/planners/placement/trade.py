@@ -82,7 +82,7 @@ class Trade:
     refusal: str = ""
 
     @property
-    def at(self) -> datetime:
+    def computed_at(self) -> datetime:
         """Return when it was computed."""
         return datetime.fromtimestamp(self.at_ms / 1000, tz=timezone.get_default_timezone())
 

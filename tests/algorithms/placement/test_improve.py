@@ -141,9 +141,9 @@ def test_a_budget_is_part_of_the_search() -> None:
     """One move gathers the readers of one of two streams: those of the larger one."""
     problem = ImproveProblem.from_arrays(
         [10.0, 1.0], [0, 1, 2, 3, 4], [0, 0, 1, 1], [0, 1, 0, 1], [20.0, 20.0],
-        MeasureLimits(1.0, 1.0, 1.0), budget=MoveBudget(moves=1),
+        MeasureLimits(1.0, 1.0, 1.0),
     )  # fmt: skip
-    plan = Improve().solve(problem)
+    plan = Improve().solve(replace(problem, budget=MoveBudget(moves=1)))
     assert (plan.assignment != problem.present).sum() == 1
     assert plan.measured.replication == pytest.approx(12 / 11), "the larger stream goes to one node"
 

@@ -46,7 +46,7 @@ def test_the_trade_is_computed_once_and_kept(
     ready = shown(operating, cluster)
     assert "hx-trigger" not in ready
     assert sent == [cluster.pk], "it is kept"
-    assert ready.count('name="imbalance"') == 4
+    assert 'name="slack"' in ready
 
 
 def test_points_above_the_limit_of_the_policy_cannot_be_chosen(
@@ -73,13 +73,13 @@ def test_a_choice_is_the_largest_imbalance_of_the_plan(
     operator: Actor, sf: Cluster, operating: Client
 ) -> None:
     cluster = scattered(operator, sf)
-    form = {"goal": "repair", "imbalance": "0.1"}
+    form = {"goal": "repair", "slack": "0.1"}
     operating.post(reverse("proposal-ask", args=[cluster.slug]), form)
     proposal = Proposal.objects.get()
     assert proposal.parameters["imbalance"] == 0.1
     operating.post(reverse("proposal-ask", args=[cluster.slug]), {"goal": "traffic"})
     assert Proposal.objects.latest("pk").parameters["imbalance"] is None
-    operating.post(reverse("proposal-ask", args=[cluster.slug]), form | {"imbalance": "x"})
+    operating.post(reverse("proposal-ask", args=[cluster.slug]), form | {"slack": "x"})
     assert Proposal.objects.count() == 2, "no number"
 
 
