@@ -1,6 +1,6 @@
 """The problem of improving a running placement, and the measures that its limits bound."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
@@ -69,7 +69,7 @@ class ImproveProblem:
     int32[u]: its node. `movable` bool[u]: whether it may move. `capacities` float64[k]: records/s
     of each node. `active` bool[k]: nodes that may host units; movable units leave all others.
     `open` bool[k]: the active nodes that may receive further units. `sizes` float64[u]: the bytes
-    of state of each unit; a plan stays within `budget` where one does so that is better.
+    of state of each unit; a plan stays within `budget`, apart from moves that must be.
     """
 
     rates: Floats
@@ -151,10 +151,19 @@ class ImproveProblem:
         leaving: Flags = self.movable & ~self.active[self.present]
         return leaving
 
-    def spent(self, hosts: SmallInts) -> MoveBudget:
-        """Return the moves of an assignment, and the bytes that they transfer."""
-        moved = hosts != self.present
-        return MoveBudget(float(moved.sum()), float(self.sizes[moved].sum()))
+    def by_budget(self, begin: SmallInts) -> tuple[Self, float]:
+        """Return the problem with costs that are parts of the budget, and the most of their sum.
+
+        It is at least that of the moves to `begin`, which must be; inf without a budget.
+        """
+        if min(self.budget) == np.inf:
+            return self, np.inf
+        moves, size = (max(0.5, most) for most in self.budget)
+        shares = np.maximum(1 / moves, self.sizes / size)
+        # As without a budget, a move costs 1 on average.
+        costs = shares / shares.mean()
+        must = float(costs[begin != self.present].sum())
+        return replace(self, costs=costs), max(must, 1 / float(shares.mean()))
 
     @cached_property
     def live(self) -> float:

@@ -1,10 +1,10 @@
 """Improvement of a running placement: searches at several prices of a move, and the best of all."""
 
-import operator
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,9 +12,9 @@ import numpy as np
 from algorithms.estimates import Estimate, ProblemSize
 from algorithms.placement.improve.annealing import Prices, SearchSchedule, anneal
 from algorithms.placement.improve.board import lay_out
-from algorithms.placement.improve.descent import Preference, descend, is_better, rate
-from algorithms.placement.improve.problem import ImproveProblem, Measured, MoveBudget
-from algorithms.placement.improve.starts import evacuated, other_plans
+from algorithms.placement.improve.descent import Preference, descend, is_better
+from algorithms.placement.improve.problem import ImproveProblem, Measured
+from algorithms.placement.improve.starts import MOST_OTHERS, evacuated, other_plans
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import (
     MAX_SEED,
@@ -62,8 +62,8 @@ _SCHEDULES: Final = (
     SearchSchedule(0.3, 0.0, 16.0, mean=1.0),
 )
 _AFTERWARDS: Final = SearchSchedule(0.1, 0.0, 16.0)
-# Searches at higher prices of a move for a plan within a budget.
-_DEARER: Final = 8
+# For plans within a budget, too.
+_DEARER: Final = (16.0, 32.0, 64.0, 128.0)
 # The parts of the allowed imbalance at which searches for an even load aim.
 _PARTS: Final = (0.9, 0.5, 0.25, 0.1, 0.0)
 # Tried moves of one search: by unit, at least and at most.
@@ -143,21 +143,21 @@ def _tries(units: int) -> int:
 
 
 class _Candidate(NamedTuple):
-    """A placement, what it spends, and how good it is: smaller is better from the front on."""
+    """A placement, its moves, and how good it is: smaller is better from the front on."""
 
     score: Floats
     hosts: SmallInts
-    spent: MoveBudget
+    moves: int
 
 
 class _Search:
     """The searches of one improvement."""
 
     def __init__(self, problem: ImproveProblem, goal: Goal, seed: int, seconds: float) -> None:
-        self._problem, self._goal, self._seed = problem, goal, seed
-        self._end = time.monotonic() + seconds
+        self._goal, self._seed, self._end = goal, seed, time.monotonic() + seconds
         self._begin = evacuated(problem)
         self._start = problem.measured(self._begin)
+        self._problem, self._most = problem.by_budget(self._begin)
         self._unit = (problem.live + float(problem.own.sum())) / max(1, problem.units)
         self._order = self._order_of_goal()
 
@@ -176,7 +176,8 @@ class _Search:
         }[goal]
         bounds = np.maximum(np.array(limits), _LEAST)
         aims = (1 - _MARGIN) * bounds
-        return Preference(bounds, np.maximum(np.array(caps), _LEAST), aims, np.array(weights))
+        allowed = np.maximum(np.array([*caps, self._most]), _LEAST)
+        return Preference(bounds, allowed, aims, np.array(weights))
 
     def _runs(self) -> Iterator[tuple[Prices, SearchSchedule]]:
         """Yield the searches from the present placement."""
@@ -187,6 +188,8 @@ class _Search:
             for price in prices if target == limit else (_FREE,):
                 for schedule in _SCHEDULES:
                     yield self._prices(price, target), schedule
+        if self._most < np.inf:
+            yield from ((self._prices(price, limit), _SCHEDULES[1]) for price in _DEARER)
         if self._goal is Goal.EVEN:
             for part in _PARTS:
                 for schedule in _SCHEDULES[:2]:
@@ -202,68 +205,35 @@ class _Search:
         if self._problem.movable.any() and self._problem.open.any():
             candidates += self._searched(progress)
         progress(1.0)
-        best = self._chosen(candidates)
+        best = candidates[0]
+        for other in candidates[1:]:
+            if is_better(other.score, best.score):
+                best = other
         return Improvement(
             best.hosts, self._start, self._problem.measured(best.hosts), self._curve(candidates)
         )
 
-    def _chosen(self, candidates: Sequence[_Candidate]) -> _Candidate:
-        """Return the best placement within the budget; without a better one, the least beyond."""
-        start = candidates[0]
-        better = [other for other in candidates[1:] if is_better(other.score, start.score)]
-        allowed = [other for other in better if self._is_affordable(other)]
-        best = start
-        for other in allowed:
-            best = other if is_better(other.score, best.score) else best
-        beyond = better if not allowed else ()
-        return min(beyond, key=lambda other: other.spent, default=best)
-
-    def _is_affordable(self, candidate: _Candidate) -> bool:
-        # What must move moves at any cost.
-        most = map(max, self._problem.budget, self._problem.spent(self._begin))
-        return all(map(operator.le, candidate.spent, most))
-
-    def _dearer(self) -> Iterator[_Candidate]:
-        """Yield the plans of searches at prices between which the budget lies."""
-        price, low, high = 2 * _PRICES[-1], _PRICES[-1], np.inf
-        for _ in range(_DEARER):
-            if time.monotonic() > self._end:
-                return
-            board = lay_out(self._problem, self._begin)
-            prices = self._prices(price, self._problem.limits.imbalance)
-            anneal(board, prices, _SCHEDULES[1], _tries(len(board.units)), new_state(self._seed))
-            candidate = self._descended(board.hosts, price)
-            yield candidate
-            low, high = (low, price) if self._is_affordable(candidate) else (price, high)
-            price = 2 * low if high == np.inf else float(np.sqrt(low * high))
-
     def _searched(self, progress: Progress) -> Iterator[_Candidate]:
         runs = [(self._begin, *run) for run in self._runs()]
         prices = self._prices(_FREE, self._problem.limits.imbalance)
-        runs += [(start, prices, _AFTERWARDS) for start in other_plans(self._problem)]
-        for number, (start, weights, schedule) in enumerate(runs, start=1):
+        others = ((start, prices, _AFTERWARDS) for start in other_plans(self._problem))
+        for number, (start, weights, schedule) in enumerate(chain(runs, others), start=1):
             if time.monotonic() > self._end:
                 return
             board = lay_out(self._problem, start)
             tries = _tries(len(board.units))
             anneal(board, weights, schedule, tries, new_state(self._seed))
             yield self._descended(board.hosts)
-            progress(number / (len(runs) + 1))
-        if min(self._problem.budget) < np.inf:
-            yield from self._dearer()
+            progress(number / (len(runs) + MOST_OTHERS + 1))
 
-    def _descended(self, hosts: SmallInts, price: float = 1.0) -> _Candidate:
-        """Return a placement after descent, with moves at so many times their price."""
-        board, order = lay_out(self._problem, hosts), self._order
-        dearer = order._replace(weights=order.weights * np.array([1.0, 1.0, price, 1.0]))
-        score = descend(board, dearer, self._problem.live)
-        if price != 1.0:
-            score = rate(board, order, self._problem.live)
-        return _Candidate(score, board.hosts, self._problem.spent(board.hosts))
+    def _descended(self, hosts: SmallInts) -> _Candidate:
+        board = lay_out(self._problem, hosts)
+        score = descend(board, self._order, self._problem.live)
+        return _Candidate(score, board.hosts, int((board.hosts != self._problem.present).sum()))
 
     def _curve(self, candidates: Sequence[_Candidate]) -> list[CurvePoint]:
         """Return the placements that are better than all with fewer moves, by their moves."""
-        moves = [int(item.spent.moves) for item in candidates]
+        moves = [item.moves for item in candidates]
         curve: list[CurvePoint] = []
         best = None
         for place in np.argsort(moves, kind="stable").tolist():

@@ -1,4 +1,4 @@
-"""Time of improvements, with the longest time between two reports of progress.
+"""Processor time of improvements, and the longest between two reports of progress.
 
     python -m benchmarks.planners.improvement.speed [--seconds 60]
 
@@ -17,6 +17,18 @@ from algorithms.placement.improve import Goal, Improve, ImproveProblem, MeasureL
 SIZES = ((300, 4, 100), (10_000, 100, 2_000))
 
 
+class Reports:
+    """The seconds of processor time at the beginning and at each report of progress."""
+
+    def __init__(self) -> None:
+        self.moments = [time.process_time()]
+
+    def __call__(self, share: float) -> None:
+        """Note a report."""
+        del share
+        self.moments.append(time.process_time())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the search")
@@ -25,15 +37,13 @@ def main() -> None:
         problem = drawn(queries, nodes, streams)
         Improve(seconds=0.0).solve(problem)
         for goal in Goal:
-            moments = [time.monotonic()]
-            plan = Improve(goal=goal.value, seconds=seconds).solve(
-                problem, lambda _, moments=moments: moments.append(time.monotonic())
-            )
-            moments.append(time.monotonic())
+            reports = Reports()
+            plan = Improve(goal=goal.value, seconds=seconds).solve(problem, reports)
+            reports(1.0)
+            took, pause = reports.moments[-1] - reports.moments[0], max(np.diff(reports.moments))
             print(
-                f"{queries} queries on {nodes} nodes, {goal}: {moments[-1] - moments[0]:.1f} s,"
-                f" {max(np.diff(moments)):.1f} s between reports,"
-                f" RF {plan.start.replication:.2f} to {plan.measured.replication:.2f},"
+                f"{queries} queries on {nodes} nodes, {goal}: {took:.1f} s, {pause:.1f} s between"
+                f" reports, RF {plan.start.replication:.2f} to {plan.measured.replication:.2f},"
                 f" imbalance {plan.start.imbalance:.2f} to {plan.measured.imbalance:.2f}",
                 flush=True,
             )
