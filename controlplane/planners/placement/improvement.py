@@ -13,8 +13,6 @@ from controlplane.planning.adapter import PlannerResult, PlanRequest
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
 from controlplane.plans.snapshot import ClusterSnapshot, Excluded
-from controlplane.policies.measure_limits import measure_limits
-from controlplane.policies.settings import PolicySettings
 from controlplane.wire.routing.query_actions import MoveTasks
 
 NO_NODE: Final = "No node of the cluster is active: activate one"
@@ -79,7 +77,7 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel) -> ImproveProbl
 
 
 def _limits(snapshot: ClusterSnapshot) -> MeasureLimits:
-    policy = snapshot.input(PolicyLimits) or PolicyLimits.of(measure_limits(PolicySettings(), None))
+    policy = snapshot.input(PolicyLimits) or PolicyLimits.by_default()
     return MeasureLimits(policy.replication or np.inf, policy.imbalance, policy.load)
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
+from controlplane.policies.settings import PolicySettings
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,12 @@ class PolicyLimits:
         return cls(
             limits.get(REPLICATION_FACTOR.name), limits[IMBALANCE.name], limits[FULLEST.name]
         )
+
+    @classmethod
+    def by_default(cls) -> Self:
+        """Return the limits of a policy without changes, in a process without a database."""
+        policy = PolicySettings()
+        return cls(None, policy.watch_imbalance, policy.watch_load)
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as JSON values."""
