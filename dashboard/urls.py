@@ -23,7 +23,7 @@ from dashboard.nodes import views as nodes
 from dashboard.palette import views as palette
 from dashboard.policies import views as policies
 from dashboard.proposals import actions as proposal_actions
-from dashboard.proposals import comments, comparisons, effects, ledger
+from dashboard.proposals import comments, comparisons, effects, ledger, trade
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import bulk, changes, drafts, keys, submission
@@ -156,6 +156,7 @@ _proposals: list[URLPattern] = [
     path("proposals/", proposals.index, name="proposals"),
     path("proposals/form/", proposals.form, name="proposal-form"),
     path("proposals/ask/", proposals.ask, name="proposal-ask"),
+    path("proposals/trade/", trade.index, name="proposal-trade"),
     path("proposals/<int:pk>/", proposal.detail, name="proposal"),
     path("proposals/<int:pk>/charts.json", proposal.charts, name="proposal-charts"),
     path("proposals/<int:pk>/steps.json", proposal.step_charts, name="step-charts"),

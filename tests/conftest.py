@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 ALIASES = ("default", "results")
 KEPT_BY_CLUSTER = (
     ("controlplane.telemetry.arrivals.periods", "_CACHE"),
-    ("controlplane.planners.placement.loop", "_KEPT"),
     ("controlplane.planners.shedding.loop", "_KEPT"),
     ("controlplane.planners.partitioning.replays", "_REPLAYS"),
     ("controlplane.planners.admission.long_outlook", "_computed"),

@@ -21,6 +21,8 @@ from controlplane.errors import Conflict
 from controlplane.events.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
+    COMPUTE_REACHABLE,
+    COMPUTE_TRADE,
     END_QUERIES,
     FIT_FORECASTERS,
     PLACE,
@@ -43,6 +45,8 @@ from controlplane.events.task_names import (
 )
 from controlplane.planners.admission import fitting
 from controlplane.planners.partitioning import skew_history
+from controlplane.planners.placement.reachable import compute_reachable
+from controlplane.planners.placement.trade import compute_trade
 from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.proposals.executions import progression
@@ -77,6 +81,18 @@ def compute_proposal(proposal_id: int) -> None:
     """Compute the proposal that waits longest, if a slot is free; the message only wakes."""
     del proposal_id
     computation.compute_next()
+
+
+@shared_task(name=COMPUTE_REACHABLE)
+def compute_reachable_measures(cluster_id: int) -> None:
+    """Compute what placement of a cluster reaches."""
+    compute_reachable(cluster_id)
+
+
+@shared_task(name=COMPUTE_TRADE)
+def compute_trade_of_moves(cluster_id: int) -> None:
+    """Compute what plans for a cluster reach by their moves."""
+    compute_trade(cluster_id)
 
 
 @shared_task(name=PREVIEW_QUERY, acks_late=False)

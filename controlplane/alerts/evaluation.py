@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -25,9 +24,9 @@ from controlplane.alerts.states import (
     unit_of,
 )
 from controlplane.events.publish import announce, event
-from controlplane.models import Alert, Cluster, ReplicationBound
+from controlplane.models import Alert, Cluster
 from controlplane.numbers import value_text
-from controlplane.planners.placement.loop import KEEP_SAME_S, replication_of
+from controlplane.planners.placement.reachable import request_if_due
 from controlplane.policies.grades import Grade
 
 logger = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ def evaluate_all(now: datetime) -> None:
     """Evaluate the alerts of every cluster; an error in one does not affect the others."""
     clusters = list(Cluster.objects.select_related("health").order_by("pk"))
     for cluster in clusters:
-        _guarded("The bound of replication", cluster, partial(refresh_bound, cluster, now))
+        _guarded("Refreshing the reachable limits", cluster, partial(request_if_due, cluster, now))
     readings = readings_of(clusters, PERIOD, now)
     open_alerts = _open_alerts()
     for cluster in clusters:
@@ -193,16 +192,3 @@ def message_of(cluster: Cluster, alert: Alert) -> str:
         return f"{text}: {alert.detail}" if alert.detail else text
     unit = unit_of(alert.subject)
     return f"{text}: {value_text(alert.value, unit)}, limit {value_text(alert.limit, unit)}"
-
-
-def refresh_bound(cluster: Cluster, now: datetime) -> None:
-    """Store the lower bound of the replication factor, at most once in ten minutes."""
-    kept = ReplicationBound.objects.filter(cluster=cluster).first()
-    if kept is not None and (now - kept.computed_at).total_seconds() < KEEP_SAME_S:
-        return
-    replication = replication_of(cluster, now)
-    if replication is None:
-        return
-    values = asdict(replication)
-    del values["took_s"]
-    ReplicationBound.objects.update_or_create(cluster=cluster, defaults=values)

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from controlplane.models import Cluster
+from controlplane.models import Cluster, ReachableMeasures
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure
 from controlplane.policies.grades import Grade
+from controlplane.policies.measure_limits import measure_limits
 from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.arrivals.catching_up import oldest_s
-
-# The least value of a replication factor.
-LEAST_REPLICATION: Final = 1.0
 
 
 class AlertMeasure(StrEnum):
@@ -28,11 +27,11 @@ class AlertMeasure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LimitInput:
-    """What a limit depends on; `bound`: of the replication factor, None before the first one."""
+    """What a limit depends on; `reachable`: None before it was computed."""
 
     cluster: Cluster
     policy: PolicySettings
-    bound: float | None
+    reachable: ReachableMeasures | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,8 @@ class MeasureKind:
     """A measure: title, unit (ms, share, ratio, records/s or s), limit and the policy's setting.
 
     `setting`: "" for a limit that follows from the cluster. `is_lower`: values below the limit
-    exceed it. `alert`: what its alert states.
+    exceed it. `alert`: what its alert states. `placed`: the name of the measure of plans by which
+    placement changes it, "" if it does not.
     """
 
     measure: AlertMeasure
@@ -50,6 +50,7 @@ class MeasureKind:
     limit: Callable[[LimitInput], float | None] = lambda _: None
     is_lower: bool = False
     alert: str = ""
+    placed: str = ""
 
     def grade(self, value: float | None, limit: float | None, dead_band: float) -> Grade:
         """Return the level of a value; good without a limit, unknown without a value."""
@@ -65,6 +66,11 @@ class MeasureKind:
         """Return True if a value is beyond the limit."""
         return value < limit if self.is_lower else value > limit
 
+    def reachable(self, given: LimitInput) -> float | None:
+        """Return the best value that placement reaches, None if it is not known."""
+        known = given.reachable is not None and self.placed
+        return float(getattr(given.reachable, self.placed)) if known else None
+
     def near(self, limit: float, dead_band: float) -> float:
         """Return the value from which the limit is near."""
         if self.is_lower:
@@ -72,8 +78,8 @@ class MeasureKind:
         return limit * (1 - dead_band)
 
 
-def _replication_limit(given: LimitInput) -> float | None:
-    return None if given.bound is None else given.policy.watch_replication * given.bound
+def _limit_of(measure: Measure) -> Callable[[LimitInput], float | None]:
+    return lambda given: measure_limits(given.policy, given.reachable).get(measure.name)
 
 
 KINDS: Final = {
@@ -85,15 +91,16 @@ KINDS: Final = {
         ),
         MeasureKind(
             AlertMeasure.LOAD, "Fullest node", "share", "watch_load",
-            lambda given: given.policy.watch_load, alert="Node above capacity limit",
+            _limit_of(FULLEST), alert="Node above capacity limit", placed=FULLEST.name,
         ),
         MeasureKind(
             AlertMeasure.IMBALANCE, "Imbalance", "share", "watch_imbalance",
-            lambda given: given.policy.watch_imbalance, alert="Imbalance above limit",
+            _limit_of(IMBALANCE), alert="Imbalance above limit", placed=IMBALANCE.name,
         ),
         MeasureKind(
             AlertMeasure.REPLICATION, "Replication factor", "ratio", "watch_replication",
-            _replication_limit, alert="Replication factor above limit",
+            _limit_of(REPLICATION_FACTOR), alert="Replication factor above limit",
+            placed=REPLICATION_FACTOR.name,
         ),
         MeasureKind(AlertMeasure.RECORDS, "Records in", "records/s"),
         MeasureKind(

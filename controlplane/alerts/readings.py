@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from controlplane.alerts.measures import (
     KINDS,
-    LEAST_REPLICATION,
     AlertMeasure,
     LimitInput,
     MeasureKind,
 )
 from controlplane.health.summary import is_idle
-from controlplane.models import Alert, Cluster, Policy, ReplicationBound
+from controlplane.models import Alert, Cluster, Policy
 from controlplane.policies.grades import Grade
+from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import stored_settings
 from controlplane.telemetry.measure_points import (
@@ -46,7 +46,8 @@ class AlertReading:
     """The mean of a measure over a period, None without records, and of the period before.
 
     `limit`: of the policy, None for a measure without one; `near`: from where the limit is near;
-    `bound`: the lower bound of the replication factor. `node`: the index of the fullest node.
+    `reachable`: the best value that placement reaches, None if it is not known or no placement
+    changes the measure; `node`: the index of the fullest node.
     `since`: since when the limit has been exceeded, None if it is not; `alert`: its open alert.
     """
 
@@ -56,7 +57,7 @@ class AlertReading:
     limit: float | None
     near: float | None
     grade: Grade
-    bound: float | None = None
+    reachable: float | None = None
     node: int | None = None
     alert: Alert | None = None
 
@@ -69,6 +70,12 @@ class AlertReading:
     def is_exceeded(self) -> bool:
         """Return True if the value is beyond the limit."""
         return self.grade == Grade.BAD
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Return True if no known placement keeps the limit."""
+        known = self.limit is not None and self.reachable is not None
+        return known and self.kind.exceeds(self.reachable or 0.0, self.limit or 0.0)
 
     @property
     def since(self) -> datetime | None:
@@ -154,13 +161,14 @@ def readings_of(
         means |= {
             pk: (own, means[pk][1] if pk in means else MeasureMeans()) for pk, own in newest.items()
         }
-    policies, bounds, alerts = policies_of(ids), _bounds(ids), _alerts(ids, start, end, is_live)
+    policies, reachable = policies_of(ids), reachable_of(ids)
+    alerts = _alerts(ids, start, end, is_live)
     empty = MeasureMeans(), MeasureMeans()
     return {
         cluster.pk: ClusterReadings(
             cluster, policies[cluster.pk], period, end, is_live,
             _readings(
-                LimitInput(cluster, policies[cluster.pk], bounds.get(cluster.pk)),
+                LimitInput(cluster, policies[cluster.pk], reachable.get(cluster.pk)),
                 means.get(cluster.pk, empty),
                 alerts.get(cluster.pk, {}),
                 now if is_live else None,
@@ -190,7 +198,7 @@ def _readings(
             limit=limit,
             near=None if limit is None else kind.near(limit, given.policy.dead_band),
             grade=kind.grade(value, limit, given.policy.dead_band),
-            bound=given.bound if measure is AlertMeasure.REPLICATION else None,
+            reachable=kind.reachable(given),
             node=means[0].node if measure is AlertMeasure.LOAD else None,
             alert=alerts.get(measure),
         )
@@ -211,11 +219,6 @@ def policies_of(clusters: Iterable[int]) -> dict[int, PolicySettings]:
     rows = {row.cluster_id: row for row in Policy.objects.filter(cluster__in=list(clusters))}
     default = PolicySettings()
     return {pk: stored_settings(rows[pk]) if pk in rows else default for pk in clusters}
-
-
-def _bounds(clusters: Iterable[int]) -> dict[int, float]:
-    rows = ReplicationBound.objects.filter(cluster__in=list(clusters))
-    return {pk: max(LEAST_REPLICATION, bound) for pk, bound in rows.values_list("cluster", "bound")}
 
 
 def _alerts(

@@ -30,6 +30,7 @@ from controlplane.plans.snapshot import (
     canonical,
     digest_of,
 )
+from controlplane.policies.measure_limits import measure_limits
 from controlplane.policies.settings import settings_of
 from controlplane.policies.store import limits_of
 from controlplane.proposals.requests import checked_parameters
@@ -79,9 +80,8 @@ def plan_for(
     chosen = adapter.algorithm(algorithm)
     given = checked_parameters(adapter, chosen, parameters, cluster)
     policy = settings_of(description.policy.given())
-    snapshot = replace(
-        snapshot_of(description), inputs={PolicyLimits.name: PolicyLimits.of(policy)}
-    )
+    limits = PolicyLimits.of(measure_limits(policy, None))
+    snapshot = replace(snapshot_of(description), inputs={PolicyLimits.name: limits})
     offered = _with_unplaced_node(description, snapshot) if adapter.places else snapshot
     result = adapter.plan_for(chosen.name, given, offered, progress)
     plan = resolve(offered, result.actions)

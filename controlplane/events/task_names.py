@@ -4,6 +4,8 @@ place                 cluster id   place pending queries, remove ending ones
 preview_query         request      evaluate a query on the newest records of its streams
 end_queries           action id    continue a bulk action on queries
 compute_proposal      proposal id  compute the proposal that waits longest
+compute_reachable     cluster id   compute what placement reaches, for default limits
+compute_trade         cluster id   compute what plans reach by their moves, for a request
 review_proposal        proposal id  review a computed proposal
 run_lab               run id       execute a run of the Lab, on a queue of its own
 advance               proposal id  advance the execution of a proposal
@@ -44,6 +46,8 @@ QUEUED_MS = "weir_queued_ms"
 PLACE = "weir.place"
 PREVIEW_QUERY = "weir.preview_query"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
+COMPUTE_REACHABLE = "weir.compute_reachable"
+COMPUTE_TRADE = "weir.compute_trade"
 REVIEW_PROPOSAL = "weir.review_proposal"
 WATCH = "weir.watch"
 FIT_FORECASTERS = "weir.fit_forecasters"

@@ -48,11 +48,11 @@ from controlplane.models import (
     Cluster,
     Decision,
     Node,
-    ReplicationBound,
     RoutingVersion,
     Task,
 )
 from controlplane.pagination.lookup import row_by
+from controlplane.policies.measure_limits import reachable_of
 
 # Measures whose cause is that of the fullest node.
 _OF_NODES: Final = (AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE)
@@ -233,8 +233,8 @@ def _explain_measure(observed: ClusterObservation, subject: ExplanationSubject) 
 
 
 def _limit_input(observed: ClusterObservation) -> LimitInput:
-    bound = ReplicationBound.objects.filter(cluster=observed.cluster).first()
-    return LimitInput(observed.cluster, observed.policy, None if bound is None else bound.bound)
+    cluster = observed.cluster
+    return LimitInput(cluster, observed.policy, reachable_of([cluster.pk]).get(cluster.pk))
 
 
 def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:

@@ -2,7 +2,7 @@
 
 from controlplane.models.access import ApiToken, Grant, KeptAnswer, SavedView
 from controlplane.models.admission import Redirection, StoredForecast, StreamArrivals
-from controlplane.models.alert import Alert, MeasurePoint, ReplicationBound, Visit
+from controlplane.models.alert import Alert, MeasurePoint, ReachableMeasures, Visit
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditChain, AuditEntry
 from controlplane.models.cluster import (
@@ -87,9 +87,9 @@ __all__ = [
     "ProposalComment",
     "Query",
     "QueryStream",
+    "ReachableMeasures",
     "RecoveryCode",
     "Redirection",
-    "ReplicationBound",
     "RoutineActions",
     "RoutingVersion",
     "SavedView",

@@ -48,19 +48,25 @@ class MeasurePoint(models.Model):
         return f"{self.t:%H:%M:%S}, {self.resolution} s"
 
 
-class ReplicationBound(models.Model):
-    """The newest lower bound of a cluster's replication factor, at a routing version."""
+class ReachableMeasures(models.Model):
+    """What the best placement that was found of a cluster's queries reaches, whatever it moves.
 
-    cluster = models.OneToOneField(
-        Cluster, on_delete=models.CASCADE, related_name="replication_bound"
-    )
+    It exceeds the limits of imbalance and load as little as possible, then has the least
+    replication factor. `factor`: the replication factor of the queries of one task as they are
+    placed at the routing version; `took_s`: the duration of the computation.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="reachable")
     version = models.PositiveBigIntegerField()
-    bound = models.FloatField()
-    factor = models.FloatField()
     computed_at = models.DateTimeField()
+    took_s = models.FloatField()
+    factor = models.FloatField()
+    replication_factor = models.FloatField()
+    imbalance = models.FloatField()
+    fullest = models.FloatField()
 
     def __str__(self) -> str:
-        return f"{self.bound:.2f}"
+        return f"{self.replication_factor:.2f}"
 
 
 class Alert(models.Model):

@@ -80,8 +80,7 @@ class PlannerAdapter:
     `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
     algorithms in a comparison by default. `changes_queries`: whether its actions change queries, so
     that people approve its plans by default. `decided_by_people`: the algorithms whose plans no
-    policy approves automatically. `slack`: the parameter that gives plans more room as it rises, ""
-    for none.
+    policy approves automatically. `slacks`: the parameters that give plans more room as they rise.
     """
 
     planner: Planner
@@ -98,7 +97,7 @@ class PlannerAdapter:
     changes_queries: bool = False
     decided_by_people: frozenset[str] = frozenset()
     watch: WatchSupport | None = None
-    slack: str = ""
+    slacks: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -140,7 +140,7 @@ def _gain(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
     if not proposal.actions or gain.share < policy.auto_gain:
         text = f"it gains {percent(gain.share)} ({gain}), {percent(policy.auto_gain)} is required"
         return _decision("gain", text, gain.share, policy.auto_gain)
-    gate = PlanGate.of(proposal, policy, proposal.bounds)
+    gate = PlanGate.of(proposal, policy)
     # The policy may have changed since the plan passed its gate.
     for measure in gate.raised(proposal.before, proposal.after):
         limit, after = gate.limits[measure], proposal.after[measure]

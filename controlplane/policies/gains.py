@@ -1,4 +1,4 @@
-"""Gains of a plan, and the limits of measures."""
+"""Gains of a plan in its measures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +7,7 @@ from typing import Any, Final
 from controlplane.models import Proposal
 from controlplane.numbers import lowered, value_text
 from controlplane.planning.adapters import adapters, all_measures
-from controlplane.planning.measures import (
-    FULLEST,
-    IMBALANCE,
-    REPLICATION_FACTOR,
-    SKEW,
-    STRANDED,
-    Better,
-)
-from controlplane.policies.settings import PolicySettings
+from controlplane.planning.measures import IMBALANCE, Better
 
 # Smaller differences are rounding errors.
 SAME: Final = 1e-6
@@ -50,19 +42,6 @@ def gain_between(
     names = [measure] if measure else list(adapter.improves) if adapter is not None else []
     gains = [gain_in(before, after, name) for name in names or [IMBALANCE.name]]
     return max(gains, key=lambda gain: gain.share)
-
-
-def measure_limits(policy: PolicySettings, bounds: Mapping[str, float]) -> dict[str, float]:
-    """Return the limits of the policy by measure; `bounds`: lower bounds by measure."""
-    limits = {
-        IMBALANCE.name: policy.watch_imbalance,
-        SKEW: policy.watch_skew,
-        FULLEST.name: policy.watch_load,
-        STRANDED.name: 0.0,
-    }
-    if bound := bounds.get(REPLICATION_FACTOR.name):
-        limits[REPLICATION_FACTOR.name] = policy.watch_replication * bound
-    return limits
 
 
 def gain_in(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Gain:

@@ -14,11 +14,14 @@ from controlplane.planning.adapters import adapters
 from controlplane.planning.computation import Computed
 from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import FULLEST, STRANDED, TRAFFIC
-from controlplane.policies.gains import SAME, Gain, gain_in, measure_limits
+from controlplane.policies.gains import SAME, Gain, gain_in
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings
 
 # The aim of a plan that is to end the exceeded limits; any gain of its planner if there are none.
 LIMITS: Final = "limits"
+# The setting of the policy that limits the imbalance of plans.
+IMBALANCE_LIMIT: Final = "watch_imbalance"
 # The least gain as a share: pages show a smaller one as none.
 LEAST_GAIN: Final = 0.005
 
@@ -55,12 +58,20 @@ class Change:
 
 @dataclass(frozen=True)
 class BetterParameter:
-    """The value of a parameter from which a better plan begins, and the measure that it reaches."""
+    """The value of a parameter from which a better plan begins, and the measure that it reaches.
+
+    `parameter`: of the planner, or a setting of the policy.
+    """
 
     parameter: str
     value: float
     measure: str
     after: float | None
+
+    @property
+    def is_limit(self) -> bool:
+        """Return whether it is a limit of the policy."""
+        return self.parameter == IMBALANCE_LIMIT
 
 
 @dataclass(frozen=True)
@@ -114,17 +125,14 @@ class PlanGate:
     least: float = LEAST_GAIN
 
     @classmethod
-    def of(cls, proposal: Proposal, policy: PolicySettings, bounds: Mapping[str, float]) -> Self:
-        """Return the gate of a request; people answer for the moves that they choose themselves.
-
-        `bounds`: lower bounds by measure.
-        """
+    def of(cls, proposal: Proposal, policy: PolicySettings) -> Self:
+        """Return the gate of a request; people answer for the moves that they choose themselves."""
         if proposal.planner == MANUAL:
             return cls(MANUAL, (), {})
         least = LEAST_GAIN
         if proposal.origin == Proposal.Origin.WATCH and proposal.aims:
             least = max(policy.auto_gain, policy.dead_band)
-        limits = measure_limits(policy, bounds)
+        limits = cluster_limits(proposal.cluster, policy)
         return cls(proposal.planner, tuple(proposal.aims), limits, least)
 
     def decide(self, plan: Computed) -> Judgement | None:

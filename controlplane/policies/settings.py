@@ -191,11 +191,11 @@ class PolicySettings(BaseModel):
     )
     watch: Watch = _watch("Watch loops", default="recommend")
     watch_imbalance: Fraction = _watch("Imbalance above", default=0.2, unit="%")
-    watch_replication: Annotated[float, Field(ge=1, le=1000)] = _watch(
-        "Replication above",
-        default=1.5,
-        unit="× its bound",  # noqa: RUF001 - the sign of a product
-        hint="Times its lower bound.",
+    watch_replication: Fraction = _watch(
+        "Replication above the best reachable by",
+        default=0.2,
+        unit="%",
+        hint="The best that placement reaches within the limits of imbalance and load.",
     )
     watch_skew: Fraction = _watch(
         "Skew above",

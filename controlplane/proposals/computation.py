@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -26,7 +27,7 @@ from controlplane.planning.snapshots import (
     without_garbage_collection,
 )
 from controlplane.planning.sources import source_of
-from controlplane.policies.gate import BetterParameter, Judgement, PlanGate
+from controlplane.policies.gate import IMBALANCE_LIMIT, BetterParameter, Judgement, PlanGate
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.heartbeat import Heartbeat
@@ -104,6 +105,8 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
     row, started = _snapshot_of(proposal), time.monotonic()
     source = source_of(proposal.planner)
     policy, step_s = policy_of(proposal.cluster), step_seconds(proposal.cluster)
+    # The child has no database.
+    gate = PlanGate.of(proposal, policy)
 
     def plan(parameters: Mapping[str, Any], progress: Progress) -> _Plan:
         snapshot = row.value()
@@ -118,7 +121,6 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
 
     def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:
         computed, bounds = plan(proposal.parameters, progress)
-        gate = PlanGate.of(proposal, policy, bounds)
         judgement = gate.decide(computed)
         if judgement is not None:
             took_s = time.monotonic() - started
@@ -144,11 +146,15 @@ def _better(
 ) -> BetterParameter | None:
     """Return the least slack from which a plan passes the gate, None if none is found in time.
 
-    `took_s`: the duration of a plan.
+    A slack of the imbalance above the limit of the policy is one of that limit. `took_s`: the
+    duration of a plan.
     """
-    adapter = adapters().get(proposal.planner)
-    name, started = adapter.slack if adapter is not None else "", time.monotonic()
-    present = proposal.parameters.get(name)
+    adapter, started = adapters().get(proposal.planner), time.monotonic()
+    slacks = adapter.slacks if adapter is not None else ()
+    name = next((slack for slack in slacks if slack in proposal.parameters), "")
+    limit, present = gate.limits.get(name), proposal.parameters.get(name)
+    if present is None:
+        present = limit
     for slack in SLACKS if present is not None else ():
         if slack <= present or time.monotonic() - started + took_s > SEARCH_S:
             continue
@@ -156,9 +162,14 @@ def _better(
             computed, _ = plan({**proposal.parameters, name: slack})
         except (Conflict, PlanningError):
             continue
-        if gate.decide(computed) is None:
-            measure = gate.best_gain(computed).measure
-            return BetterParameter(name, slack, measure, computed.after.get(measure))
+        is_limit = limit is not None and slack > limit
+        wider = replace(gate, limits={**gate.limits, name: slack}) if is_limit else gate
+        if wider.decide(computed) is None:
+            measure, setting = (
+                gate.best_gain(computed).measure,
+                IMBALANCE_LIMIT if is_limit else name,
+            )
+            return BetterParameter(setting, slack, measure, computed.after.get(measure))
     return None
 
 

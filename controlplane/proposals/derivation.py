@@ -83,7 +83,7 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
     plan = [planned for place, planned in enumerate(proposal.plan) if place not in dropped]
     source, step_s = source_of(proposal.planner), step_seconds(proposal.cluster)
     computed = compute_plan(proposal.snapshot_row, source, plan, limits_of(policy), step_s)
-    judgement = PlanGate.of(proposal, policy, proposal.bounds).decide(computed)
+    judgement = PlanGate.of(proposal, policy).decide(computed)
     if judgement is not None:
         message = "Without these actions the plan is not better than the cluster as it is"
         raise Conflict("no_better_plan", message, judgement.to_json())

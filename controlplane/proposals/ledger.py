@@ -20,7 +20,7 @@ from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.policies.assessment import LATENCY, Assessment
-from controlplane.policies.gains import measure_limits
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
 from controlplane.telemetry import time_series
@@ -141,7 +141,7 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
 
 def _limits(proposal: Proposal) -> dict[str, float]:
     policy = policy_of(proposal.cluster)
-    return measure_limits(policy, proposal.bounds) | {LATENCY: float(policy.latency_ms)}
+    return cluster_limits(proposal.cluster, policy) | {LATENCY: float(policy.latency_ms)}
 
 
 def _without(

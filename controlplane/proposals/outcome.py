@@ -19,8 +19,9 @@ from controlplane.planning.measures import (
     Measure,
 )
 from controlplane.planning.plan_summary import PlanSummary
-from controlplane.policies.gains import Gain, gain_between, measure_limits
+from controlplane.policies.gains import Gain, gain_between
 from controlplane.policies.grades import Grade
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.approval_lock import ApprovalLock, approval_lock
@@ -147,7 +148,7 @@ def outcome_of(
 def _measures(
     proposal: Proposal, review: Review | None, policy: PolicySettings
 ) -> list[MeasureOutcome]:
-    limits = measure_limits(policy, proposal.bounds)
+    limits = cluster_limits(proposal.cluster, policy)
     bounds = _bounds(proposal)
     return [
         _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds, policy)

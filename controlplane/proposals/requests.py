@@ -146,11 +146,17 @@ def _movable(cluster: Cluster, names: Sequence[str]) -> list[int]:
     return list(ids.values())
 
 
-def request_for_goal(actor: Actor, cluster: Cluster, name: str) -> Proposal:
-    """Request a plan for a goal. Raises `Invalid` for an unknown one, and as `request`."""
+def request_for_goal(
+    actor: Actor, cluster: Cluster, name: str, imbalance: float | None = None
+) -> Proposal:
+    """Request a plan for a goal. Raises `Invalid` for an unknown one, and as `request`.
+
+    `imbalance`: the largest of the plan, the limit of the policy for None.
+    """
     if name not in list(Goal):
         raise Invalid({"goal": [f"Must be one of {', '.join(Goal)}"]})
-    return request(actor, cluster, IMPROVE, {"goal": name}, planner=PLANNER.name, aims=_AIMS[name])
+    given = {"goal": name, "imbalance": imbalance}
+    return request(actor, cluster, IMPROVE, given, planner=PLANNER.name, aims=_AIMS[name])
 
 
 def missing_of_goals(cluster: Cluster) -> dict[Goal, Missing | None]:
@@ -194,7 +200,7 @@ def request_again(actor: Actor, proposal: Proposal, *, better: bool = False) -> 
             return _submitted(actor, proposal.cluster, plan, need, base=proposal)
     judgement = Judgement.from_json(proposal.judgement)
     known = judgement.better if judgement is not None and better else None
-    changed = {known.parameter: known.value} if known is not None else {}
+    changed = {known.parameter: known.value} if known and not known.is_limit else {}
     return request(
         actor,
         proposal.cluster,

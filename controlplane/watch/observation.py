@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from django.db.models import Count
 
-from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
+from controlplane.models import Cluster, Exclusion, MetricSample, Query, ReachableMeasures, Task
 from controlplane.policies.exclusions import live_exclusions
+from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up, load_of
 from controlplane.wire.figures import figure_of
@@ -37,7 +38,8 @@ class WatchObservation:
     """The observation of a cluster in a cycle; samples and trend are ordered by time.
 
     `split_queries`: the number of running queries of several tasks. `excluded_queries`: the names
-    of the queries that are excluded from plans.
+    of the queries that are excluded from plans. `reachable`: what placement reaches, None before it
+    was computed.
     """
 
     cluster: Cluster
@@ -48,6 +50,7 @@ class WatchObservation:
     trend: Sequence[Mapping[str, Any]]
     split_queries: int
     excluded_queries: frozenset[str] = frozenset()
+    reachable: ReachableMeasures | None = None
 
     @property
     def active(self) -> list[ObservedNode]:
@@ -84,6 +87,7 @@ def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> WatchObs
         trend=_samples(cluster, MetricSample.Resolution.TEN_SECONDS, now - TREND),
         split_queries=split.count(),
         excluded_queries=_excluded(cluster, Exclusion.Kind.QUERY, now),
+        reachable=reachable_of([cluster.pk]).get(cluster.pk),
     )
 
 

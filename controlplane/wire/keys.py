@@ -84,6 +84,11 @@ groupings_key = _key("groupings")
 transfer_batches_key = _key("transfers")
 # The newest requested preview of a query by user: hash of tokens by user name.
 previews_key = _key("previews", is_of_driver=False)
+# Marks that a worker was requested to compute what placement reaches, and the trade of its plans.
+reachable_key = _key("reachable", is_of_driver=False)
+trade_request_key = _key("trade:request", is_of_driver=False)
+# What plans reach by their moves: JSON.
+trade_key = _key("trade", is_of_driver=False)
 # The sorted set of dead letters: ids by number.
 dead_order_key = _key("dead:order")
 # The dead letters themselves: hash of bytes by id.

@@ -78,7 +78,7 @@ def chart_limits(readings: ClusterReadings) -> ChartLimits:
         latency_ms=readings[AlertMeasure.LATENCY].limit,
         imbalance=readings[AlertMeasure.IMBALANCE].limit,
         replication=replication.limit,
-        bound=replication.bound,
+        reachable=replication.reachable,
     )
 
 

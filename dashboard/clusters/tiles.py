@@ -33,7 +33,7 @@ def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
     is_bad = reading.grade in (Grade.BAD, Grade.WARN)
     return Tile(
         reading.kind.title, value, unit, _trend(readings, reading), _limit(readings, reading),
-        reading.value, reading.limit, reading.bound,
+        reading.value, reading.limit, reading.reachable,
         top=1.0 if reading.kind.is_lower else None,
         grade=str(reading.grade) if is_bad else "",
         link=f"#{SHOWN[reading.measure]}",
@@ -60,13 +60,20 @@ def _limit(readings: ClusterReadings, reading: AlertReading) -> str:
     if reading.measure is AlertMeasure.RECORDS:
         return _yesterday(readings.cluster, readings.end, readings.period)
     if reading.limit is None:
-        return "limit: bound not computed yet"
+        return "limit: what is reachable is not computed yet"
     value = " ".join(numbers.with_unit(reading.limit, reading.kind.unit)).strip()
     if reading.kind.is_lower:
         return f"floor {value}"
-    if reading.bound is not None:
-        return f"limit {value}, bound {numbers.ratio(reading.bound)}"
-    return f"limit {value}{' of capacity' if reading.measure in _OF_CAPACITY else ''}"
+    of = " of capacity" if reading.measure in _OF_CAPACITY else ""
+    return f"limit {value}{of}{reachable_text(reading)}"
+
+
+def reachable_text(reading: AlertReading) -> str:
+    """Return what placement reaches of the replication factor, and where it reaches no limit."""
+    best = numbers.value_text(reading.reachable, reading.kind.unit)
+    if reading.is_unreachable:
+        return f", cannot be met now: best reachable {best}"
+    return f", best reachable {best}" if reading.measure is AlertMeasure.REPLICATION else ""
 
 
 def _yesterday(cluster: Cluster, end: datetime, period: timedelta) -> str:

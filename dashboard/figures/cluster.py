@@ -33,13 +33,13 @@ _BEYOND: Final = 10_000.0
 class ChartLimits:
     """The limits of the policy, None for none: latency in ms, the others as ratios.
 
-    `bound`: the lower bound of the replication factor.
+    `reachable`: the best replication factor that placement reaches.
     """
 
     latency_ms: float | None = None
     imbalance: float | None = None
     replication: float | None = None
-    bound: float | None = None
+    reachable: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ def imbalance(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
 
 
 def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
-    """Return the chart of delivered over read records, with its limit and its lower bound."""
-    bound = 1.0 if limits.bound is None else limits.bound
-    times = "" if limits.replication is None else f" ({limits.replication / bound:.3g} × its bound)"  # noqa: RUF001 - the sign of a product
+    """Return the chart of delivered over read records, with its limit and what is reachable."""
+    best = 1.0 if limits.reachable is None else limits.reachable
+    word = "lower bound" if limits.reachable is None else "best reachable"
     shapes = [
-        *forbidden(limits.replication, f"limit {numbers.ratio(limits.replication)}{times}"),
-        level(bound, "--muted", "dot", f"lower bound {numbers.ratio(bound)}"),
+        *forbidden(limits.replication, f"limit {numbers.ratio(limits.replication)}"),
+        level(best, "--muted", "dot", f"{word} {numbers.ratio(best)}"),
     ]
     lines = (ChartLine("rf", "--series-1"),)
     axis = value_axis("", rangemode="normal", minallowed=0)

@@ -15,11 +15,13 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from controlplane.access.roles import OPERATOR, require
 from controlplane.alerts import actions
 from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings
 from controlplane.alerts.states import SUBJECTS, AlertStatus, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Alert, AuditEntry, Cluster
 from dashboard.clusters.headline import headline_of
+from dashboard.clusters.tiles import reachable_text
 from dashboard.dialog_forms import faults_by_field
 from dashboard.fleet.alert_rows import ORDER, alert_headline, alert_row
 from dashboard.fleet.measure_plot import alert_plot
@@ -64,10 +66,13 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     row = alert_row(alert, timezone.now())
     readings = cluster_readings(cluster) if row.is_open else None
     cause = headline_of(cluster, readings).why if readings and readings.exceeded else ""
+    is_measure = readings and alert.subject in set(AlertMeasure)
+    reading = readings[alert.subject] if readings and is_measure else None
+    unmet = reachable_text(reading) if reading and reading.is_unreachable else ""
     headline = alert_headline(row)
     context = {
         "row": row,
-        "headline": replace(headline, why=headline.why or cause),
+        "headline": replace(headline, what=headline.what + unmet, why=headline.why or cause),
         "alert": alert,
         "plot": alert_plot(alert, f"worst {row.worst}, limit {row.limit}"),
         "entries": _entries(alert),

@@ -145,11 +145,10 @@ def _of(row: FleetCluster, reading: AlertReading) -> str:
         kept = row.assessed.readings[AlertMeasure.KEPT]
         is_dropped = kept.value is not None and kept.value < 1
         return f"{numbers.percent(kept.value)} kept" if is_dropped else ""
-    if reading.bound is not None:
-        return f"bound {numbers.ratio(reading.bound)}"
     if reading.limit is None:
         return ""
-    return f"of {numbers.value_text(reading.limit, reading.kind.unit)}"
+    unmet = ", cannot be met now" if reading.is_unreachable else ""
+    return f"of {numbers.value_text(reading.limit, reading.kind.unit)}{unmet}"
 
 
 def _explained(row: ClusterStatus, now: datetime) -> str:

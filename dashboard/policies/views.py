@@ -26,6 +26,7 @@ from dashboard.lists.page import RANGE_NAMES, list_page, render_list_page
 from dashboard.policies.decisions import decisions_headline, folded_row, single_row, why
 from dashboard.policies.forms import form_sections, policy_changes
 from dashboard.policies.history import change_rows
+from dashboard.policies.limit_rows import limit_rows
 from dashboard.responses import cluster_change, notify, render_page
 from dashboard.time_range import time_range_of
 
@@ -156,9 +157,12 @@ def _policy_page(
     status: int = 200,
 ) -> HttpResponse:
     now, settings = timezone.now(), stored_settings(policy)
+    limits, reachable = limit_rows(cluster, settings)
     context = {
         "policy": policy,
         "summary": summary(settings),
+        "limits": limits,
+        "reachable": reachable,
         "sections": form_sections(settings, sent, faults),
         "faults": faults or {},
         "note": note,

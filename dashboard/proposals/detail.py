@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.clusters.tour import PageKind, note_page
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal, Step
 from controlplane.planning.plan_summary import PlanSummary
-from controlplane.policies.gains import measure_limits
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import counterfactual
 from controlplane.proposals.ledger import applied_actions
@@ -65,7 +65,7 @@ def _known(context: Mapping[str, Any]) -> Known:
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the chart of the imbalance during the execution, as JSON."""
     proposal = proposal_of_page(cluster, pk)
-    limit = measure_limits(policy_of(cluster), proposal.bounds).get("imbalance")
+    limit = cluster_limits(cluster, policy_of(cluster)).get("imbalance")
     summary = PlanSummary.from_json(proposal.summary)
     start = proposal.before.get("imbalance", 0.0)
     drawn = imbalance_by_action(start, summary.places, summary.imbalance, limit)
@@ -105,7 +105,7 @@ def proof_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
         end=execution.finished_at,
         approved=entry.approved,
         expected=entry.expected,
-        limits=measure_limits(policy_of(cluster), proposal.bounds),
+        limits=cluster_limits(cluster, policy_of(cluster)),
     )
     return JsonResponse({"figures": proof_figures(proof)})
 

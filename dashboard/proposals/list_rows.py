@@ -1,23 +1,30 @@
-"""Rows of the list of proposals, and the goals of its form."""
+"""Rows and headline of the list of proposals, and the goals of its form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from django.db.models import Count, Min
+from django.urls import reverse
+from django.utils import timezone
+
 from algorithms.placement.improve import Goal
-from controlplane.models import Proposal
-from controlplane.numbers import percent
+from controlplane import numbers
+from controlplane.models import Cluster, Proposal
+from controlplane.numbers import counted, percent
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.plan_summary import PlanSummary
-from controlplane.plans.proposal_states import ENDED
+from controlplane.plans.proposal_states import ENDED, State
 from controlplane.policies.gains import Gain, gain_of
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals.outcome import Outcome, outcome_of
+from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import pair_text
 from dashboard.thresholds import STATE_CHIPS
 
+_ACTIVE: Final = (State.APPROVED, State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
 # Title and description of each goal.
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
     Goal.REPAIR: ("Repair", "Ends what exceeds a limit; then the least traffic and moves."),
@@ -92,3 +99,31 @@ def _text(gain: Gain | None) -> str:
     if gain is None or measure is None:
         return ""
     return f"{pair_text(measure, gain.before, gain.after)} ({percent(gain.share)})"
+
+
+def list_headline(cluster: Cluster) -> Headline:
+    """Return how many proposals wait for approval, and which one is executed."""
+    proposals = Proposal.objects.filter(cluster=cluster)
+    ready = (
+        Proposal.awaiting_approval()
+        .filter(cluster=cluster)
+        .aggregate(count=Count("pk"), oldest=Min("requested_at"), first=Min("pk"))
+    )
+    active = proposals.filter(state__in=_ACTIVE).only("pk", "state").order_by("pk").first()
+    why = f"Proposal {active.pk} is {active.state}." if active is not None else ""
+    if ready["count"]:
+        waits = numbers.duration(timezone.now() - ready["oldest"])
+        what = (
+            f"{counted(ready['count'], 'proposals')} ready for approval; the oldest waits {waits}"
+        )
+        link = reverse("proposal", args=[cluster.slug, ready["first"]])
+        return Headline(
+            what, why, "info", link=link, link_title=f"Review proposal {ready['first']}"
+        )
+    if active is not None:
+        link = reverse("proposal", args=[cluster.slug, active.pk])
+        return Headline(why, grade="info", link=link, link_title="Show its execution")
+    computing = proposals.filter(state=State.COMPUTING).count()
+    if computing:
+        return Headline(f"{counted(computing, 'proposals')} computed now", grade="info")
+    return Headline("No proposal waits")

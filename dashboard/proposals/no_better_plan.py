@@ -33,6 +33,8 @@ def no_better_plan(proposal: Proposal) -> Headline:
     assert judgement is not None, "the gate has decided the plan"
     reached = "; ".join(filter(None, map(_change_text, judgement.changes)))
     what = f"No better plan. {_WHY[judgement.code]}"
+    if judgement.code is GateCode.EMPTY and judgement.next_step is NextStep.NOTHING:
+        what = "Nothing needs to move"
     link, title = _link(proposal, judgement)
     why = " ".join([*([f"{raised(reached)}."] if reached else []), _next_text(judgement)])
     grade = "" if judgement.next_step is NextStep.NOTHING else "warn"
@@ -55,8 +57,9 @@ def _next_text(judgement: Judgement) -> str:
         better = judgement.better
         measure = all_measures()[better.measure]
         reached = value_text(better.after, measure.unit) if better.after is not None else "less"
+        name = "limit of the imbalance" if better.is_limit else "slack"
         return (
-            f"A better plan begins at a slack of {percent(better.value)}: "
+            f"A better plan begins at a {name} of {percent(better.value)}: "
             f"{lowered(measure.title)} {reached}."
         )
     text = _NEXT[judgement.next_step]
@@ -74,6 +77,8 @@ def _link(proposal: Proposal, judgement: Judgement) -> tuple[str, str]:
             return reverse("cluster", args=[slug]), "Show the cluster"
         case NextStep.CAPACITY:
             return f"{reverse('cluster', args=[slug])}#nodes", "Show the nodes"
+        case NextStep.PARAMETER if judgement.better is not None and judgement.better.is_limit:
+            return f"{reverse('policy', args=[slug])}#section-watch", "Change the limit"
         case NextStep.EXCLUSIONS:
             return reverse("policy", args=[slug]), "Show the exclusions"
     return "", ""

@@ -47,6 +47,7 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
         execution.proposal = proposal
     grade, icon = STATE_CHIPS[proposal.state]
     judgement = Judgement.from_json(proposal.judgement)
+    better = judgement.better if judgement is not None else None
     return {
         "proposal": proposal,
         "title": algorithm_title(proposal.planner, proposal.algorithm),
@@ -59,7 +60,7 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
         "policy": policy,
         "comments": comments_of(proposal),
         "comments_left": MAX_COMMENTS,
-        "better": judgement.better if judgement is not None else None,
+        "better": better if better is not None and not better.is_limit else None,
         **_verbs(actor, proposal),
         **(_plan(cluster, proposal, policy) if proposal.after else {}),
     }

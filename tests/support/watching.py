@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.models import Cluster, Decision, MetricSample
+from controlplane.models import Cluster, Decision, MetricSample, ReachableMeasures
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.observation import ObservedNode, WatchObservation
 
@@ -27,6 +27,18 @@ def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
         )
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=now - timedelta(seconds=1))
     cluster.refresh_from_db()
+
+
+def reachable(cluster: Cluster, best: float, **changed: float) -> ReachableMeasures:
+    """Store that placement reaches a replication factor, and other measures within all limits."""
+    values = {"imbalance": 0.0, "fullest": 0.5, "factor": 2 * best} | changed
+    row, _ = ReachableMeasures.objects.update_or_create(
+        cluster=cluster,
+        defaults={
+            "version": 1, "computed_at": NOW, "took_s": 0.1, "replication_factor": best, **values
+        },
+    )  # fmt: skip
+    return row
 
 
 def newest(cluster: Cluster, loop: str) -> Decision:

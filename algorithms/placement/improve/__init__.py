@@ -1,6 +1,14 @@
 """Improvement of a running placement within limits, by few moves: beyond the paper."""
 
-from algorithms.placement.improve.problem import ImproveProblem, Measured, MeasureLimits
+from algorithms.placement.improve.problem import ImproveProblem, Measured, MeasureLimits, MoveBudget
 from algorithms.placement.improve.search import Goal, Improve, Improvement
 
-__all__ = ["Goal", "Improve", "ImproveProblem", "Improvement", "MeasureLimits", "Measured"]
+__all__ = [
+    "Goal",
+    "Improve",
+    "ImproveProblem",
+    "Improvement",
+    "MeasureLimits",
+    "Measured",
+    "MoveBudget",
+]

@@ -17,7 +17,7 @@ _SAME = 1e-9
 _MEASURES = 3
 _SCORES = _MEASURES + 2
 # Moves tried in one descent, and targets of a unit in one pass.
-_MOST_TRIED = 20_000_000
+_MOST_TRIED = 6_000_000
 _MOST_TARGETS = 128
 _MOST_PASSES = 20
 
@@ -25,9 +25,10 @@ _MOST_PASSES = 20
 class Preference(NamedTuple):
     """What is better, by three measures: replication, imbalance, load of the fullest node.
 
-    `limits` float64[3]: of the exceedances; `caps` float64[3]: what may not be exceeded. `aims`
-    float64[3]: what is above them costs something; `weights` float64[4]: the cost of a record/s of
-    traffic, of imbalance 1, of moves of cost 1, and of an aim exceeded by the aim.
+    `limits` float64[3]: of the exceedances; `caps` float64[4]: what may not be exceeded, at last by
+    the cost of moves. `aims` float64[3]: what is above them costs something; `weights` float64[4]:
+    the cost of a record/s of traffic, of imbalance 1, of moves of cost 1, and of an aim exceeded by
+    the aim.
     """
 
     limits: Floats
@@ -151,7 +152,7 @@ def _score(
     """Write the excess, the exceedances in falling order, and the cost."""
     imbalance = fullest - mean
     factor = received / live if live > 0.0 else 0.0
-    into[0] = 0.0
+    into[0] = max(0.0, moved / caps[_MEASURES] - 1.0 - _SAME)
     cost = weights[0] * received + weights[1] * imbalance + weights[2] * moved
     for number in range(_MEASURES):
         value = factor if number == 0 else imbalance if number == 1 else fullest

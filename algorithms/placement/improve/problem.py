@@ -1,6 +1,6 @@
 """The problem of improving a running placement, and the measures that its limits bound."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
@@ -49,6 +49,16 @@ class MeasureLimits(NamedTuple):
         return MeasureLimits(*map(max, self, values))
 
 
+class MoveBudget(NamedTuple):
+    """The most moves of a plan, and the most bytes of state that they transfer."""
+
+    moves: float = np.inf
+    bytes: float = np.inf
+
+
+_UNLIMITED: Final = MoveBudget()
+
+
 @dataclass(frozen=True, eq=False)
 class ImproveProblem:
     """Units on nodes, as they run, and what a better placement may change; u units, k nodes.
@@ -58,7 +68,8 @@ class ImproveProblem:
     records/s that it shares with no other. `costs` float64[u]: the cost of its move. `present`
     int32[u]: its node. `movable` bool[u]: whether it may move. `capacities` float64[k]: records/s
     of each node. `active` bool[k]: nodes that may host units; movable units leave all others.
-    `open` bool[k]: the active nodes that may receive further units.
+    `open` bool[k]: the active nodes that may receive further units. `sizes` float64[u]: the bytes
+    of state of each unit; a plan stays within `budget`, apart from moves that must be.
     """
 
     rates: Floats
@@ -72,6 +83,8 @@ class ImproveProblem:
     active: Flags
     open: Flags
     limits: MeasureLimits
+    sizes: Floats
+    budget: MoveBudget = _UNLIMITED
 
     @classmethod
     def from_arrays(
@@ -88,35 +101,35 @@ class ImproveProblem:
         movable: Any = None,
         active: Any = None,
         open_nodes: Any = None,
+        sizes: Any = None,
     ) -> Self:
         """Build a checked problem; every unit costs 1 and may move to any node by default.
 
         Raises `BadProblem`, which names the wrong value and why.
         """
         rows = as_integers("indptr", indptr)
-        sizes = checks.checked_capacities(capacities, len(capacities))
-        units, nodes = len(rows) - 1, len(sizes)
+        full = checks.checked_capacities(capacities, len(capacities))
+        units, nodes = len(rows) - 1, len(full)
         speeds = checks.checked_rates(rates)
         read = checks.checked_sources(indices, rows, len(speeds))
         hosts = checks.checked_assignment(present, units, nodes)
-        zeros, ones, yes = np.zeros(units), np.ones(units), np.ones(units, np.bool_)
+        zeros, yes = np.zeros(units), np.ones(units, np.bool_)
         up = np.ones(nodes, np.bool_) if active is None else np.asarray(active, np.bool_)
-        problem = cls(
+        return cls(
             speeds, rows, read,
             zeros if own is None else amounts("own", own),
-            ones if costs is None else amounts("costs", costs),
+            np.ones(units) if costs is None else amounts("costs", costs),
             hosts,
             yes if movable is None else np.asarray(movable, np.bool_),
-            sizes, up,
+            full, up,
             up if open_nodes is None else up & np.asarray(open_nodes, np.bool_),
             limits,
+            zeros if sizes is None else amounts("sizes", sizes),
         )  # fmt: skip
-        problem._check()
-        return problem
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         """Raise `BadProblem` unless lengths agree and units that must move have a target."""
-        for name in ("own", "costs", "movable"):
+        for name in ("own", "costs", "movable", "sizes"):
             if len(getattr(self, name)) != self.units:
                 raise BadProblem(name, f"must have {self.units} values, one per unit")
         if self.leaving.any() and not self.open.any():
@@ -137,6 +150,20 @@ class ImproveProblem:
         """The units that must move: those on nodes that are not active, bool[u]."""
         leaving: Flags = self.movable & ~self.active[self.present]
         return leaving
+
+    def by_budget(self, begin: SmallInts) -> tuple[Self, float]:
+        """Return the problem with costs that are parts of the budget, and the most of their sum.
+
+        It is at least that of the moves to `begin`, which must be; inf without a budget.
+        """
+        if min(self.budget) == np.inf:
+            return self, np.inf
+        moves, size = (max(0.5, most) for most in self.budget)
+        shares = np.maximum(1 / moves, self.sizes / size)
+        # As without a budget, a move costs 1 on average.
+        costs = shares / shares.mean()
+        must = float(costs[begin != self.present].sum())
+        return replace(self, costs=costs), max(must, 1 / float(shares.mean()))
 
     @cached_property
     def live(self) -> float:

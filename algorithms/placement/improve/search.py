@@ -1,8 +1,10 @@
 """Improvement of a running placement: searches at several prices of a move, and the best of all."""
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,7 +14,7 @@ from algorithms.placement.improve.annealing import Prices, SearchSchedule, annea
 from algorithms.placement.improve.board import lay_out
 from algorithms.placement.improve.descent import Preference, descend, is_better
 from algorithms.placement.improve.problem import ImproveProblem, Measured
-from algorithms.placement.improve.starts import evacuated, other_plans
+from algorithms.placement.improve.starts import MOST_OTHERS, evacuated, other_plans
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import (
     MAX_SEED,
@@ -60,6 +62,8 @@ _SCHEDULES: Final = (
     SearchSchedule(0.3, 0.0, 16.0, mean=1.0),
 )
 _AFTERWARDS: Final = SearchSchedule(0.1, 0.0, 16.0)
+# For plans within a budget, too.
+_DEARER: Final = (16.0, 32.0, 64.0, 128.0)
 # The parts of the allowed imbalance at which searches for an even load aim.
 _PARTS: Final = (0.9, 0.5, 0.25, 0.1, 0.0)
 # Tried moves of one search: by unit, at least and at most.
@@ -101,17 +105,36 @@ class Improve(Parameters):
         help="What the plan improves once no limit is exceeded, or none less.",
         choices={goal.value: title for goal, title in _TITLES.items()},
     )
-    seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
+    imbalance: float | None = parameter(
+        None,
+        title="Imbalance, at most",
+        help="Of the plan, as a share of capacity; empty: the limit of the policy.",
+        minimum=0.0,
+        maximum=100.0,
+    )
+    seconds: float = parameter(
+        60.0,
+        title="Search time",
+        unit="s",
+        help="After it, the plan is the best one so far.",
+        minimum=0.0,
+        maximum=3600.0,
+    )
+    seed: int = parameter(
+        0, help="Same seed, same plan, if the search time is enough.", minimum=0, maximum=MAX_SEED
+    )
 
     def estimate(self, size: ProblemSize) -> Estimate:
         """Return the estimate: the tried moves of all searches, and readers by stream and node."""
         searches = len(_PRICES) * len(_SCHEDULES)
-        table = Estimate(8.0 * size.streams * size.nodes, 4e-7 * searches * _tries(size.queries))
-        return super().estimate(size).plus(table.seconds, table.bytes)
+        took = min(self.seconds, 4e-7 * searches * _tries(size.queries))
+        return super().estimate(size).plus(took, 8.0 * size.streams * size.nodes)
 
     def solve(self, problem: ImproveProblem, progress: Progress = silent) -> Improvement:
         """Return the best placement of all searches, the present one where none is better."""
-        return _Search(problem, Goal(self.goal), self.seed).best(progress)
+        if self.imbalance is not None:
+            problem = replace(problem, limits=problem.limits._replace(imbalance=self.imbalance))
+        return _Search(problem, Goal(self.goal), self.seed, self.seconds).best(progress)
 
 
 def _tries(units: int) -> int:
@@ -120,19 +143,21 @@ def _tries(units: int) -> int:
 
 
 class _Candidate(NamedTuple):
-    """A placement and how it is score: smaller is better from the front on."""
+    """A placement, its moves, and how good it is: smaller is better from the front on."""
 
     score: Floats
     hosts: SmallInts
+    moves: int
 
 
 class _Search:
     """The searches of one improvement."""
 
-    def __init__(self, problem: ImproveProblem, goal: Goal, seed: int) -> None:
-        self._problem, self._goal, self._seed = problem, goal, seed
+    def __init__(self, problem: ImproveProblem, goal: Goal, seed: int, seconds: float) -> None:
+        self._goal, self._seed, self._end = goal, seed, time.monotonic() + seconds
         self._begin = evacuated(problem)
         self._start = problem.measured(self._begin)
+        self._problem, self._most = problem.by_budget(self._begin)
         self._unit = (problem.live + float(problem.own.sum())) / max(1, problem.units)
         self._order = self._order_of_goal()
 
@@ -151,16 +176,20 @@ class _Search:
         }[goal]
         bounds = np.maximum(np.array(limits), _LEAST)
         aims = (1 - _MARGIN) * bounds
-        return Preference(bounds, np.maximum(np.array(caps), _LEAST), aims, np.array(weights))
+        allowed = np.maximum(np.array([*caps, self._most]), _LEAST)
+        return Preference(bounds, allowed, aims, np.array(weights))
 
     def _runs(self) -> Iterator[tuple[Prices, SearchSchedule]]:
         """Yield the searches from the present placement."""
         limit, allowed = self._problem.limits.imbalance, self._order.caps[1]
         for target in (limit, (limit + allowed) / 2)[: 1 + (allowed > limit)]:
-            prices = (_FREE,) if self._goal in (Goal.EVEN, Goal.TRAFFIC) else _PRICES
+            free = self._goal in (Goal.EVEN, Goal.TRAFFIC) or not self._problem.costs.any()
+            prices = (_FREE,) if free else _PRICES
             for price in prices if target == limit else (_FREE,):
                 for schedule in _SCHEDULES:
                     yield self._prices(price, target), schedule
+        if self._most < np.inf:
+            yield from ((self._prices(price, limit), _SCHEDULES[1]) for price in _DEARER)
         if self._goal is Goal.EVEN:
             for part in _PARTS:
                 for schedule in _SCHEDULES[:2]:
@@ -187,21 +216,24 @@ class _Search:
     def _searched(self, progress: Progress) -> Iterator[_Candidate]:
         runs = [(self._begin, *run) for run in self._runs()]
         prices = self._prices(_FREE, self._problem.limits.imbalance)
-        runs += [(start, prices, _AFTERWARDS) for start in other_plans(self._problem)]
-        for number, (start, weights, schedule) in enumerate(runs, start=1):
+        others = ((start, prices, _AFTERWARDS) for start in other_plans(self._problem))
+        for number, (start, weights, schedule) in enumerate(chain(runs, others), start=1):
+            if time.monotonic() > self._end:
+                return
             board = lay_out(self._problem, start)
             tries = _tries(len(board.units))
             anneal(board, weights, schedule, tries, new_state(self._seed))
             yield self._descended(board.hosts)
-            progress(number / (len(runs) + 1))
+            progress(number / (len(runs) + MOST_OTHERS + 1))
 
     def _descended(self, hosts: SmallInts) -> _Candidate:
         board = lay_out(self._problem, hosts)
-        return _Candidate(descend(board, self._order, self._problem.live), board.hosts)
+        score = descend(board, self._order, self._problem.live)
+        return _Candidate(score, board.hosts, int((board.hosts != self._problem.present).sum()))
 
     def _curve(self, candidates: Sequence[_Candidate]) -> list[CurvePoint]:
         """Return the placements that are better than all with fewer moves, by their moves."""
-        moves = [int((item.hosts != self._problem.present).sum()) for item in candidates]
+        moves = [item.moves for item in candidates]
         curve: list[CurvePoint] = []
         best = None
         for place in np.argsort(moves, kind="stable").tolist():

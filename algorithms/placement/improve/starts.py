@@ -17,6 +17,8 @@ from algorithms.vocabulary import Floats, Ints, SmallInts
 
 # The count of units per node that the algorithms bound in the place of load.
 _SLACKS: Final = (0.1, 0.5)
+# The number of plans at most: two algorithms at each slack.
+MOST_OTHERS: Final = 2 * len(_SLACKS)
 # More take minutes.
 _MOST_UNITS: Final = 20_000
 

@@ -8,12 +8,14 @@ slack whose plan exceeds no limit further than ours. Then the demonstration at i
 """
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+import django
 import numpy as np
 
 from algorithms.errors import PlanningError
@@ -25,14 +27,13 @@ from algorithms.placement.improve import Goal, Improve, Improvement, ImproveProb
 from algorithms.placement.online import LeastCost, OnlineState
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Floats, SmallInts
-from controlplane.clusters.demo import CLUSTERS
 from workers.demo.taxis import Taxis
 
 OTHERS: Final = ("refined", "mms", "ic", "mqp", "least_cost", "least_source", "least_qt")
 SLACKS: Final = (0.05, 0.2, 0.5, 1.0)
 NU: Final = 0.05
-# The defaults of policies: times the lower bound, imbalance, load of a node.
-POLICY: Final = (1.5, 0.2, 1.0)
+# The defaults of policies: above the best reachable, imbalance, load of a node.
+POLICY: Final = (0.2, 0.2, 1.0)
 WIDEST: Final = 1e-9
 # Trips of so many days at these numbers of nodes.
 TRIPS: Final = ((300, 4), (1_000, 8), (3_000, 16))
@@ -111,11 +112,13 @@ def case_of(name: str, problem: PlacementProblem, present: SmallInts, load: floa
 
 def running(problem: PlacementProblem, present: SmallInts, capacities: Floats) -> ImproveProblem:
     """Return the problem of a running placement, with the limits of the default policy."""
-    bound = max(1.0, problem.lower_bound(problem.caps) / problem.live_rate)
-    limits = MeasureLimits(POLICY[0] * bound, *POLICY[1:])
-    return ImproveProblem.from_arrays(
+    limits = MeasureLimits(np.inf, *POLICY[1:])
+    unlimited = ImproveProblem.from_arrays(
         problem.rates, problem.indptr, problem.indices, present, capacities, limits
     )
+    best = Improve().solve(replace(unlimited, costs=np.zeros(unlimited.units))).measured
+    above = limits._replace(replication=(1 + POLICY[0]) * max(1.0, best.replication))
+    return replace(unlimited, limits=above)
 
 
 def delivered(problem: PlacementProblem, present: SmallInts) -> Floats:
@@ -194,6 +197,10 @@ def demonstrate() -> None:
 
 def demonstration(minutes: float) -> ImproveProblem:
     """Return the demonstration as it runs then: two of its nodes join after the first queries."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    django.setup()
+    from controlplane.clusters.demo import CLUSTERS  # noqa: PLC0415 - needs Django's settings
+
     program, cluster = Taxis(DEMO_SPEED, DEMO_QUERIES), CLUSTERS["sf"]
     streams = program.declarations()
     numbers = {stream["name"]: number for number, stream in enumerate(streams)}

@@ -87,7 +87,7 @@ ADAPTER: Final = PlannerAdapter(
     plan=plan_migration,
     improves=("imbalance",),
     moves_state=True,
-    slack="tau",
+    slacks=("tau",),
     watch=WatchSupport(
         frozenset({"imbalance", "latency", "overload", "node lost", "node added"}),
         order=0,

@@ -23,6 +23,7 @@ from controlplane.planning.adapter import (
     WatchSupport,
 )
 from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.measures import IMBALANCE
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.query_actions import MoveTasks
 
@@ -116,7 +117,7 @@ ADAPTER: Final = PlannerAdapter(
     improves=("imbalance", "replication_factor"),
     defaults={"nu": lambda cluster: cluster.nu, "alpha": lambda cluster: cluster.alpha},
     moves_state=True,
-    slack="nu",
+    slacks=("nu", IMBALANCE.name),
     compared=2,
     places=True,
     watch=WatchSupport(

@@ -1,18 +1,18 @@
 """Improvement of a running placement: a snapshot as its problem, its plan as moves of tasks."""
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from algorithms.placement.improve import Improvement, ImproveProblem, MeasureLimits
-from algorithms.vocabulary import Flags, Floats
+from algorithms.placement.improve import Improvement, ImproveProblem, MeasureLimits, MoveBudget
+from algorithms.vocabulary import Flags, Floats, SmallInts
 from controlplane.errors import Conflict
 from controlplane.planners.placement.policy_limits import PolicyLimits
 from controlplane.planning.adapter import PlannerResult, PlanRequest
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
 from controlplane.plans.snapshot import ClusterSnapshot, Excluded
-from controlplane.policies.settings import PolicySettings
 from controlplane.wire.routing.query_actions import MoveTasks
 
 NO_NODE: Final = "No node of the cluster is active: activate one"
@@ -28,15 +28,12 @@ def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
     """
     snapshot = request.snapshot
     model = LoadModel.of(snapshot)
-    problem = improve_problem(snapshot, model, bound)
+    budget = request.parameters.get("budget") or {}
+    most = MoveBudget(budget.get("moves", np.inf), budget.get("bytes", np.inf))
+    problem = replace(improve_problem(snapshot, model), budget=most)
     plan: Improvement = request.algorithm.solve(problem, request.own, request.progress)
-    moved = np.flatnonzero(plan.assignment != problem.present).tolist()
-    names = [(int(query), 0) for query in model.ids] + list(model.tasks)
     return PlannerResult(
-        [
-            MoveTasks(query, ((int(model.indices[plan.assignment[unit]]), task, task + 1),))
-            for unit, (query, task) in ((unit, names[unit]) for unit in moved)
-        ],
+        moves_of(model, problem.present, plan.assignment),
         {REPLICATION_FACTOR.name: bound} if bound else {},
         [
             {"moves": point.moves} | dict(zip(_MEASURES, point.measured, strict=True))
@@ -45,7 +42,17 @@ def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
     )
 
 
-def improve_problem(snapshot: ClusterSnapshot, model: LoadModel, bound: float) -> ImproveProblem:
+def moves_of(model: LoadModel, present: SmallInts, assignment: SmallInts) -> list[MoveTasks]:
+    """Return the moves of the units whose node changes."""
+    names = [(int(query), 0) for query in model.ids] + list(model.tasks)
+    moved = np.flatnonzero(assignment != present).tolist()
+    return [
+        MoveTasks(query, ((int(model.indices[assignment[unit]]), task, task + 1),))
+        for unit, (query, task) in ((unit, names[unit]) for unit in moved)
+    ]
+
+
+def improve_problem(snapshot: ClusterSnapshot, model: LoadModel) -> ImproveProblem:
     """Return the problem: all tasks with their measured loads, and what exclusions leave free."""
     if not any(node.active for node in snapshot.nodes):
         raise Conflict("no_node", NO_NODE)
@@ -59,20 +66,19 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel, bound: float) -
         model.entries,
         model.nodes,
         model.capacities,
-        _limits(snapshot, bound),
+        _limits(snapshot),
         own=model.own,
         costs=_costs(model),
         movable=_movable(snapshot, model) & ~kept[model.nodes],
         active=[node.active for node in snapshot.nodes],
         open_nodes=~kept,
+        sizes=model.state,
     )
 
 
-def _limits(snapshot: ClusterSnapshot, bound: float) -> MeasureLimits:
-    policy = snapshot.input(PolicyLimits) or PolicyLimits.of(PolicySettings())
-    return MeasureLimits(
-        policy.replication * bound if bound else np.inf, policy.imbalance, policy.load
-    )
+def _limits(snapshot: ClusterSnapshot) -> MeasureLimits:
+    policy = snapshot.input(PolicyLimits) or PolicyLimits.by_default()
+    return MeasureLimits(policy.replication or np.inf, policy.imbalance, policy.load)
 
 
 def _costs(model: LoadModel) -> Floats:

@@ -6,12 +6,13 @@ from controlplane.planners.placement.adapter import NO_WHOLE_QUERY
 from controlplane.planners.placement.improvement import NO_NODE, NO_QUERY
 from controlplane.planners.placement.policy_limits import PolicyLimits
 from controlplane.planning.adapter import Missing
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 
 
 def read_input(cluster: Cluster) -> PolicyLimits:
     """Return the limits of a cluster's policy as it is now."""
-    return PolicyLimits.of(policy_of(cluster))
+    return PolicyLimits.of(cluster_limits(cluster, policy_of(cluster)))
 
 
 def missing(cluster: Cluster, algorithm: str) -> Missing | None:

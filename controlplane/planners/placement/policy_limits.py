@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
 from controlplane.policies.settings import PolicySettings
 
 
@@ -11,19 +12,27 @@ from controlplane.policies.settings import PolicySettings
 class PolicyLimits:
     """What the policy limits in placements.
 
-    `replication`: times the lower bound of the replication factor; `imbalance`; `load`: of the
-    fullest node, as a share of its capacity.
+    `replication`: of the replication factor, None without one; `imbalance`; `load`: of the fullest
+    node, as a share of its capacity.
     """
 
     name: ClassVar[str] = "limits"
-    replication: float
+    replication: float | None
     imbalance: float
     load: float
 
     @classmethod
-    def of(cls, policy: PolicySettings) -> Self:
-        """Return the limits of a policy."""
-        return cls(policy.watch_replication, policy.watch_imbalance, policy.watch_load)
+    def of(cls, limits: Mapping[str, float]) -> Self:
+        """Return the limits of a policy, of its limits by measure."""
+        return cls(
+            limits.get(REPLICATION_FACTOR.name), limits[IMBALANCE.name], limits[FULLEST.name]
+        )
+
+    @classmethod
+    def by_default(cls) -> Self:
+        """Return the limits of a policy without changes, in a process without a database."""
+        policy = PolicySettings()
+        return cls(None, policy.watch_imbalance, policy.watch_load)
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as JSON values."""

@@ -1,12 +1,20 @@
 """Plans from a running placement keep the promise of their goal, by counts that share no code."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from algorithms.placement.improve import Goal, Improve, ImproveProblem, Measured, MeasureLimits
+from algorithms.placement.improve import (
+    Goal,
+    Improve,
+    ImproveProblem,
+    Measured,
+    MeasureLimits,
+    MoveBudget,
+)
 from tests.support.nightly import NIGHTLY
 
 CLUSTERS = 300 if NIGHTLY else 12
@@ -84,6 +92,31 @@ def test_no_plan_worsens_what_it_is_for(goal: Goal) -> None:
             assert np.allclose(begin, counted(problem, problem.present)), seed
 
 
+@pytest.mark.nightly("solvers", by_day=True)
+def test_a_plan_stays_within_its_budget_and_keeps_its_gain() -> None:
+    """The plan within fewer moves is no worse than none, and exceeds its budget for no gain."""
+    for seed in range(CLUSTERS):
+        whole = drawn(seed)
+        plan = Improve().solve(whole)
+        moves = int((plan.assignment != whole.present).sum())
+        must = int(whole.leaving.sum())
+        most = must + (moves - must) // 2
+        problem = replace(whole, budget=MoveBudget(moves=most))
+        within = Improve().solve(problem)
+        spent = int((within.assignment != whole.present).sum())
+        exceeded, before, after = (
+            whole.limits.exceedances(measured)
+            for measured in (within.measured, within.start, plan.measured)
+        )
+        assert exceeded <= [over + SAME for over in before], seed
+        assert after <= [over + SAME for over in exceeded], seed
+        assert spent <= max(moves, must), seed
+        if spent > most:
+            assert within.measured != within.start, (
+                "a plan beyond its budget has a gain to cut from"
+            )
+
+
 def split(limits: MeasureLimits, goal: Goal = Goal.REPAIR) -> Any:
     """Return a plan for four queries on two nodes that both receive both streams."""
     problem = ImproveProblem.from_arrays(
@@ -104,6 +137,17 @@ def test_nothing_moves_where_every_limit_is_kept() -> None:
     assert split(MeasureLimits(3.0, 1.0, 1.0), Goal.FEW_MOVES).assignment.tolist() == [0, 1, 0, 1]
 
 
+def test_a_budget_is_part_of_the_search() -> None:
+    """One move gathers the readers of one of two streams: those of the larger one."""
+    problem = ImproveProblem.from_arrays(
+        [10.0, 1.0], [0, 1, 2, 3, 4], [0, 0, 1, 1], [0, 1, 0, 1], [20.0, 20.0],
+        MeasureLimits(1.0, 1.0, 1.0),
+    )  # fmt: skip
+    plan = Improve().solve(replace(problem, budget=MoveBudget(moves=1)))
+    assert (plan.assignment != problem.present).sum() == 1
+    assert plan.measured.replication == pytest.approx(12 / 11), "the larger stream goes to one node"
+
+
 def test_traffic_falls_as_far_as_the_other_limits_allow() -> None:
     """All on one node would be the least traffic; the imbalance forbids it."""
     assert split(MeasureLimits(3.0, 1.0, 1.0), Goal.TRAFFIC).measured.replication == 1.0
@@ -117,6 +161,18 @@ def test_the_curve_shows_what_fewer_moves_reach() -> None:
     factors = [point.measured.replication for point in plan.curve]
     assert factors == sorted(factors, reverse=True)
     assert plan.measured in [point.measured for point in plan.curve]
+
+
+def test_a_search_without_time_still_keeps_its_promise() -> None:
+    """Progress is told in any case, and rises to the whole."""
+    for seconds in (0.0, 60.0):
+        shares: list[float] = []
+        problem = drawn(7)
+        plan = Improve(seconds=seconds).solve(problem, shares.append)
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+        exceeded = problem.limits.exceedances(plan.measured)
+        assert exceeded <= [over + SAME for over in problem.limits.exceedances(plan.start)]
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings, lines_of, readings_of
-from controlplane.models import Cluster, MeasurePoint, Node, ReplicationBound
+from controlplane.models import Cluster, MeasurePoint, Node
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import update_policy
 from controlplane.telemetry import time_series
 from tests.support.cluster import actor
-from tests.support.watching import measured
+from tests.support.watching import measured, reachable
 
 pytestmark = pytest.mark.django_db
 
@@ -85,17 +85,25 @@ def test_a_roll_up_writes_the_means_of_its_bucket_and_lines_have_gaps() -> None:
     assert kept[AlertMeasure.AGE].value is None
 
 
-def test_the_limit_of_replication_is_a_multiple_of_its_bound() -> None:
+def test_the_limit_of_replication_is_above_what_placement_reaches() -> None:
     cluster, now = _cluster(), timezone.now()
     measured(cluster, now, rf=1.8)
     reading = cluster_readings(cluster)[AlertMeasure.REPLICATION]
-    assert (reading.limit, reading.bound, reading.grade) == (None, None, Grade.GOOD)
-    ReplicationBound.objects.create(
-        cluster=cluster, version=1, bound=1.1, factor=1.8, computed_at=now
-    )
+    assert (reading.limit, reading.reachable, reading.grade) == (None, None, Grade.GOOD)
+    reachable(cluster, 1.4)
     reading = cluster_readings(cluster)[AlertMeasure.REPLICATION]
-    assert (reading.bound, reading.grade) == (1.1, Grade.BAD)
-    assert reading.limit == pytest.approx(1.65)
+    assert (reading.reachable, reading.grade, reading.is_unreachable) == (1.4, Grade.BAD, False)
+    assert reading.limit == pytest.approx(1.68)
+
+
+def test_a_limit_that_no_placement_keeps_is_named() -> None:
+    cluster, now = _cluster(), timezone.now()
+    measured(cluster, now)
+    reachable(cluster, 1.0, imbalance=0.27)
+    readings = cluster_readings(cluster)
+    unmet = [row.measure for row in readings.readings if row.is_unreachable]
+    assert unmet == [AlertMeasure.IMBALANCE]
+    assert readings[AlertMeasure.IMBALANCE].reachable == 0.27
 
 
 def test_silence_of_a_running_cluster_is_an_age_beyond_its_limit() -> None:

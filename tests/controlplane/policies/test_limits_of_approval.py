@@ -11,6 +11,7 @@ from controlplane.models import Cluster, Proposal
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.settings import settings_of
 from tests.controlplane.policies.test_planner_record import entry
+from tests.support.watching import reachable
 
 pytestmark = pytest.mark.django_db
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -131,7 +132,7 @@ def test_now_is_the_default_moment(plan: Proposal) -> None:
         ({"auto_bytes": 0}, "bytes", 1000, 0),
         ({"auto_gain": 0.5}, "allowed", 0.5, 0.5),
         ({"auto_gain": 0.51}, "gain", 0.5, 0.51),
-        ({"watch_replication": 1.0}, "allowed", 0.5, 0.05),
+        ({"watch_replication": 0.0}, "allowed", 0.5, 0.05),
     ],
 )
 def test_a_cap_allows_its_own_value(
@@ -169,12 +170,12 @@ def test_a_measure_above_its_limit_may_not_grow(
         assert (decision.number, decision.limit) == (after, 0.2)
 
 
-def test_the_limit_of_replication_is_a_multiple_of_its_bound(plan: Proposal) -> None:
+def test_the_limit_of_replication_is_above_what_placement_reaches(plan: Proposal) -> None:
     plan.before |= {"imbalance": 1.0, "replication_factor": 2.9}
     plan.after |= {"imbalance": 0.1, "replication_factor": 3.0}
-    plan.bounds = {"replication_factor": 2.0}
-    assert decided(plan, watch_replication=1.5).code == "allowed"
-    spoilt = decided(plan, watch_replication=1.4)
+    reachable(plan.cluster, 2.0)
+    assert decided(plan, watch_replication=0.5).code == "allowed"
+    spoilt = decided(plan, watch_replication=0.4)
     assert (spoilt.code, spoilt.number) == ("spoils", 3.0)
     assert spoilt.limit == pytest.approx(2.8)
 

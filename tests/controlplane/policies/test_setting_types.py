@@ -12,7 +12,7 @@ from controlplane.policies.settings import PolicyFault, PolicySettings, input_of
         ("auto_gain", 0.5, 1.5),
         ("auto_moves", 4.0, 1.5),
         ("watch", "act", "sometimes"),
-        ("watch_replication", 1.0, 0.5),
+        ("watch_replication", 0.0, -0.5),
         ("auto_from", "08:30", "25:00"),
         ("four_eyes", True, 3),
     ],

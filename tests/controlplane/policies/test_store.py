@@ -79,7 +79,7 @@ def test_the_admin_of_one_cluster_is_none_of_another(sf: Cluster) -> None:
         ("watch", "sometimes", "'off', 'recommend' or 'act'"),
         ("node_moves", 0, "at least 1"),
         ("cooldown_s", 10**9, "at most 604,800"),
-        ("watch_replication", 0.5, "at least 1"),
+        ("watch_replication", -0.1, "at least 0"),
         ("changed_by", "nobody", "no such setting"),
         ("cluster", 1, "no such setting"),
     ],

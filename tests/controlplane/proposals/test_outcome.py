@@ -8,14 +8,18 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Invalid, Unusable
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.plan_summary import PlanSummary
+from controlplane.policies.gate import Judgement
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
-from controlplane.proposals import requests
+from controlplane.proposals import computation, requests
 from controlplane.proposals.checks import CheckCode, checks_of
 from controlplane.proposals.outcome import MeasureStatus, measure_status, outcome_of
 from controlplane.proposals.staleness import EVERY, review_waiting
+from controlplane.topology.apply import TopologyChange, apply
+from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.execution import ready, scattered
 from tests.support.policies import set_policy
+from tests.support.watching import reachable
 
 
 @pytest.mark.parametrize(
@@ -41,17 +45,18 @@ def test_a_limit_decides_what_a_plan_does_to_a_measure(
 def test_the_policy_decides_the_grade(operator: Actor, sf: Cluster) -> None:
     """The same plan is good, amber or red by the limits."""
     proposal = ready(operator, scattered(operator, sf))
-    factor = proposal.after["replication_factor"] / proposal.bounds["replication_factor"]
+    reachable(sf, 1.0)
+    factor = proposal.after["replication_factor"] - 1
 
     def grade(**limits: float) -> Grade:
         set_policy(sf, **limits)
         return outcome_of(proposal, PlanSummary.from_json(proposal.summary)).grade
 
     assert grade(watch_imbalance=1.0, watch_replication=factor + 0.5) is Grade.GOOD
-    proposal.after["replication_factor"] = 1.01 * proposal.bounds["replication_factor"]
-    assert grade(watch_imbalance=1.0, watch_replication=1.0) is Grade.WARN
+    proposal.after["replication_factor"] = 1.01
+    assert grade(watch_imbalance=1.0, watch_replication=0.0) is Grade.WARN
     proposal.after["imbalance"] = proposal.before["imbalance"] + 0.1
-    worse = grade(watch_imbalance=proposal.before["imbalance"] + 0.05, watch_replication=1.5)
+    worse = grade(watch_imbalance=proposal.before["imbalance"] + 0.05, watch_replication=0.5)
     assert worse is Grade.BAD
 
 
@@ -106,3 +111,30 @@ def test_a_goal_is_requested_with_its_parameters_and_names_its_measure(
     }
     with pytest.raises(Invalid):
         requests.request_for_goal(operator, sf, "magic")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_better_plan_begins_at_a_wider_limit(operator: Actor, sf: Cluster) -> None:
+    """Copies of the least of three streams on two nodes keep four nodes even."""
+    cluster = scattered(operator, sf)
+    hosts = ((0, 1), (2, 2), (3, 3))
+    numbers = {query: int(query.name[1:]) for query in cluster.queries.all()}
+    moves = [
+        MoveTasks(query.pk, ((hosts[number % 3][number % 2], 0, 1),))
+        for query, number in numbers.items()
+    ]
+    apply(cluster, moves, TopologyChange("even"))
+    reachable(cluster, 1.0)
+    # Streams of 1, 2 and 3 records/s, on nodes of 500.
+    set_policy(cluster, watch_imbalance=0.0026, watch_replication=0.05)
+    proposal = requests.request_for_goal(operator, cluster, Goal.REPAIR)
+    computation.compute(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.state == Proposal.State.NO_BETTER_PLAN, proposal.error
+    judgement = Judgement.from_json(proposal.judgement)
+    assert judgement is not None
+    assert judgement.better is not None
+    assert (judgement.better.is_limit, judgement.better.value) == (True, 0.05)
+    assert judgement.better.after == pytest.approx(1.0)
+    again = requests.request_again(operator, proposal, better=True)
+    assert again.parameters == proposal.parameters, "people change limits"

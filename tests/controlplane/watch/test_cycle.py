@@ -24,7 +24,7 @@ from controlplane.proposals import computation, decisions, requests
 from controlplane.watch import all_loops, prune, review_proposal, watch_all, watch_cluster
 from tests.support.cluster import actor
 from tests.support.execution import begun, moves_of, prepared_scattered
-from tests.support.watching import measured, newest
+from tests.support.watching import measured, newest, reachable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # Each stream goes to all nodes; a plan halves that.
@@ -40,6 +40,7 @@ def now() -> datetime:
 def spread(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve queries on three streams, each stream delivered to all four nodes."""
     cluster = prepared_scattered(operator, sf)
+    reachable(cluster, 1.3, factor=4.0)
     Cluster.objects.filter(pk=cluster.pk).update(applied_version=cluster.routing_version)
     cluster.refresh_from_db()
     return cluster

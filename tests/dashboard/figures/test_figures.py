@@ -13,7 +13,7 @@ from dashboard.figures.parts import Figure, PlanMark
 from dashboard.figures.results import results_figure
 
 MARKS = [PlanMark(1500, "◆ 3", "Proposal 3 took effect", "/clusters/sf/proposals/3/")]
-LIMITS = ChartLimits(latency_ms=2000.0, imbalance=0.2, replication=2.88, bound=1.31)
+LIMITS = ChartLimits(latency_ms=2000.0, imbalance=0.2, replication=2.88, reachable=1.31)
 
 
 def coloured(figure: Any) -> Any:

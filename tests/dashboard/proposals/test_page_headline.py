@@ -107,6 +107,21 @@ def test_no_better_plan_has_what_was_reached_and_what_would_help(
     assert bool(headline.link) == (step not in (NextStep.NOTHING, NextStep.PARAMETER))
 
 
+def test_a_request_without_an_exceeded_limit_needs_no_move() -> None:
+    row = Judgement(GateCode.EMPTY, (), NextStep.NOTHING).to_json()
+    headline = of("no better plan", judgement=row, cluster=Cluster(slug="sf"))
+    assert headline.what == "Nothing needs to move"
+    assert "No limit is exceeded" in headline.why
+
+
+def test_a_better_plan_at_a_wider_limit_leads_to_the_policy() -> None:
+    better = BetterParameter("watch_imbalance", 0.4, "replication_factor", 1.61)
+    row = Judgement(GateCode.EMPTY, (), NextStep.PARAMETER, 0, better).to_json()
+    headline = of("no better plan", judgement=row, cluster=Cluster(slug="sf"))
+    assert "at a limit of the imbalance of 40 %: replication factor 1.61" in headline.why
+    assert headline.link.endswith("/policy/#section-watch")
+
+
 def test_a_stale_plan_has_what_drifted() -> None:
     drift = {"exceeded": ["nodes 3 are no longer active", "60 % of the queries ended"]}
     headline = of("stale", drift=drift)

@@ -107,7 +107,7 @@ def test_every_kind_of_row_is_declared_or_bounded_by_what_people_create() -> Non
     configured = {
         "ApiToken", "Grant", "ExternalIdentity", "InitialPassword", "Cluster", "Node", "Stream",
         "Policy", "Blackout", "Webhook", "ArmedLadder", "DisarmedLadder", "ClusterHealth", "Drop",
-        "Redirection", "AuditChain", "DeletedCluster", "ReplicationBound", "Visit",
+        "Redirection", "AuditChain", "DeletedCluster", "ReachableMeasures", "Visit",
         # At most 50 of a user per list.
         "SavedView", "TourProgress",
         # Deleted with the execution's proposal, which stays.

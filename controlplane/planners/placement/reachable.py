@@ -1,0 +1,100 @@
+"""What the best placement of a running cluster reaches, from which default limits follow."""
+
+import logging
+import time
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+from django.utils import timezone
+
+from algorithms import optimizers
+from algorithms.errors import PlanningError
+from algorithms.placement.improve import Improve, Measured
+from controlplane.child_processes.errors import ChildDied, Exhausted
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict
+from controlplane.events.task_names import COMPUTE_REACHABLE, send_on_commit
+from controlplane.models import Cluster, ReachableMeasures
+from controlplane.planners.placement.improvement import improve_problem
+from controlplane.planners.placement.observation import read_input
+from controlplane.planning.adapter import Progress
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.measures import REPLICATION_FACTOR, measures
+from controlplane.planning.snapshots import take_snapshot
+from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.policies.measure_limits import reachable_of
+from controlplane.processes.isolation.child import run_in_child
+from controlplane.processes.isolation.limits import proposal_limits
+from controlplane.wire import keys
+
+logger = logging.getLogger(__name__)
+
+# Seconds before a new version makes the values stale: a single query changes them little.
+KEEP_S: Final = 60
+# Seconds for an unchanged version, as rates change.
+KEEP_SAME_S: Final = 600
+# At most a twentieth of the time goes into the computation.
+KEEP_TIMES: Final = 20
+
+
+def request_if_due(cluster: Cluster, now: datetime) -> None:
+    """Have a worker compute what placement reaches, if that is not known or stale."""
+    kept = reachable_of([cluster.pk]).get(cluster.pk)
+    if cluster.desired != Cluster.Desired.RUNNING or not is_due(cluster, kept, now):
+        return
+    key = keys.reachable_key(cluster.slug)
+    # A cluster has one request at a time.
+    if redis_client().set(key, b"", nx=True, ex=KEEP_S):
+        send_on_commit(COMPUTE_REACHABLE, cluster.pk, expires_s=KEEP_S)
+
+
+def is_due(cluster: Cluster, kept: ReachableMeasures | None, now: datetime) -> bool:
+    """Return whether the values are missing or stale."""
+    if kept is None:
+        return True
+    least = KEEP_SAME_S if kept.version == cluster.routing_version else KEEP_S
+    age_s = (now - kept.computed_at).total_seconds()
+    return age_s >= max(least, KEEP_TIMES * kept.took_s)
+
+
+def compute_reachable(cluster_id: int) -> None:
+    """Compute and store what placement reaches; do nothing if there is nothing to place."""
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    if cluster is None:
+        return
+    started = time.monotonic()
+    try:
+        snapshot = take_snapshot(cluster.pk, cluster.nu, [read_input])
+        factor = measures(snapshot)[REPLICATION_FACTOR.name]
+        if not factor:
+            return
+        optimizers.load()
+        reached = run_in_child(lambda progress: reach(snapshot, progress), proposal_limits())
+    except (Conflict, PlanningError, Exhausted, ChildDied) as impossible:
+        logger.info("What placement of %s reaches is not known: %s", cluster.slug, impossible)
+        return
+    ReachableMeasures.objects.update_or_create(
+        cluster=cluster,
+        defaults={
+            "version": snapshot.version,
+            "computed_at": timezone.now(),
+            "took_s": time.monotonic() - started,
+            "factor": factor,
+            "replication_factor": reached.replication,
+            "imbalance": reached.imbalance,
+            "fullest": reached.fullest,
+        },
+    )
+
+
+def reach(snapshot: ClusterSnapshot, progress: Progress) -> Measured:
+    """Return the measures of the best placement that is found, whatever it moves."""
+    problem = improve_problem(snapshot, LoadModel.of(snapshot))
+    free = replace(
+        problem,
+        limits=problem.limits._replace(replication=np.inf),
+        costs=np.zeros(problem.units),
+    )
+    return Improve().solve(free, progress).measured

@@ -1,0 +1,46 @@
+"""The limits of measures: all readers of a policy's limits of placements read them here."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controlplane.models import Cluster, ReachableMeasures
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, SKEW, STRANDED
+from controlplane.policies.settings import PolicySettings
+
+# The measures whose reachable values are known.
+REACHED: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
+
+
+def measure_limits(policy: PolicySettings, reachable: ReachableMeasures | None) -> dict[str, float]:
+    """Return the limits by measure; none of the replication factor before something is reached."""
+    limits = {
+        IMBALANCE.name: policy.watch_imbalance,
+        SKEW: policy.watch_skew,
+        FULLEST.name: policy.watch_load,
+        STRANDED.name: 0.0,
+    }
+    if reachable is not None:
+        least = max(1.0, reachable.replication_factor)
+        limits[REPLICATION_FACTOR.name] = (1 + policy.watch_replication) * least
+    return limits
+
+
+def cluster_limits(cluster: Cluster, policy: PolicySettings) -> dict[str, float]:
+    """Return the limits of a cluster's measures as they are now."""
+    return measure_limits(policy, reachable_of([cluster.pk]).get(cluster.pk))
+
+
+def reachable_of(clusters: Iterable[int]) -> dict[int, ReachableMeasures]:
+    """Return what placement reaches in clusters, by id, in one query."""
+    rows = ReachableMeasures.objects.filter(cluster__in=list(clusters))
+    return {row.cluster_id: row for row in rows}
+
+
+def unreachable(
+    limits: Mapping[str, float], reachable: ReachableMeasures | None
+) -> dict[str, float]:
+    """Return the measures whose limit no known placement keeps, with the least value reached."""
+    if reachable is None:
+        return {}
+    reached = {name: float(getattr(reachable, name)) for name in REACHED}
+    return {name: least for name, least in reached.items() if least > limits[name] + 1e-9}

@@ -1,0 +1,86 @@
+"""What placement reaches is computed seldom, in workers, and limits follow from it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster, ReachableMeasures
+from controlplane.planners.placement.loop import replication_reading
+from controlplane.planners.placement.reachable import compute_reachable, is_due, request_if_due
+from controlplane.policies.measure_limits import cluster_limits, measure_limits, unreachable
+from controlplane.policies.settings import PolicySettings
+from tests.support.execution import scattered
+from tests.support.watching import looked, reachable, sample
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+POLICY = PolicySettings()
+
+
+def test_it_is_that_of_the_best_placement(operator: Actor, sf: Cluster) -> None:
+    """Three streams, each delivered to all four nodes; one node each could do."""
+    cluster = scattered(operator, sf)
+    assert "replication_factor" not in cluster_limits(cluster, POLICY)
+    compute_reachable(cluster.pk)
+    row = ReachableMeasures.objects.get(cluster=cluster)
+    assert row.factor == pytest.approx(4.0)
+    assert 1.0 <= row.replication_factor < 4.0
+    assert row.version == cluster.routing_version
+    limit = cluster_limits(cluster, POLICY)["replication_factor"]
+    assert limit == pytest.approx(1.2 * row.replication_factor)
+
+
+def test_of_an_empty_cluster_there_is_none(operator: Actor, sf: Cluster) -> None:
+    compute_reachable(sf.pk)
+    assert not ReachableMeasures.objects.exists()
+    compute_reachable(sf.pk + 1)
+
+
+def test_it_is_computed_again_after_changes_and_after_a_while(sf: Cluster) -> None:
+    row, cluster, now = reachable(sf, 1.5), sf, timezone.now()
+    row.computed_at, row.version = now, cluster.routing_version
+    ages = (59, 61, 599, 601)
+    assert [is_due(cluster, row, now + timedelta(seconds=age)) for age in ages] == [
+        False, False, False, True,
+    ]  # fmt: skip
+    cluster.routing_version += 1
+    assert [is_due(cluster, row, now + timedelta(seconds=age)) for age in ages[:2]] == [False, True]
+    row.took_s = 10.0
+    assert not is_due(cluster, row, now + timedelta(seconds=199)), "a twentieth of the time"
+    assert is_due(cluster, None, now)
+
+
+def test_workers_are_requested_once(sf: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(
+        "controlplane.planners.placement.reachable.send_on_commit",
+        lambda name, cluster, **_: sent.append(cluster),
+    )
+    now = timezone.now()
+    request_if_due(sf, now)
+    assert not sent, "it is stopped"
+    sf.desired = Cluster.Desired.RUNNING
+    request_if_due(sf, now)
+    request_if_due(sf, now)
+    assert sent == [sf.pk]
+
+
+def test_limits_that_no_placement_keeps_are_named(sf: Cluster) -> None:
+    row = reachable(sf, 1.5, imbalance=0.27, fullest=1.3)
+    limits = measure_limits(POLICY, row)
+    assert unreachable(limits, row) == {"imbalance": 0.27, "fullest": 1.3}
+    assert unreachable(limits, None) == {}
+
+
+def test_the_loop_compares_with_the_limit(sf: Cluster) -> None:
+    row = reachable(sf, 1.5, factor=1.7)
+    above = looked(samples=[sample(at, rf=1.9) for at in range(5)], reachable=row)
+    reading = replication_reading(above)
+    assert (reading.number, reading.trouble) == (1.9, True)
+    assert reading.limit == pytest.approx(1.8)
+    split = looked(samples=above.samples, reachable=row, split_queries=3)
+    assert replication_reading(split).number == 1.7, "split queries are delivered anyhow"
+    assert replication_reading(looked()).number is None, "not computed yet"
+    assert replication_reading(looked(samples=[], reachable=row)).number is None
