@@ -5,13 +5,12 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.clusters import scenarios
+from controlplane.clusters.scenarios import DEFAULT_MINUTES, KINDS
 from controlplane.models import Cluster
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.forms import read, whole, whole_number
 from dashboard.guards import PageRequest
 from dashboard.responses import cluster_change
-
-DEFAULT_MINUTES = 10
 
 
 def scenario_form(cluster: Cluster, **parts: Any) -> dict[str, Any]:
@@ -25,8 +24,9 @@ def scenario_form(cluster: Cluster, **parts: Any) -> dict[str, Any]:
 
 
 def open_rows(cluster: Cluster) -> dict[str, Any]:
-    """Return the context of the scenarios in effect."""
-    return {"scenarios": scenarios.open_scenarios(cluster, timezone.now())}
+    """Return the context of the scenarios in effect, with their kinds."""
+    rows = scenarios.open_scenarios(cluster, timezone.now())
+    return {"scenarios": [(row, KINDS[row.kind]) for row in rows]}
 
 
 @cluster_dialog("cluster", form="_cluster_scenario_form.html", field="kind", context=scenario_form)
@@ -37,7 +37,7 @@ def start(request: PageRequest, cluster: Cluster) -> str:
         request.actor,
         cluster,
         values.get("kind", ""),
-        minutes=read(values, minutes=whole)["minutes"],
+        minutes=read(values, minutes=whole)["minutes"] if "minutes" in values else DEFAULT_MINUTES,
         node=whole_number(values.get("node", "")),
     )
     return f"{row.get_kind_display()}: until {row.ends_at:%H:%M} UTC."
