@@ -20,7 +20,8 @@ _EXAMPLE: Final = with_examples({"Node 2 processes nothing": {"minutes": 10, "no
 class ScenarioKindOut(fields_of(ScenarioKind)):  # type: ignore[misc]
     """A kind of scenario; needs_node: whether it is about a node, by default the first with tasks.
 
-    planner: the one whose plan ends its alert, empty for none; alert, plan, verdict: what is seen.
+    planner: the one whose plan ends its alert, empty for none; alerts: the subjects of which one
+    fires; plan, verdict: what follows.
     """
 
 

@@ -15,8 +15,9 @@ class ScenarioKind:
     """A kind of scenario.
 
     `effect`: what happens; `needs_node`: whether it is about one node. `planner`: the one whose
-    plan ends the alert, "" if no plan is part of the scenario; `alert`: what the operator sees
-    first; `plan`: what the recommended plan does; `verdict`: what is better after it.
+    plan ends the alert, "" if no plan is part of the scenario; `alerts`: the subjects of the alerts
+    of which at least one fires; `plan`: what the recommended plan does; `verdict`: what is better
+    after it.
     """
 
     name: str
@@ -24,7 +25,7 @@ class ScenarioKind:
     effect: str
     needs_node: bool = False
     planner: str = ""
-    alert: str = ""
+    alerts: tuple[str, ...] = ()
     plan: str = ""
     verdict: str = ""
 
@@ -36,7 +37,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             Scenario.Kind.UNEVEN_QUERIES, "Uneven queries",
             "Half of the queries of the other nodes gather on one node, and records rise.",
             needs_node=True, planner="placement",
-            alert="Imbalance above limit",
+            alerts=("imbalance",),
             plan="moves few queries to other nodes",
             verdict="the imbalance is within its limit",
         ),
@@ -45,7 +46,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             "Half of the nodes leave. They are back without work when a query of several tasks"
             " runs on the others.",
             planner="migration",
-            alert="Imbalance above limit",
+            alerts=("imbalance",),
             plan="moves tasks of that query with their state to the nodes that are back",
             verdict="the imbalance is within its limit",
         ),
@@ -53,7 +54,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             Scenario.Kind.HOT_KEY, "Hot key",
             "One key of the busiest stream has as many records as all others together.",
             planner="partitioning",
-            alert="Imbalance or load of a node above limit",
+            alerts=("imbalance", "node_load"),
             plan="spreads the records of the key over several tasks",
             verdict="the skew of the query and the load of its fullest node are lower",
         ),
@@ -61,7 +62,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             Scenario.Kind.GROWING_STREAM, "Growing stream",
             "The busiest stream grows until its split node cannot read all of its streams.",
             planner="admission",
-            alert="Latency above limit",
+            alerts=("latency_p95",),
             plan="redirects streams to other split nodes",
             verdict="the latency is within its limit",
         ),
@@ -69,7 +70,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             Scenario.Kind.OVERLOAD, "Overload",
             "All nodes together receive more records than they can process.",
             planner="shedding",
-            alert="Load of a node and latency above limit",
+            alerts=("node_load", "latency_p95"),
             plan="arms a ladder that drops the records whose loss costs the least quality",
             verdict="load and latency are within their limits, and a part of the input is dropped",
         ),
