@@ -114,7 +114,7 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     latency = _mean(sample.get("p95") for sample in before)
     without, without_error = _without(execution, applied, samples)
     own = measured_by(proposal.planner, execution.cluster, _begin(execution)) if samples else {}
-    measurements = _measured(proposal, steps, samples) | own
+    measurements = {**_measured(proposal, steps, samples), **own}
     dropped = _known(latency_ms=latency, **{DROPPED: _dropped(before)})
     known = cluster_values(proposal.before) | dropped | without
     limits = _limits(proposal)

@@ -110,8 +110,8 @@ class Feed:
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
         now = datetime.now(UTC)
-        records = self._program.records_between(self.moment, until)
-        records = self._disturbed.of(records, self._disturbances.now(now), now)
+        recorded = self._program.records_between(self.moment, until)
+        records = self._disturbed.of(recorded, self._disturbances.now(now), now)
         self._producer.append({self._streams[name]: batch for name, batch in records.items()})
         self.moment = until
         self._place.write(until)

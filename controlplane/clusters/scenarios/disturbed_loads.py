@@ -105,10 +105,10 @@ def _moved(
 ) -> DisturbedPlacement:
     """Return the moves of units; with the factor, the imbalance is so many times its limit."""
     names = [(int(query), 0) for query in model.ids] + list(model.tasks)
-    moves = [
-        TaskMove(*names[unit], int(model.indices[model.nodes[unit]]), int(model.indices[place]), 0)
-        for unit, place in zip(units.tolist(), targets.tolist(), strict=True)
-    ]
+    indices, moves = model.indices.tolist(), []
+    for unit, place in zip(units.tolist(), targets.tolist(), strict=True):
+        query, task = names[unit]
+        moves.append(TaskMove(query, task, indices[int(model.nodes[unit])], indices[place]))
     after = model.with_moves(moves)
     limit = policy_of(cluster).watch_imbalance
     factor = _factor(imbalance(after.loads / after.capacities), times * limit)

@@ -67,6 +67,7 @@ def planned_effect(cluster: Cluster, kind: str, node: int | None) -> PlannedEffe
     if kind == Kind.UNEVEN_QUERIES and node is not None:
         plan = uneven_moves(cluster, node)
         return PlannedEffect(node, plan.moves, {ALL_STREAMS: plan.factor})
+    before: dict[str, Any]
     if kind == Kind.NODE_RETURNS:
         plan = scattered_from(cluster)
         away = [SetNodeActive(index, active=False) for index in plan.nodes]
@@ -162,8 +163,8 @@ def fault_of(scenario: Scenario) -> NodeFault | None:
 def revert(scenario: Scenario) -> str:
     """Revert the effect of a scenario; return what could not be reverted, "" for nothing."""
     cluster, before = scenario.cluster, scenario.before
-    if fault_of(scenario) is not None:
-        remove = partial(node_faults.remove, redis_client(), cluster.slug, scenario.node)
+    if (fault := fault_of(scenario)) is not None:
+        remove = partial(node_faults.remove, redis_client(), cluster.slug, fault.node)
         after_commit("remove the fault of a node", remove)
     if "active" in before:
         _activate(cluster, before["active"])
