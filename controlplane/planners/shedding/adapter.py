@@ -96,10 +96,11 @@ def _peak_load(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
     except (Conflict, PlanningError):
         return None
     parts = parts_at(ladder, compiled_ladder(ladder).position_of(OVERLOAD))
-    keep = {
-        name: part_of(parts, stream, query) / _arriving(parts, stream, query)
-        for (stream, query), name in network.locations.items()
-    }
+    keep: dict[str, float] = {}
+    # A stream of one query has one location; its input edge is the first.
+    for (stream, query), name in network.locations.items():
+        kept = part_of(parts, stream, query) / _arriving(parts, stream, query)
+        keep.setdefault(name, kept)
     rates = {name: times * rate for name, rate in network.problem.rates.items()}
     shed = SheddingPlan.of(SheddingProblem(network.problem.network, rates), keep)
     limits = network.problem.network.nodes
