@@ -59,7 +59,7 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
             # scenario may follow another.
             {
                 "node_moves": 40, "cluster_moves": 160, "redirects": "recommend",
-                "watch_kept": 0.5, "cooldown_s": 60,
+                "watch_kept": 0.5, "cooldown_s": 60, "close_split_nodes": False,
             },
             late_nodes=2,
         ),
