@@ -1,16 +1,19 @@
 """What the scenarios that planners repair do to queries, nodes and rates, and their ends."""
 
 import pytest
+from django.utils import timezone
 
 from algorithms.balance import imbalance
 from controlplane.clusters import scenarios
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Scenario, Task
+from controlplane.models import Cluster, Proposal, Scenario, Task
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.store import policy_of
+from controlplane.proposals import computation, requests
 from tests.controlplane.clusters.scenarios.test_service import cluster  # noqa: F401 - a fixture
 from tests.support import cluster as made
+from tests.support.admission import arrived
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,3 +86,37 @@ def test_without_queries_there_is_nothing_to_gather(cluster: Cluster) -> None:  
         start(cluster, "uneven_queries")
     assert refusal.value.code == "no_such_node"
     assert not Scenario.objects.exists()
+
+
+def offered(cluster: Cluster, planner: str) -> Proposal:  # noqa: F811
+    """Return the plan of a planner for the rates of the scenarios in effect."""
+    factors = Scenario.objects.get().factors
+    cluster.refresh_from_db()
+    rates = {
+        stream.name: [stream.weight * factors.get(stream.name, factors.get("*", 1.0))] * 12
+        for stream in cluster.streams.all()
+    }
+    for stream in cluster.streams.all():
+        cluster.streams.filter(pk=stream.pk).update(rate=rates[stream.name][0])
+    arrived(cluster, timezone.now(), rates)
+    proposal = requests.request(made.actor(name="a-planner"), cluster, planner=planner)
+    computation.compute(proposal.pk)
+    proposal.refresh_from_db()
+    return proposal
+
+
+@pytest.mark.usefixtures("queries")
+def test_placement_has_a_gain_for_uneven_queries(cluster: Cluster) -> None:  # noqa: F811
+    start(cluster, "uneven_queries")
+    proposal = offered(cluster, "placement")
+    assert proposal.state == "ready"
+    limit = policy_of(cluster).watch_imbalance
+    assert proposal.before["imbalance"] > limit >= proposal.after["imbalance"]
+
+
+def test_admission_has_a_gain_for_a_grown_stream(cluster: Cluster) -> None:  # noqa: F811
+    start(cluster, "growing_stream")
+    proposal = offered(cluster, "admission")
+    assert proposal.state == "ready"
+    assert proposal.before["split_overload"] > 0
+    assert proposal.after["split_overload"] == 0
