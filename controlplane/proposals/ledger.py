@@ -21,7 +21,7 @@ from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.adapters import adapters, measured_by
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
-from controlplane.policies.assessment import DROPPED, LATENCY, PLANNED, Assessment
+from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
 from controlplane.policies.gains import measure_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
@@ -113,10 +113,9 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     without, without_error = _without(execution, applied, samples)
-    own = measured_by(proposal.planner, execution.cluster, _begin(execution)) if samples else {}
-    measurements = {**_measured(proposal, steps, samples), **own}
-    dropped = _known(latency_ms=latency, **{DROPPED: _dropped(before)})
-    known = cluster_values(proposal.before) | dropped | without
+    measurements = _measured(execution, steps, samples)
+    figures = _known(latency_ms=latency, dropped=_dropped(before))
+    known = cluster_values(proposal.before) | figures | without
     limits = _limits(proposal)
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
@@ -244,8 +243,10 @@ def _figures(
 
 
 def _measured(
-    proposal: Proposal, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
+    execution: Execution, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
 ) -> dict[str, float]:
+    proposal = execution.proposal
+    own = measured_by(proposal.planner, execution.cluster, _begin(execution)) if samples else {}
     pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
     snapshot = proposal.snapshot
     capacities = np.array([node.capacity for node in snapshot.nodes], np.float64)
@@ -255,7 +256,8 @@ def _measured(
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),
         latency_ms=_mean(sample.get("p95") for sample in samples),
-        **{DROPPED: _dropped(samples)},
+        dropped=_dropped(samples),
+        **own,
     )
 
 

@@ -21,7 +21,7 @@ class ScenarioKindOut(fields_of(ScenarioKind)):  # type: ignore[misc]
     """A kind of scenario; needs_node: whether it is about a node, by default the first with tasks.
 
     planner: the one whose plan ends its alert, empty for none; alerts: the subjects of which one
-    fires; plan, verdict: what follows.
+    fires; plan, outcome: what follows.
     """
 
 

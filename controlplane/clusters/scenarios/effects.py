@@ -122,7 +122,7 @@ def _apply_now(cluster: Cluster, actions: Sequence[Action], summary: str) -> Non
     _apply(cluster, actions, summary)
 
 
-def bring_back(scenario: Scenario) -> bool:
+def activate_returned(scenario: Scenario) -> bool:
     """Activate the nodes that left as soon as a query of several tasks runs without them."""
     if scenario.kind != Kind.NODE_RETURNS or not scenario.before:
         return False

@@ -16,7 +16,7 @@ class ScenarioKind:
 
     `effect`: what happens; `needs_node`: whether it is about one node. `planner`: the one whose
     plan ends the alert, "" if no plan is part of the scenario; `alerts`: the subjects of the alerts
-    of which at least one fires; `plan`: what the recommended plan does; `verdict`: what is better
+    of which at least one fires; `plan`: what the recommended plan does; `outcome`: what is better
     after it.
     """
 
@@ -27,7 +27,7 @@ class ScenarioKind:
     planner: str = ""
     alerts: tuple[str, ...] = ()
     plan: str = ""
-    verdict: str = ""
+    outcome: str = ""
 
 
 KINDS: Final[Mapping[str, ScenarioKind]] = {
@@ -39,7 +39,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             needs_node=True, planner="placement",
             alerts=("imbalance",),
             plan="moves few queries to other nodes",
-            verdict="the imbalance is within its limit",
+            outcome="the imbalance is within its limit",
         ),
         ScenarioKind(
             Scenario.Kind.NODE_RETURNS, "Nodes return",
@@ -48,7 +48,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             planner="migration",
             alerts=("imbalance",),
             plan="moves tasks of that query with their state to the nodes that are back",
-            verdict="the imbalance is within its limit",
+            outcome="the imbalance is within its limit",
         ),
         ScenarioKind(
             Scenario.Kind.HOT_KEY, "Hot key",
@@ -56,7 +56,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             planner="partitioning",
             alerts=("imbalance", "node_load"),
             plan="spreads the records of the key over several tasks",
-            verdict="the skew of the query and the load of its fullest node are lower",
+            outcome="the skew of the query and the load of its fullest node are lower",
         ),
         ScenarioKind(
             Scenario.Kind.GROWING_STREAM, "Growing stream",
@@ -64,7 +64,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             planner="admission",
             alerts=("latency_p95",),
             plan="redirects streams to other split nodes",
-            verdict="the latency is within its limit",
+            outcome="the latency is within its limit",
         ),
         ScenarioKind(
             Scenario.Kind.OVERLOAD, "Overload",
@@ -72,7 +72,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             planner="shedding",
             alerts=("node_load", "latency_p95"),
             plan="arms a ladder that drops the records whose loss costs the least quality",
-            verdict="load and latency are within their limits, and a part of the input is dropped",
+            outcome="load and latency are within their limits, and a part of the input is dropped",
         ),
         ScenarioKind(
             Scenario.Kind.RUSH_HOUR, "Rush hour",

@@ -102,9 +102,9 @@ def _peak_load(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
         kept = part_of(parts, stream, query) / _arriving(parts, stream, query)
         keep.setdefault(name, kept)
     rates = {name: times * rate for name, rate in network.problem.rates.items()}
-    shed = SheddingPlan.of(SheddingProblem(network.problem.network, rates), keep)
+    dropping = SheddingPlan.of(SheddingProblem(network.problem.network, rates), keep)
     limits = network.problem.network.nodes
-    return round(max(shed.outcome.loads[name] / limit for name, limit in limits.items()), 6)
+    return round(max(dropping.outcome.loads[name] / limit for name, limit in limits.items()), 6)
 
 
 def _arriving(parts: Mapping[Edge, float], stream: int, query: int) -> float:
