@@ -108,15 +108,14 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     proposal = execution.proposal
     columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
     steps = list(execution.steps.order_by("number").values(*columns))
-    applied = applied_actions(proposal, steps)
-    started = execution.started_at
+    applied, started = applied_actions(proposal, steps), execution.started_at
     before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     without, without_error = _without(execution, applied, samples)
     measurements = _measured(execution, steps, samples)
     figures = _known(latency_ms=latency, dropped=_dropped(before))
     known = cluster_values(proposal.before) | figures | without
-    limits = _limits(proposal)
+    effects = Assessment.of(known, measurements, without_error, _limits(proposal))
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
         _, created = LedgerEntry.objects.get_or_create(
@@ -130,7 +129,7 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
                 ),
                 "expected": _expected(proposal, applied, latency),
                 "measured": measurements,
-                "assessment": Assessment.of(known, measurements, without_error, limits).to_json(),
+                "assessment": effects.to_json(),
                 "without": without,
                 "without_error": without_error,
                 "outcome": proposal.state,

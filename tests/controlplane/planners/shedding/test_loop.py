@@ -218,4 +218,5 @@ def test_a_full_cluster_without_a_ladder_is_given_one(
     )  # fmt: skip
     assert proposal.before["peak_load"] == 2
     assert proposal.after["peak_load"] == pytest.approx(1.0, abs=0.01)
-    assert (proposal.before["dropped"], proposal.after["dropped"] > 0) == (0.0, True)
+    # The ladder drops nothing yet: the rates of the streams fit the nodes.
+    assert (proposal.before["dropped"], proposal.after["dropped"]) == (0.0, 0.0)
