@@ -55,7 +55,13 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
         DemoCluster(
             "sf", "San Francisco taxis",
             "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 130.0,
-            {"node_moves": 40, "cluster_moves": 160}, late_nodes=2,
+            # Redirections wait for a person, an overload may cost half of the input, and one
+            # scenario may follow another.
+            {
+                "node_moves": 40, "cluster_moves": 160, "redirects": "recommend",
+                "watch_kept": 0.5, "cooldown_s": 60, "close_split_nodes": False,
+            },
+            late_nodes=2,
         ),
         DemoCluster(
             "web", "Web server",

@@ -27,7 +27,7 @@ _UNITS: Final = {
 _LOOPS: Final = {
     RemedyReason.HOT_KEY: "skew",
     RemedyReason.ROOM_ELSEWHERE: "overload",
-    RemedyReason.ALL_FULL: "ladder",
+    RemedyReason.ALL_FULL: "capacity",
     RemedyReason.REPLICATION: "replication",
 }
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-from typing import Final
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -217,8 +216,9 @@ class Stream(models.Model):
 class Scenario(models.Model):
     """A disturbance of a demo cluster from `started_at` to `ends_at`, or to `ended_at` if earlier.
 
-    `node`: the index of the slow, lost or added node. `ended_at`: None while it is in effect.
-    `ended_by`: "" until then. `note`: what its end did not revert.
+    `node`: the index of the node that it is about. `ended_at`: None while it is in effect.
+    `ended_by`: "" until then. `note`: what its end did not revert. `factors`: how many times as
+    many records streams have, by name ("*": all). `before`: what its end sets again.
     """
 
     class Kind(models.TextChoices):
@@ -229,12 +229,16 @@ class Scenario(models.Model):
         SLOW_NODE = "slow_node", "Slow node"
         NODE_LOST = "node_lost", "Node lost"
         NODE_ADDED = "node_added", "Node added"
-
-    OF_NODES: Final = (Kind.SLOW_NODE, Kind.NODE_LOST)
+        UNEVEN_QUERIES = "uneven_queries", "Uneven queries"
+        NODE_RETURNS = "node_returns", "Nodes return"
+        GROWING_STREAM = "growing_stream", "Growing stream"
+        OVERLOAD = "overload", "Overload"
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="scenarios")
-    kind = models.CharField(max_length=12, choices=Kind)
+    kind = models.CharField(max_length=20, choices=Kind)
     node = models.PositiveSmallIntegerField(null=True, blank=True)
+    factors = models.JSONField(default=dict, blank=True)
+    before = models.JSONField(default=dict, blank=True)
     started_at = models.DateTimeField()
     ends_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)

@@ -6,6 +6,7 @@ distribution is a package of its own (`algorithms.registry`). Its module `adapte
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -53,11 +54,20 @@ def missing_for(cluster: "Cluster", adapter: PlannerAdapter, algorithm: str = ""
     return missing(cluster, algorithm or adapter.default) if missing is not None else None
 
 
-def _observing(planner: str, name: str) -> Any:
-    """Return a function of the module `observation` of a planner, None without it."""
+def measured_by(planner: str, cluster: "Cluster", since: datetime) -> Mapping[str, float]:
+    """Return what was measured of a planner's own measures since a time, by name.
+
+    A planner that measures some has a function `measured` in its module `assessment`.
+    """
+    measured = _observing(planner, "measured", "assessment")
+    return measured(cluster, since) if measured is not None else {}
+
+
+def _observing(planner: str, name: str, module: str = "observation") -> Any:
+    """Return a function of a module of a planner, None without it."""
     if planner not in planner_packages():
         return None
-    return getattr(_module_of(planner, "observation", _PACKAGES), name, None)
+    return getattr(_module_of(planner, module, _PACKAGES), name, None)
 
 
 def _module_of(planner: str, name: str, packages: str) -> ModuleType | None:

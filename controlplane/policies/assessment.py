@@ -5,14 +5,18 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, SKEW, TRAFFIC
 from controlplane.policies.gains import SAME
 from controlplane.policies.grades import Grade
 
 LATENCY: Final = "latency_ms"
+# The part of the records read that is dropped.
+DROPPED: Final = "dropped"
+# Measures of single planners that are measured after their plans, too.
+PLANNED: Final = (SKEW, "split_overload", DROPPED)
 # The figures of the ledger that are assessed, of which lower ones are better.
 ASSESSED: Final = (
-    IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name, LATENCY,
+    *PLANNED, IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name, LATENCY,
 )  # fmt: skip
 # Changes within this part of the value are noise, also of a model without errors.
 _NOISE: Final = 0.05

@@ -2,10 +2,11 @@
 
 An entry has three sets of figures. `approved`: those of the approved proposal. `expected`: those of
 the applied actions (fewer if the execution was stopped, none after a rollback). `measured`: the
-imbalance of mean loads, the replication factor and the mean p95 latency over the samples after the
-end; bytes and pause of the steps. No planner predicts the latency, so `approved` and `expected`
-have the latency before the execution. `without` has what the placement before the plan would have
-given over the time of the samples (`counterfactual`), and `without_error` the error of that model.
+imbalance of mean loads, the replication factor, the mean p95 latency and the dropped part of the
+input over the samples after the end; what its planner measures; bytes and pause of the steps. No
+planner predicts the latency, so `approved` and `expected` have the latency before the execution.
+`without` has what the placement before the plan would have given over the time of the samples
+(`counterfactual`), and `without_error` the error of that model.
 """
 
 import logging
@@ -17,9 +18,10 @@ import numpy as np
 from django.db import transaction
 
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
+from controlplane.planning.adapters import adapters, measured_by
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
-from controlplane.policies.assessment import LATENCY, Assessment
+from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
@@ -82,9 +84,14 @@ def _next_began(execution: Execution) -> datetime | None:
     return later.order_by("started_at").values_list("started_at", flat=True).first()
 
 
-def _samples_after(execution: Execution) -> list[Sample]:
+def _begin(execution: Execution) -> datetime:
     assert execution.finished_at is not None
-    begin, end = execution.finished_at + SKIPPED, execution.finished_at + LATEST
+    return execution.finished_at + SKIPPED
+
+
+def _samples_after(execution: Execution) -> list[Sample]:
+    begin = _begin(execution)
+    end = begin - SKIPPED + LATEST
     ends = [moment for moment in (end, _next_began(execution)) if moment is not None]
     samples = time_series.samples(execution.cluster, begin, min(ends), resolution=1)
     starts = range(max(1, len(samples) - ENOUGH + 1))
@@ -101,14 +108,14 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     proposal = execution.proposal
     columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
     steps = list(execution.steps.order_by("number").values(*columns))
-    applied = applied_actions(proposal, steps)
-    started = execution.started_at
+    applied, started = applied_actions(proposal, steps), execution.started_at
     before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     without, without_error = _without(execution, applied, samples)
-    measurements = _measured(proposal, steps, samples)
-    known = cluster_values(proposal.before) | _known(latency_ms=latency) | without
-    limits = _limits(proposal)
+    measurements = _measured(execution, steps, samples)
+    figures = _known(latency_ms=latency, dropped=_dropped(before))
+    known = cluster_values(proposal.before) | figures | without
+    effects = Assessment.of(known, measurements, without_error, _limits(proposal))
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
         _, created = LedgerEntry.objects.get_or_create(
@@ -122,7 +129,7 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
                 ),
                 "expected": _expected(proposal, applied, latency),
                 "measured": measurements,
-                "assessment": Assessment.of(known, measurements, without_error, limits).to_json(),
+                "assessment": effects.to_json(),
                 "without": without,
                 "without_error": without_error,
                 "outcome": proposal.state,
@@ -212,7 +219,9 @@ def _expected(
     if proposal.snapshot_row is None:
         raise ValueError(f"{proposal} has no snapshot")
     sent = sum(move.bytes for move in task_moves(applied))
-    return _figures(proposal, measures(proposal.snapshot, applied), sent, latency)
+    adapter = adapters().get(proposal.planner)
+    own = adapter.measures if adapter is not None else ()
+    return _figures(proposal, measures(proposal.snapshot, applied, own), sent, latency)
 
 
 def _figures(
@@ -228,12 +237,15 @@ def _figures(
         bytes=sent,
         pause_ms=proposal.predicted.get("pause_ms"),
         latency_ms=latency,
+        **{name: values.get(name) for name in PLANNED},
     )
 
 
 def _measured(
-    proposal: Proposal, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
+    execution: Execution, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
 ) -> dict[str, float]:
+    proposal = execution.proposal
+    own = measured_by(proposal.planner, execution.cluster, _begin(execution)) if samples else {}
     pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
     snapshot = proposal.snapshot
     capacities = np.array([node.capacity for node in snapshot.nodes], np.float64)
@@ -243,7 +255,15 @@ def _measured(
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),
         latency_ms=_mean(sample.get("p95") for sample in samples),
+        dropped=_dropped(samples),
+        **own,
     )
+
+
+def _dropped(samples: Sequence[Sample]) -> float | None:
+    """Return the mean part of the records read that is dropped, None if it is not measured."""
+    kept = _mean(sample.get("kept") for sample in samples)
+    return None if kept is None else 1 - kept
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -18,7 +18,7 @@ class WatchLoop:
     `order`: the lowest one is the most urgent. `limit`: the limit of the policy that plans keep.
     `is_measured`: False for a loop about the assignment of tasks, which decides also while the
     cluster catches up. `prepare` is called before each observation; `confirm` with a plan of the
-    loop that has no action. `evaluate`: a loop that acts itself, after all others.
+    loop that is not better than what runs. `evaluate`: a loop that acts itself, after all others.
     """
 
     name: str

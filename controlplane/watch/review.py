@@ -89,7 +89,7 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
         loop = _helped(proposal, loop, _least_gain(policy))
         return loop, _propose(proposal, policy, loop, now)
     requester = loop_named(loop)
-    if requester is not None and requester.confirm is not None and not proposal.actions:
+    if requester is not None and requester.confirm is not None:
         requester.confirm(proposal)
     judgement = Judgement.from_json(proposal.judgement)
     assert judgement is not None, "the gate has decided the plan"

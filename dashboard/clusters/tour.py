@@ -49,7 +49,7 @@ def _url_of(cluster: Cluster, running: Tour) -> str:
     if step.code in ("read", "approve"):
         return f"{reverse('proposals', args=[cluster.slug])}#request"
     if step.code == "explain":
-        return f"{page}?{urlencode({'explain': 'measure:node_load'})}"
+        return f"{page}?{urlencode({'explain': 'measure:imbalance'})}"
     return page
 
 

@@ -22,6 +22,8 @@ from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcom
 _Write = Callable[[float | None], str]
 # The figures of the ledger: title, unit of charts, and format of cells.
 LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
+    "skew": ("Largest skew of a query", "", percent),
+    "split_overload": ("Overload of split nodes", "records/s", compact),
     "imbalance": (IMBALANCE.title, "", percent),
     "fullest": (FULLEST.title, "", percent),
     "replication_factor": (REPLICATION_FACTOR.title, "", ratio),
@@ -29,6 +31,7 @@ LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
     "bytes": ("State moved", "bytes", size),
     "pause_ms": ("Longest pause", "ms", milliseconds),
     "latency_ms": ("Latency p95", "ms", milliseconds),
+    "dropped": ("Input dropped", "", percent),
 }
 # The words of a row's chip.
 STATUSES: Final[Mapping[MeasureStatus, str]] = {

@@ -17,6 +17,7 @@ PARTS: Final = {
     "operator": "the whole day of an operator on one Weir, from the log-in to the next start",
     "losses": "whole Weirs of their own that lose disks, Redis and processes, and begin again",
     "overload": "whole Weirs of their own: overloads, their causes, data sets, a first cluster",
+    "scenarios": "a scenario of each planner on a whole Weir, from its alert to the verdict",
     "browser": "every page in a browser: rare dialogs, widths and themes, accessibility",
     "pages": "pages without a browser: rare fields, dialogs and states, by subject",
     "access": "log-ins and sessions that are refused, destinations that a site may not reach",

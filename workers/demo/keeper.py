@@ -77,7 +77,12 @@ class WeirApi:
         """Return the scenarios of the cluster that have not ended."""
         rows = self._call("GET", "/scenarios")["scenarios"]
         return [
-            Disturbance(row["kind"], datetime.fromisoformat(row["ends_at"]))
+            Disturbance(
+                row["kind"],
+                datetime.fromisoformat(row["started_at"]),
+                datetime.fromisoformat(row["ends_at"]),
+                row["factors"],
+            )
             for row in rows
             if row["ended_at"] is None
         ]

@@ -67,7 +67,7 @@ class Program(Protocol):
         """Return the queries that should be live at a moment."""
 
     def queries_by_key(self) -> Sequence[ProgramQuery]:
-        """Return the queries by key that are live during a hot key besides; none if some are."""
+        """Return the queries by key that scenarios about keys need; none if some are live."""
 
 
 def rows_between(

@@ -28,7 +28,7 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.redis_clients import connect_patiently
 from workers.demo.keeper import LateNodes, QueryKeeper, RequestRejected, WeirApi
 from workers.demo.program import Program, ProgramQuery
-from workers.demo.scenarios import HOT_KEY, Disturbances, DisturbedRecords
+from workers.demo.scenarios import OF_KEYS, Disturbances, DisturbedRecords
 from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web
 
@@ -109,8 +109,9 @@ class Feed:
         Raises `LogFull`, `LogUnavailable` or `redis.RedisError`; the moment does not advance then.
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
-        kinds = self._disturbances.kinds(datetime.now(UTC))
-        records = self._disturbed.of(self._program.records_between(self.moment, until), kinds)
+        now = datetime.now(UTC)
+        recorded = self._program.records_between(self.moment, until)
+        records = self._disturbed.of(recorded, self._disturbances.now(now), now)
         self._producer.append({self._streams[name]: batch for name, batch in records.items()})
         self.moment = until
         self._place.write(until)
@@ -212,8 +213,9 @@ def replay(
 
     def wanted() -> Sequence[ProgramQuery]:
         disturbances.listed = api.disturbances()
-        is_hot = HOT_KEY in disturbances.kinds(datetime.now(UTC))
-        return [*program.queries_at(feed.moment), *(program.queries_by_key() if is_hot else ())]
+        is_by_key = bool(OF_KEYS & disturbances.kinds(datetime.now(UTC)))
+        own = program.queries_by_key() if is_by_key else ()
+        return [*program.queries_at(feed.moment), *own]
 
     queries = Thread(target=keep_queries, args=(keeper, wanted, stop, late_nodes), daemon=True)
     queries.start()

@@ -1,11 +1,12 @@
-"""What scenarios do to the records of a demonstration: rush hours and hot keys.
+"""What scenarios do to the records of a demonstration: more of them, and hot keys.
 
 Other scenarios are about nodes; the control plane has their effects.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
@@ -14,18 +15,33 @@ import pyarrow.compute as pc
 
 from workers.demo.program import Ints
 
-RUSH_HOUR: Final = "rush_hour"
 HOT_KEY: Final = "hot_key"
-# So many times as many records are in a rush hour.
-RUSH: Final = 3
+# Scenarios during which queries by key run besides: a hot key, and tasks that move with state.
+OF_KEYS: Final = frozenset({HOT_KEY, "node_returns"})
+ALL: Final = "*"
+# A stream grows for so long to as many records as its scenario gives it.
+GROWTH: Final = timedelta(seconds=60)
+_CHANCE: Final = np.random.default_rng(0)
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A scenario in effect until `ends_at`."""
+    """A scenario in effect until `ends_at`.
+
+    `factors`: how many times as many records streams have, by name (`ALL`: of all streams).
+    """
 
     kind: str
+    started_at: datetime
     ends_at: datetime
+    factors: Mapping[str, float] = field(default_factory=dict)
+
+    def factor(self, stream: str, now: datetime) -> float:
+        """Return how many times as many records a stream has now."""
+        if stream not in self.factors:
+            return self.factors.get(ALL, 1.0)
+        grown = min(1.0, max(0.0, (now - self.started_at) / GROWTH))
+        return 1 + (self.factors[stream] - 1) * grown
 
 
 @dataclass
@@ -34,9 +50,13 @@ class Disturbances:
 
     listed: Sequence[Disturbance] = ()
 
+    def now(self, now: datetime) -> list[Disturbance]:
+        """Return the scenarios in effect."""
+        return [row for row in self.listed if row.ends_at > now]
+
     def kinds(self, now: datetime) -> frozenset[str]:
         """Return the kinds of the scenarios in effect."""
-        return frozenset(row.kind for row in self.listed if row.ends_at > now)
+        return frozenset(row.kind for row in self.now(now))
 
 
 @dataclass
@@ -50,12 +70,12 @@ class DisturbedRecords:
     _hot: tuple[str, Any] | None = field(default=None, init=False)
 
     def of(
-        self, records: Mapping[str, pa.RecordBatch], kinds: frozenset[str]
+        self, records: Mapping[str, pa.RecordBatch], rows: Sequence[Disturbance], now: datetime
     ) -> Mapping[str, pa.RecordBatch]:
         """Return the records of one tick by stream, with those of the scenarios in effect."""
-        if RUSH_HOUR in kinds:
-            records = {name: _repeated(batch, RUSH) for name, batch in records.items()}
-        if HOT_KEY not in kinds:
+        factors = {name: math.prod(row.factor(name, now) for row in rows) for name in records}
+        records = {name: _repeated(batch, factors[name]) for name, batch in records.items()}
+        if all(row.kind != HOT_KEY for row in rows):
             self._hot = None
             return records
         return self._with_hot_key(records)
@@ -75,8 +95,12 @@ class DisturbedRecords:
         return {**records, stream: _with_key(batch, self.key, value, count)}
 
 
-def _repeated(batch: pa.RecordBatch, times: int) -> pa.RecordBatch:
-    return batch.take(np.repeat(np.arange(batch.num_rows), times))
+def _repeated(batch: pa.RecordBatch, times: float) -> pa.RecordBatch:
+    """Return a batch with so many times as many records; parts of a record come by chance."""
+    if times == 1:
+        return batch
+    count = int(batch.num_rows * times + _CHANCE.random())
+    return batch.take(np.arange(count) * batch.num_rows // max(1, count))
 
 
 def _with_key(batch: pa.RecordBatch, column: str, value: Any, count: int) -> pa.RecordBatch:

@@ -93,7 +93,9 @@ class Taxis:
     def queries_by_key(self) -> Sequence[ProgramQuery]:
         """Return a query over all tiles by car, split over tasks: trips are queries by tile."""
         names = tuple(tile.name for tile in self._recording.tiles)
-        return [ProgramQuery("by-car", names, {**TEXT, "key": [self.key]}, tasks=CAR_TASKS)]
+        text = {**TEXT, "key": [self.key]}
+        # Merged by another node, so that a plan may spread the records of a hot key.
+        return [ProgramQuery("by-car", names, text, tasks=CAR_TASKS, key_grouping="key")]
 
 
 def reports_between(recording: Recording, after: int, until: int) -> dict[int, pa.RecordBatch]:

@@ -10,7 +10,7 @@ from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import RequestBody, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.clusters import scenarios
-from controlplane.clusters.scenarios import LONGEST_MINUTES, ScenarioKind
+from controlplane.clusters.scenarios import DEFAULT_MINUTES, LONGEST_MINUTES, ScenarioKind
 from controlplane.models import Scenario
 
 router = Router(tags=["scenarios"])
@@ -18,17 +18,22 @@ _EXAMPLE: Final = with_examples({"Node 2 processes nothing": {"minutes": 10, "no
 
 
 class ScenarioKindOut(fields_of(ScenarioKind)):  # type: ignore[misc]
-    """A kind of scenario; needs_node: whether its start needs the index of a node."""
+    """A kind of scenario; needs_node: whether it is about a node, by default the first with tasks.
+
+    planner: the one whose plan ends its alert, empty for none; alerts: the subjects of which one
+    fires; plan, outcome: what follows.
+    """
 
 
 class ScenarioOut(
     columns_of(  # type: ignore[misc]
-        Scenario, "id kind node started_at ends_at ended_at started_by ended_by note"
+        Scenario, "id kind node factors started_at ends_at ended_at started_by ended_by note"
     )
 ):
     """A scenario; node: the index of the slow, lost or added node. ended_at: null while it lasts.
 
-    note: what its end did not revert.
+    factors: how many times as many records streams have, by name; "*": all of them. note: what its
+    end did not revert.
     """
 
 
@@ -40,9 +45,9 @@ class ScenariosOut(Schema):
 
 
 class ScenarioIn(RequestBody):
-    """The minutes after which the scenario ends, and the index of its node if it needs one."""
+    """The minutes after which the scenario ends, and the index of its node if it is about one."""
 
-    minutes: int = Field(10, ge=1, le=LONGEST_MINUTES)
+    minutes: int = Field(DEFAULT_MINUTES, ge=1, le=LONGEST_MINUTES)
     node: int | None = Field(None, ge=0)
 
 

@@ -1,7 +1,13 @@
 """Scenarios of demo clusters: disturbances that operators start, and that end by a time."""
 
 from controlplane.clusters.scenarios.effects import SLOWED
-from controlplane.clusters.scenarios.kinds import LONGEST_MINUTES, ScenarioKind, kinds_of
+from controlplane.clusters.scenarios.kinds import (
+    DEFAULT_MINUTES,
+    KINDS,
+    LONGEST_MINUTES,
+    ScenarioKind,
+    kinds_of,
+)
 from controlplane.clusters.scenarios.listing import (
     newest_scenarios,
     open_scenarios,
@@ -16,6 +22,8 @@ from controlplane.clusters.scenarios.service import (
 )
 
 __all__ = [
+    "DEFAULT_MINUTES",
+    "KINDS",
     "LONGEST_MINUTES",
     "SLOWED",
     "ScenarioKind",

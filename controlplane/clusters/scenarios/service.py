@@ -15,6 +15,7 @@ from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.events.after_commit import after_commit
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Scenario
+from controlplane.topology.versions import retry
 
 logger = logging.getLogger(__name__)
 
@@ -23,22 +24,22 @@ def start_scenario(
     actor: Actor, cluster: Cluster, kind: str, *, minutes: int = DEFAULT_MINUTES,
     node: int | None = None,
 ) -> Scenario:  # fmt: skip
-    """Start a scenario on a demo cluster for so many minutes; `node`: its index, if it needs one.
+    """Start a scenario on a demo cluster for so many minutes.
 
-    Raises `Forbidden`, `NotFound` for an unknown kind, `Invalid` (minutes, node), and `Conflict`:
-    not_a_demo, not_running, scenario_active, no_such_node, node_inactive.
+    `node`: the index of the node that it is about, if it is about one; None: the first with tasks.
+    Raises `Forbidden`, `NotFound` for an unknown kind, `Invalid` (minutes), and `Conflict`:
+    not_a_demo, not_running, scenario_active, no_such_node, node_inactive, no_stream.
     """
     require_operator(actor, cluster)
-    _require(cluster, kind, minutes, node)
+    _require(cluster, kind, minutes)
     try:
-        with transaction.atomic():
-            return _start(actor, cluster, kind, timedelta(minutes=minutes), node)
+        return _start(actor, cluster, kind, timedelta(minutes=minutes), node)
     except IntegrityError:
         text = f"{KINDS[kind].title} is in effect already: end it first"
         raise Conflict("scenario_active", text, {"kind": kind}) from None
 
 
-def _require(cluster: Cluster, kind: str, minutes: int, node: int | None) -> None:
+def _require(cluster: Cluster, kind: str, minutes: int) -> None:
     if kind not in KINDS:
         raise NotFound("scenario", kind[:40])
     if not cluster.demo:
@@ -48,24 +49,28 @@ def _require(cluster: Cluster, kind: str, minutes: int, node: int | None) -> Non
         raise Conflict("not_running", f"{cluster.name} does not run: start it first")
     if not 1 <= minutes <= LONGEST_MINUTES:
         raise Invalid({"minutes": [f"Must be from 1 to {LONGEST_MINUTES}"]})
-    if KINDS[kind].needs_node:
-        if node is None:
-            raise Invalid({"node": ["Choose a node"]})
-        effects.require_node(cluster, node)
 
 
+@retry
 def _start(
     actor: Actor, cluster: Cluster, kind: str, length: timedelta, node: int | None
 ) -> Scenario:
-    now = timezone.now()
-    row = Scenario.objects.create(
+    cluster.refresh_from_db(fields=["routing_version", "slots"])
+    index = effects.node_of(cluster, node).index if KINDS[kind].needs_node else None
+    effect, now = effects.planned_effect(cluster, kind, index), timezone.now()
+    row = Scenario(
         cluster=cluster, kind=kind, started_at=now, ends_at=now + length, started_by=actor.name,
-        node=node if KINDS[kind].needs_node else None,
+        node=effect.node, factors=dict(effect.factors), before=dict(effect.before),
     )  # fmt: skip
-    added = effects.begin_effect(actor, cluster, kind)
-    if added is not None:
-        row.node = added
-        row.save(update_fields=["node"])
+    with transaction.atomic():
+        row.save()
+        effects.begin_effect(actor, row, effect.actions)
+        _announce_start(actor, row)
+    return row
+
+
+def _announce_start(actor: Actor, row: Scenario) -> None:
+    cluster, kind = row.cluster, row.kind
     after_commit("inject the fault of a node", partial(effects.inject, row))
     audit.record(
         actor, "scenario.start", f"{cluster.slug}/{kind}", cluster=cluster,
@@ -73,7 +78,6 @@ def _start(
     )  # fmt: skip
     text = f"{actor.name} started the scenario {KINDS[kind].title.lower()} on {cluster.name}"
     announce(cluster.pk, event("state", text))
-    return row
 
 
 def end_scenario(actor: Actor, scenario: Scenario) -> Scenario:
@@ -100,7 +104,8 @@ def _end(actor: Actor, scenario: Scenario, now: datetime) -> Scenario:
 
 
 def reconcile_scenarios(now: datetime) -> None:
-    """End the scenarios whose time is over; store the faults of the others again.
+    """End the scenarios whose time is over; store the faults of the others again, and
+    activate nodes that return.
 
     An error in one scenario does not affect the others.
     """
@@ -110,6 +115,7 @@ def reconcile_scenarios(now: datetime) -> None:
                 _end(Automatic("weir"), row, now)
             else:
                 effects.inject(row)
+                effects.activate_returned(row)
         except Exception:
             # The next cycle repeats it; faults have an end of their own.
             logger.exception("scenario %s of %s", row.pk, row.cluster)

@@ -1,4 +1,4 @@
-"""The tour of a demo cluster: overload it, read why, approve a plan, and see its effect."""
+"""The tour of a demo cluster: disturb it, read why, approve a plan, and see its effect."""
 
 from controlplane.clusters.tour.service import (
     PageKind,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from controlplane.models import Alert, AuditEntry, Execution, Proposal, Scenario, TourProgress
 
@@ -13,7 +13,7 @@ from controlplane.models import Alert, AuditEntry, Execution, Proposal, Scenario
 class StepCode(StrEnum):
     """The steps, in their order."""
 
-    OVERLOAD = "overload"
+    DISTURB = "disturb"
     ALERT = "alert"
     EXPLAIN = "explain"
     READ = "read"
@@ -53,9 +53,12 @@ class Tour:
 
 @dataclass(frozen=True)
 class Happened:
-    """What has happened on the cluster since the tour started; ids of proposals, None for none."""
+    """What has happened on the cluster since the tour started; ids of proposals, None for none.
 
-    is_overloaded: bool
+    `has_alert`: an alert fired since, or fired already; `ready`: the proposal that waits.
+    """
+
+    is_disturbed: bool
     has_alert: bool
     ready: int | None
     approved: int | None
@@ -67,13 +70,16 @@ def happened_since(progress: TourProgress) -> Happened:
     cluster, start = progress.cluster, progress.started_at
     own = {"cluster": cluster}
     approvals = AuditEntry.objects.filter(**own, action="proposal.approve", at__gte=start)
-    recent = Proposal.objects.filter(**own, requested_at__gte=start).order_by("-pk")
+    waiting = Proposal.objects.filter(**own, state=Proposal.State.READY).order_by("-pk")
+    # What fires when the tour starts is what it is about.
+    fires = Q(fired_at__gte=start) | Q(state=Alert.State.FIRING)
+    has_alert = Alert.objects.filter(fires, **own).exists()
     executions = Execution.objects.filter(**own, started_at__gte=start).order_by("-pk")
     finished = executions.filter(finished_at__isnull=False, proposal__state=Proposal.State.DONE)
     return Happened(
-        is_overloaded=Scenario.objects.filter(**own, started_at__gte=start).exists(),
-        has_alert=Alert.objects.filter(**own, fired_at__gte=start).exists(),
-        ready=_first(recent.filter(state=Proposal.State.READY), "pk"),
+        is_disturbed=Scenario.objects.filter(**own, started_at__gte=start).exists(),
+        has_alert=has_alert,
+        ready=_first(waiting, "pk"),
         approved=_first(executions, "proposal_id") if approvals.exists() else None,
         executed=_first(finished, "proposal_id"),
     )
@@ -87,7 +93,7 @@ def steps_of(progress: TourProgress, happened: Happened) -> tuple[TourStep, ...]
     """Return the steps of a tour; a step is done if a later one is."""
     approved = happened.approved or happened.executed
     done = {
-        StepCode.OVERLOAD: happened.is_overloaded,
+        StepCode.DISTURB: happened.is_disturbed,
         StepCode.ALERT: happened.has_alert,
         StepCode.EXPLAIN: progress.explained_at is not None,
         StepCode.READ: progress.read_at is not None,
@@ -109,9 +115,9 @@ def steps_of(progress: TourProgress, happened: Happened) -> tuple[TourStep, ...]
 
 
 _TEXTS: Final[Mapping[StepCode, tuple[str, str]]] = {
-    StepCode.OVERLOAD: (
-        "Overload the cluster",
-        "Start the scenario rush hour: all streams have three times as many records.",
+    StepCode.DISTURB: (
+        "Disturb the cluster",
+        "Start the scenario uneven queries: half of the queries gather on one node.",
     ),
     StepCode.ALERT: (
         "Wait for the alert",

@@ -13,6 +13,8 @@ from controlplane.planning.adapter import (
     PlanRequest,
     WatchSupport,
 )
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.resolution import resolve
 from controlplane.plans.snapshot import ClusterSnapshot, SplitQueryRow
 from controlplane.wire.routing.query_actions import MoveTasks
 
@@ -32,26 +34,29 @@ def plan_migration(request: PlanRequest) -> PlannerResult:
     if not any(node.active for node in snapshot.nodes):
         raise Conflict("no_node", "No node of the cluster is active")
     actions: list[MoveTasks] = []
-    bound = 0.0
+    bound, model = 0.0, LoadModel.of(snapshot)
     for number, query in enumerate(split, start=1):
-        problem, labels = task_problem(snapshot, query, float(request.parameters["tau"]))
+        problem, labels = task_problem(snapshot, query, float(request.parameters["tau"]), model)
         plan = request.algorithm.solve(problem, request.own)
         bound += plan.lower_bound
-        actions += _moves(query, problem, labels, plan.assignment)
+        moves = _moves(query, problem, labels, plan.assignment)
+        model = model.after(resolve(snapshot, moves))
+        actions += moves
         request.progress(number / len(split))
     return PlannerResult(actions, {"bytes": bound})
 
 
 def task_problem(
-    snapshot: ClusterSnapshot, query: SplitQueryRow, tau: float
+    snapshot: ClusterSnapshot, query: SplitQueryRow, tau: float, model: LoadModel
 ) -> tuple[MigrationProblem, list[int]]:
     """Return the problem of one split query, and the node index of each of its nodes.
 
-    Nodes with tasks come first, in the order of the tasks, then the other active nodes, without the
-    slowest ones if the query has fewer tasks than nodes.
+    `model`: the loads of all nodes; each node gets work by the room that all other tasks leave, so
+    that the loads of nodes are even. Nodes with tasks come first, in the order of the tasks, then
+    the other active nodes, without the fullest ones if the query has fewer tasks than nodes.
     """
     _, _, ranges, work, state = query
-    capacity = {n.index: n.capacity if n.active else 0.0 for n in snapshot.nodes}
+    capacity = _room(snapshot, query, model)
     holding = list(dict.fromkeys(node for node, _, _ in ranges))
     others = [n for n in sorted(capacity, key=lambda n: (-capacity[n], n)) if n not in holding]
     room = max(0, len(work) - sum(capacity[node] > 0 for node in holding))
@@ -68,6 +73,34 @@ def task_problem(
         works, state, owner, len(labels), int((speeds > 0).sum()), tau, speeds
     )
     return problem, labels
+
+
+def _room(snapshot: ClusterSnapshot, query: SplitQueryRow, model: LoadModel) -> dict[int, float]:
+    """Return the records/s of a query at which the nodes are loaded evenly, by index of the node.
+
+    Nodes that other tasks load more than that have no room; inactive nodes have none.
+    """
+    nodes = [node for node in snapshot.nodes if node.active]
+    capacities = np.array([node.capacity for node in nodes])
+    loads = dict(zip(model.indices.tolist(), model.loads.tolist(), strict=True))
+    own = dict.fromkeys(loads, 0.0)
+    for node, first, stop in query.ranges:
+        own[node] += sum(query.work[first:stop])
+    work = sum(own.values())
+    capacity = {node.index: node.capacity if node.active else 0.0 for node in snapshot.nodes}
+    if not work:
+        return capacity
+    others = np.array([max(0.0, loads[node.index] - own[node.index]) for node in nodes])
+    # The fullest nodes are left out until all others take the work at one level.
+    order = np.argsort(others / capacities)
+    level = 0.0
+    for count in range(1, len(order) + 1):
+        taken = order[:count]
+        level = float((others[taken].sum() + work) / capacities[taken].sum())
+        if count == len(order) or level <= (others / capacities)[order[count]]:
+            break
+    room = np.maximum(0.0, level * capacities - others)
+    return capacity | dict(zip((node.index for node in nodes), room.tolist(), strict=True))
 
 
 def _moves(

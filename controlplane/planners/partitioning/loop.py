@@ -42,7 +42,7 @@ def skew_reading(observed: WatchObservation, skews: Sequence[QuerySkew]) -> Loop
 
 LOOPS: Final = (
     WatchLoop(
-        "skew", "the fullest task of a query, because of hot keys", 30, read_skew, SKEW,
+        "skew", "the fullest task of a query, because of hot keys", 6, read_skew, SKEW,
         lambda policy: policy.watch_skew,
     ),
 )  # fmt: skip

@@ -1,15 +1,16 @@
 """Adapter of the shedding planner: a ladder of drop rules along the measured mix of inputs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from algorithms.errors import PlanningError
 from algorithms.shedding.planner import PLANNER
+from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from controlplane.errors import Conflict
 from controlplane.planners.shedding.inputs import SheddingInput
 from controlplane.planners.shedding.ladder import compute_ladder, input_factor
 from controlplane.planners.shedding.problem import network_of
-from controlplane.planners.shedding.quality import kept_at_factor
+from controlplane.planners.shedding.quality import kept_at_factor, part_of, parts_at
 from controlplane.planning.adapter import (
     PlannerAdapter,
     PlannerResult,
@@ -20,6 +21,8 @@ from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.plan import PlannedAction
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.cluster_actions import SetLadder
+from controlplane.wire.routing.compiled_ladder import compiled_ladder
+from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Ladder
 
 NO_PLAN: Final = (
@@ -70,6 +73,45 @@ def _input_kept(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
     return round(kept_at_factor(ladder, given, OVERLOAD).input, 9)
 
 
+def _dropped(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
+    """Return the part of the present input that the ladder drops."""
+    ladder, given = ladder_after(snapshot, plan), snapshot.input(SheddingInput)
+    factor = _factor(snapshot, _, plan) if ladder is not None else None
+    if given is None or factor is None:
+        return None if ladder is not None or given is None else 0.0
+    return round(1 - kept_at_factor(ladder, given, factor).input, 9)
+
+
+def _peak_load(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
+    """Return the load of the fullest resource at twice what the cluster can process.
+
+    As a share of what the policy allows, after the drops of the ladder.
+    """
+    ladder = ladder_after(snapshot, plan)
+    if ladder is None:
+        return OVERLOAD
+    try:
+        network = network_of(snapshot)
+        times = OVERLOAD / input_factor(network)
+    except (Conflict, PlanningError):
+        return None
+    parts = parts_at(ladder, compiled_ladder(ladder).position_of(OVERLOAD))
+    keep: dict[str, float] = {}
+    # A stream of one query has one location; its input edge is the first.
+    for (stream, query), name in network.locations.items():
+        kept = part_of(parts, stream, query) / _arriving(parts, stream, query)
+        keep.setdefault(name, kept)
+    rates = {name: times * rate for name, rate in network.problem.rates.items()}
+    dropping = SheddingPlan.of(SheddingProblem(network.problem.network, rates), keep)
+    limits = network.problem.network.nodes
+    return round(max(dropping.outcome.loads[name] / limit for name, limit in limits.items()), 6)
+
+
+def _arriving(parts: Mapping[Edge, float], stream: int, query: int) -> float:
+    """Return the part of a stream's records that arrives at the drop location of an edge."""
+    return 1.0 if query == INPUT else part_of(parts, stream, INPUT) or 1.0
+
+
 def _factor(snapshot: ClusterSnapshot, _: Any, __: Any) -> float | None:
     """Return the input over what the cluster can process, None if it is not measured."""
     try:
@@ -82,22 +124,28 @@ QUALITY: Final = Measure(
     "quality_lost", "Quality lost at twice the capacity", Unit.SHARE, Better.LOWER, _quality_lost
 )
 
+PEAK_LOAD: Final = Measure(
+    "peak_load", "Load at twice the capacity", Unit.SHARE, Better.LOWER, _peak_load
+)
+
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="lp",
     effect="ladders of drop rules",
     hint="Prepares what is dropped in an overload, so that the least quality is lost.",
     plan=plan_shedding,
-    improves=(),
+    improves=(PEAK_LOAD.name, QUALITY.name),
     measures=(
+        PEAK_LOAD,
         QUALITY,
         Measure(
             "input_kept", "Input kept at twice the capacity", Unit.SHARE, Better.HIGHER,
             _input_kept,
         ),
+        Measure("dropped", "Input dropped", Unit.SHARE, Better.LOWER, _dropped),
         Measure("input_factor", "Input factor", Unit.RATIO, Better.NEITHER, _factor),
         Measure("rungs", "Rungs", Unit.COUNT, Better.NEITHER, _rungs),
     ),
     compared=0,
-    watch=WatchSupport(frozenset({"ladder"}), order=3),
+    watch=WatchSupport(frozenset({"ladder", "capacity"}), order=3),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The watch loop of an armed ladder: its staleness, and the replacement of a provisional one.
+"""The watch loops of load shedding: a full cluster, and an armed ladder that is stale.
 
 An operator who arms a provisional ladder wants the measured one: weights and floors are the same.
 It comes as soon as costs are measured, without a person or a plan.
@@ -15,6 +15,7 @@ from controlplane.child_processes.errors import OutOfMemory, OutOfTime
 from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.numbers import percent
+from controlplane.planners.shedding.adapter import PEAK_LOAD
 from controlplane.planners.shedding.arming import compute, confirm_ladder
 from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, drift_of, is_measured
@@ -26,10 +27,11 @@ from controlplane.watch.codes import STALE, is_calm
 from controlplane.watch.decision_log import UNSEEN, last_decision
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import WatchObservation
-from controlplane.watch.reading import LoopReading
+from controlplane.watch.reading import LoopReading, above
 from controlplane.wire.routing.cluster_actions import SetLadder
 
 LADDER: Final = "ladder"
+CAPACITY: Final = "capacity"
 # At most a twentieth of the time goes into the comparison with the snapshot.
 KEEP_TIMES: Final = 20.0
 
@@ -161,7 +163,25 @@ def refine_provisional(cluster: Cluster) -> bool:
     return True
 
 
+def read_capacity(observed: WatchObservation) -> LoopReading:
+    """Return the reading of the load of all nodes together; an armed ladder answers to it."""
+    limit = observed.policy.watch_load
+    loads = [observed.load(node) for node in observed.active]
+    capacity = sum(node.capacity for node in observed.active)
+    if not capacity or all(load is None for load in loads):
+        return LoopReading(None, limit, "No node has reported its load")
+    share = sum(load or 0.0 for load in loads) / capacity
+    text = f"All nodes together are loaded to {percent(share)} of their capacity"
+    if ArmedLadder.objects.filter(cluster=observed.cluster).exists():
+        return LoopReading(share, limit, f"{text}; a ladder of load shedding is armed")
+    return above(share, limit, observed.policy.dead_band, text)
+
+
 LOOPS: Final = (
+    WatchLoop(
+        CAPACITY, "all nodes together beyond their capacity", 4, read_capacity, PEAK_LOAD.name,
+        lambda policy: policy.watch_load,
+    ),
     WatchLoop(
         LADDER, "an armed ladder of load shedding for other rates, costs or queries", 70,
         read_ladder, prepare=refine_provisional, confirm=confirm_ladder,

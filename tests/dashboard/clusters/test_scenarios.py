@@ -7,6 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.clusters.scenarios import DEFAULT_MINUTES, KINDS
 from controlplane.models import Cluster, Scenario
 from dashboard.clusters.strip import strip_of
 from dashboard.time_range import TimeRange
@@ -35,7 +36,19 @@ def test_only_demo_clusters_offer_scenarios(client: Client, sf: Cluster) -> None
     Cluster.objects.filter(pk=sf.pk).update(demo="sf")
     page = client.get("/clusters/sf/").content.decode()
     assert 'id="scenario"' in page
-    assert page.count('name="kind"') == 5
+    assert page.count('type="radio" name="kind"') == 9
+    planners = {kind.planner for kind in KINDS.values() if kind.planner}
+    assert page.count("Start scenario ") == len(planners) == 5
+
+
+def test_one_click_starts_a_scenario_of_a_planner(client: Client, demo: Cluster) -> None:
+    """The card of the scenario names what the operator will see and do."""
+    assert client.post("/clusters/sf/scenarios/start/", {"kind": "hot_key"}).status_code == 302
+    row = Scenario.objects.get()
+    assert row.ends_at - row.started_at == timedelta(minutes=DEFAULT_MINUTES)
+    cards = client.get("/clusters/sf/cards/").content.decode()
+    assert "Alert: Imbalance above limit or Node above capacity limit" in cards
+    assert KINDS["hot_key"].plan in cards
 
 
 def test_a_scenario_starts_is_shown_and_ends(client: Client, demo: Cluster) -> None:

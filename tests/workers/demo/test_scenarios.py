@@ -19,16 +19,33 @@ RECORDS = {
 }
 
 
-def test_a_rush_hour_has_each_record_three_times_in_order_of_time() -> None:
-    result = DisturbedRecords("meter").of(RECORDS, frozenset({"rush_hour"}))
+def of(kind: str, factors: dict[str, float] | None = None) -> list[Disturbance]:
+    return [Disturbance(kind, NOW, NOW + timedelta(minutes=10), factors or {})]
+
+
+HOT = of("hot_key")
+
+
+def test_all_streams_rise_by_a_factor_in_order_of_time() -> None:
+    result = DisturbedRecords("meter").of(RECORDS, of("rush_hour", {"*": 3.0}), NOW)
     assert result["busy"].column("t").to_pylist() == [1, 1, 1, 2, 2, 2, 2, 2, 2, 5, 5, 5]
     assert result["other"].num_rows == 3
-    assert DisturbedRecords("meter").of(RECORDS, frozenset()) == RECORDS
+    assert DisturbedRecords("meter").of(RECORDS, [], NOW) == RECORDS
+
+
+def test_a_stream_grows_for_a_minute() -> None:
+    grows, disturbed = of("growing_stream", {"busy": 5.0}), DisturbedRecords("meter")
+    counts = [
+        disturbed.of(RECORDS, grows, NOW + timedelta(seconds=seconds))["busy"].num_rows
+        for seconds in (0, 30, 60, 90)
+    ]
+    assert counts == [4, 12, 20, 20]
+    assert disturbed.of(RECORDS, grows, NOW)["other"].num_rows == 1
 
 
 def test_a_hot_key_has_as_many_records_as_all_others_until_its_end() -> None:
     disturbed = DisturbedRecords("meter")
-    hot = disturbed.of(RECORDS, frozenset({"hot_key"}))
+    hot = disturbed.of(RECORDS, HOT, NOW)
     keys: list[Any] = hot["busy"].column("meter").to_pylist()
     times: list[Any] = hot["busy"].column("t").to_pylist()
     assert len(keys) == 4 + 5
@@ -36,19 +53,15 @@ def test_a_hot_key_has_as_many_records_as_all_others_until_its_end() -> None:
     assert times == sorted(times)
     assert hot["other"] == RECORDS["other"]
     later = {"busy": RECORDS["busy"].slice(1, 1), "other": RECORDS["other"]}
-    assert disturbed.of(later, frozenset({"hot_key"}))["busy"].column("meter").to_pylist() == [
-        "b", "a", "a",
-    ]  # fmt: skip
-    assert disturbed.of({"other": RECORDS["other"]}, frozenset({"hot_key"})) == {
-        "other": RECORDS["other"]
-    }
-    assert disturbed.of({}, frozenset({"hot_key"})) == {}
+    assert disturbed.of(later, HOT, NOW)["busy"].column("meter").to_pylist() == ["b", "a", "a"]
+    assert disturbed.of({"other": RECORDS["other"]}, HOT, NOW) == {"other": RECORDS["other"]}
+    assert disturbed.of({}, HOT, NOW) == {}
 
 
 def test_both_together_keep_the_columns(recording: Recording) -> None:
     taxis = Taxis(60.0, 0, recording)
     records = taxis.records_between(-1, 60_000)
-    both = DisturbedRecords(taxis.key).of(records, frozenset({"hot_key", "rush_hour"}))
+    both = DisturbedRecords(taxis.key).of(records, [*HOT, *of("rush_hour", {"*": 3.0})], NOW)
     assert sum(batch.num_rows for batch in both.values()) == 6 * sum(
         batch.num_rows for batch in records.values()
     )
@@ -62,17 +75,19 @@ def test_both_together_keep_the_columns(recording: Recording) -> None:
 
 @pytest.mark.parametrize(("seconds", "kinds"), [(59, {"hot_key"}), (60, set())])
 def test_a_scenario_ends_at_its_time_without_weir(seconds: int, kinds: set[str]) -> None:
-    listed = Disturbances([Disturbance("hot_key", NOW + timedelta(minutes=1))])
+    listed = Disturbances([Disturbance("hot_key", NOW, NOW + timedelta(minutes=1))])
     assert listed.kinds(NOW + timedelta(seconds=seconds)) == kinds
 
 
 def test_scenarios_that_have_ended_are_not_listed() -> None:
+    common = {
+        "started_at": "2026-05-01T00:00:00Z", "ends_at": "2026-05-01T00:10:00Z",
+        "factors": {"*": 3.0},
+    }  # fmt: skip
     rows = [
-        {"kind": "rush_hour", "ends_at": "2026-05-01T00:10:00Z", "ended_at": None},
-        {"kind": "hot_key", "ends_at": "2026-05-01T00:10:00Z", "ended_at": "2026-05-01T00:01:00Z"},
+        {"kind": "rush_hour", "ended_at": None, **common},
+        {"kind": "hot_key", "ended_at": "2026-05-01T00:01:00Z", **common},
     ]
     answer = httpx.MockTransport(lambda _: httpx.Response(200, json={"scenarios": rows}))
     with httpx.Client(base_url="http://weir.test", transport=answer) as client:
-        assert WeirApi(client, "sf").disturbances() == [
-            Disturbance("rush_hour", NOW + timedelta(minutes=10))
-        ]
+        assert WeirApi(client, "sf").disturbances() == of("rush_hour", {"*": 3.0})

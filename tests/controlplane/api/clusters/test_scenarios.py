@@ -14,7 +14,7 @@ def test_a_scenario_is_started_listed_and_ended(operator: Actor, sf: Cluster) ->
     assert get(client, "/clusters/sf/scenarios").json() == {"kinds": [], "scenarios": []}
     assert post(client, "/clusters/sf/scenarios/rush_hour", {}).json()["code"] == "not_a_demo"
     Cluster.objects.filter(pk=sf.pk).update(demo="sf", desired="running")
-    assert len(get(client, "/clusters/sf/scenarios").json()["kinds"]) == 5
+    assert len(get(client, "/clusters/sf/scenarios").json()["kinds"]) == 9
     answer = post(client, "/clusters/sf/scenarios/node_lost", {"minutes": 5, "node": 1})
     assert answer.status_code == 201, answer.content
     row = answer.json()

@@ -99,7 +99,7 @@ def test_scenarios_end_when_their_time_is_over(cluster: Cluster) -> None:
         ("slow_node", 5, 9, "no_such_node"),
         ("rush_hour", 0, None, "minutes"),
         ("rush_hour", 61, None, "minutes"),
-        ("slow_node", 5, None, "node"),
+        ("slow_node", 5, None, "no_such_node"),
     ],
 )
 def test_what_cannot_start_is_refused(

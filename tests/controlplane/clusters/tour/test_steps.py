@@ -43,7 +43,7 @@ def test_each_step_is_done_by_what_happened(by: Actor, cluster: Cluster) -> None
     tour.start_tour(by, cluster)
     assert not tour.is_offered(by, cluster)
     now = timezone.now()
-    assert step_of(by, cluster) == "overload"
+    assert step_of(by, cluster) == "disturb"
     Scenario.objects.create(
         cluster=cluster, kind="rush_hour", started_at=now, ends_at=now + timedelta(minutes=5),
         started_by=by.name,
@@ -85,14 +85,14 @@ def test_earlier_events_do_not_count_and_a_new_start_begins_again(
         ends_at=now + timedelta(minutes=5), started_by=by.name,
     )  # fmt: skip
     tour.start_tour(by, cluster)
-    assert step_of(by, cluster) == "overload"
+    assert step_of(by, cluster) == "disturb"
     tour.note_page(by, cluster, PageKind.EXPLANATION)
     assert step_of(by, cluster) == "read", "a later step includes the earlier ones"
     tour.dismiss_tour(by, cluster)
     assert tour.tour_of(by, cluster) is None
     assert not tour.is_offered(by, cluster)
     tour.start_tour(by, cluster)
-    assert step_of(by, cluster) == "overload"
+    assert step_of(by, cluster) == "disturb"
 
 
 def test_a_tour_is_of_operators_on_demo_clusters(by: Actor, cluster: Cluster) -> None:

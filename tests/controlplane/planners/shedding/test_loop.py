@@ -83,7 +83,7 @@ def test_a_stale_ladder_is_computed_again_and_armed(
     proposal.refresh_from_db()
     decision = newest(armed, "ladder")
     assert (proposal.state, decision.code) == ("approved", "acted")
-    assert "ladders of drop rules, 1 actions" in decision.text
+    assert "quality lost at twice the capacity from" in decision.text
     (planned,) = proposal.plan
     assert isinstance(planned.action, SetLadder)
     assert planned.action.ladder not in (None, before.value)
@@ -196,3 +196,27 @@ def test_single_queries_make_no_ladder_stale() -> None:
 def test_without_an_armed_ladder_there_is_nothing_to_compute() -> None:
     reading = ladder_reading(PolicySettings(), None)
     assert (reading.trouble, reading.near, reading.number) == (False, False, 0.0)
+
+
+def test_a_full_cluster_without_a_ladder_is_given_one(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    """Its plan has a gain: the load at twice the capacity is what the policy allows."""
+    busy_cluster(operator, sf, now)
+    measured(sf, now, loads=[600.0] * 4, busy=[0.9] * 4)
+    watch_cluster(sf, now)
+    decision = newest(sf, "capacity")
+    assert (decision.code, decision.text) == (
+        "asked", "All nodes together are loaded to 120 % of their capacity",
+    )  # fmt: skip
+    proposal = Proposal.objects.get(cluster=sf)
+    computation.compute(proposal.pk)
+    review_proposal(proposal.pk)
+    proposal.refresh_from_db()
+    assert (proposal.planner, newest(sf, "capacity").code) == (
+        "shedding", "recommended",
+    )  # fmt: skip
+    assert proposal.before["peak_load"] == 2
+    assert proposal.after["peak_load"] == pytest.approx(1.0, abs=0.01)
+    # The ladder drops nothing yet: the rates of the streams fit the nodes.
+    assert (proposal.before["dropped"], proposal.after["dropped"]) == (0.0, 0.0)

@@ -1,0 +1,119 @@
+"""What scenarios move and how many times as many records they need to exceed a limit.
+
+Computed from the loads of the cluster, so that a scenario has the same effect on every machine and
+at every hour of a demonstration.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from algorithms.balance import imbalance
+from algorithms.vocabulary import Ints
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Stream
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.snapshots import take_snapshot
+from controlplane.plans.plan import TaskMove
+from controlplane.policies.store import policy_of
+from controlplane.wire.routing.query_actions import MoveTasks
+
+# So many times its limit is what exceeds it clearly.
+CLEARLY: Final = 1.8
+# The part of the queries of the other nodes that gather on one.
+GATHERED: Final = 2
+# The mean load of an overloaded cluster, as a share of its capacity.
+OVERLOADED: Final = 1.4
+# A split node with a growing stream: its capacity over the rates of its other streams, and the
+# grown stream over that capacity. Another split node can read the stream alone.
+ROOM: Final = 2.0
+GROWN: Final = 0.8
+_LEAST_RATE: Final = 0.01
+
+
+@dataclass(frozen=True)
+class DisturbedPlacement:
+    """Moves of queries, the nodes that they leave, and the factor of all streams' records."""
+
+    moves: Sequence[MoveTasks]
+    nodes: Sequence[int]
+    factor: float
+
+
+@dataclass(frozen=True)
+class GrownStream:
+    """A stream, how many times as many records it gets, and what each split node can read then."""
+
+    name: str
+    factor: float
+    capacity: float
+
+
+def uneven_moves(cluster: Cluster, node: int) -> DisturbedPlacement:
+    """Return moves of every second query of one task to a node, and the factor for an alarm."""
+    model = _model(cluster)
+    target = int(np.flatnonzero(model.indices == node)[0])
+    movable = np.flatnonzero(model.nodes[: len(model.ids)] != target)[::GATHERED]
+    return _moved(cluster, model, movable, np.full(len(movable), target), CLEARLY)
+
+
+def scattered_from(cluster: Cluster) -> DisturbedPlacement:
+    """Return moves of all tasks from the second half of the active nodes to the first half."""
+    model = _model(cluster)
+    active = cluster.nodes.filter(active=True, index__lt=cluster.slots).order_by("index")
+    places = np.searchsorted(model.indices, list(active.values_list("index", flat=True)))
+    stay, leave = places[: -(-len(places) // 2)], places[-(-len(places) // 2) :]
+    if not len(leave):
+        raise Conflict("no_such_node", f"{cluster.name} has no second node that could leave")
+    movable = np.flatnonzero(np.isin(model.nodes, leave))
+    targets = np.resize(stay, len(movable))
+    plan = _moved(cluster, model, movable, targets, 1.0)
+    return DisturbedPlacement(plan.moves, model.indices[leave].tolist(), plan.factor)
+
+
+def overload_factor(cluster: Cluster) -> float:
+    """Return how many times as many records overload all nodes together."""
+    model = _model(cluster)
+    return _factor(float((model.loads / model.capacities).mean()), OVERLOADED)
+
+
+def grown_stream(cluster: Cluster) -> GrownStream:
+    """Return the busiest stream that shares its split node, grown beyond what that can read."""
+    by_split: dict[int, list[Stream]] = {}
+    for stream in Stream.objects.filter(cluster=cluster).only(
+        "name", "split", "rate", "declared_rate"
+    ):
+        by_split.setdefault(stream.split, []).append(stream)
+    shared = [streams for streams in by_split.values() if len(streams) > 1]
+    if not shared:
+        raise Conflict("no_stream", f"No two streams of {cluster.name} share a split node")
+    streams = max(shared, key=lambda rows: sum(stream.weight for stream in rows))
+    busiest = max(streams, key=lambda stream: stream.weight)
+    rest = sum(stream.weight for stream in streams if stream is not busiest)
+    capacity = round(max(ROOM * rest, 1.0), 1)
+    return GrownStream(busiest.name, _factor(busiest.weight, GROWN * capacity), capacity)
+
+
+def _model(cluster: Cluster) -> LoadModel:
+    return LoadModel.of(take_snapshot(cluster.pk, cluster.nu))
+
+
+def _moved(
+    cluster: Cluster, model: LoadModel, units: Ints, targets: Ints, times: float
+) -> DisturbedPlacement:
+    """Return the moves of units; with the factor, the imbalance is so many times its limit."""
+    names = [(int(query), 0) for query in model.ids] + list(model.tasks)
+    indices, moves = model.indices.tolist(), []
+    for unit, place in zip(units.tolist(), targets.tolist(), strict=True):
+        query, task = names[unit]
+        moves.append(TaskMove(query, task, indices[int(model.nodes[unit])], indices[place]))
+    after = model.with_moves(moves)
+    limit = policy_of(cluster).watch_imbalance
+    factor = _factor(imbalance(after.loads / after.capacities), times * limit)
+    return DisturbedPlacement([move.action for move in moves], (), factor)
+
+
+def _factor(value: float, wanted: float) -> float:
+    return round(max(1.0, wanted / max(value, _LEAST_RATE)), 2)

@@ -1,0 +1,122 @@
+"""What the scenarios that planners repair do to queries, nodes and rates, and their ends."""
+
+import pytest
+from django.utils import timezone
+
+from algorithms.balance import imbalance
+from controlplane.clusters import scenarios
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Proposal, Scenario, Task
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.snapshots import take_snapshot
+from controlplane.policies.store import policy_of
+from controlplane.proposals import computation, requests
+from tests.controlplane.clusters.scenarios.test_service import cluster  # noqa: F401 - a fixture
+from tests.support import cluster as made
+from tests.support.admission import arrived
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def queries(cluster: Cluster) -> None:  # noqa: F811
+    """Eight queries, two on each node."""
+    made.placed(made.actor(), cluster, {f"q{n}": [f"s{n % 6}"] for n in range(8)})
+    cluster.refresh_from_db()
+
+
+def start(cluster: Cluster, kind: str) -> Scenario:  # noqa: F811
+    return scenarios.start_scenario(made.actor(name=f"starts-{kind}"), cluster, kind)
+
+
+def loads(cluster: Cluster) -> LoadModel:  # noqa: F811
+    return LoadModel.of(take_snapshot(cluster.pk, cluster.nu))
+
+
+@pytest.mark.usefixtures("queries")
+def test_uneven_queries_exceed_the_limit_of_the_imbalance(cluster: Cluster) -> None:  # noqa: F811
+    row = start(cluster, "uneven_queries")
+    model = loads(cluster)
+    shares = model.loads / model.capacities * row.factors["*"]
+    assert imbalance(shares) > 1.5 * policy_of(cluster).watch_imbalance
+    assert shares.argmax() == row.node
+
+
+@pytest.mark.usefixtures("queries")
+def test_nodes_return_without_tasks_once_a_query_of_several_tasks_runs(
+    cluster: Cluster,  # noqa: F811
+) -> None:
+    row = start(cluster, "node_returns")
+    active = cluster.nodes.filter(active=True).values_list("index", flat=True)
+    assert (list(active), row.before) == ([0, 1], {"active": [2, 3]})
+    assert not Task.objects.filter(node__index__in=(2, 3)).exists()
+    scenarios.reconcile_scenarios(row.started_at)
+    assert active.all().count() == 2
+    made.placed_split(made.actor(name="a-splitter"), cluster)
+    scenarios.reconcile_scenarios(row.started_at)
+    assert active.all().count() == 4
+    assert not Task.objects.filter(node__index__in=(2, 3)).exists()
+
+
+@pytest.mark.usefixtures("queries")
+def test_an_overload_limits_the_nodes_until_its_end(cluster: Cluster) -> None:  # noqa: F811
+    row = start(cluster, "overload")
+    model = loads(cluster)
+    assert (model.loads / model.capacities).mean() * row.factors["*"] == pytest.approx(1.4, 0.01)
+    assert cluster.nodes.filter(emulated=True).count() == 4
+    scenarios.end_scenario(made.actor(name="an-ender"), row)
+    assert not cluster.nodes.filter(emulated=True).exists()
+
+
+def test_a_grown_stream_fills_its_split_node_and_fits_another(cluster: Cluster) -> None:  # noqa: F811
+    row = start(cluster, "growing_stream")
+    cluster.refresh_from_db()
+    ((name, factor),) = row.factors.items()
+    stream = cluster.streams.get(name=name)
+    others = sum(s.weight for s in cluster.streams.filter(split=stream.split).exclude(pk=stream.pk))
+    assert cluster.split_emulated
+    assert stream.weight * factor < cluster.split_capacity < stream.weight * factor + others
+    scenarios.end_scenario(made.actor(name="an-ender"), row)
+    cluster.refresh_from_db()
+    assert (cluster.split_capacity, cluster.split_emulated) == (0, False)
+
+
+def test_without_queries_there_is_nothing_to_gather(cluster: Cluster) -> None:  # noqa: F811
+    with pytest.raises(Conflict) as refusal:
+        start(cluster, "uneven_queries")
+    assert refusal.value.code == "no_such_node"
+    assert not Scenario.objects.exists()
+
+
+def offered(cluster: Cluster, planner: str) -> Proposal:  # noqa: F811
+    """Return the plan of a planner for the rates of the scenarios in effect."""
+    factors = Scenario.objects.get().factors
+    cluster.refresh_from_db()
+    rates = {
+        stream.name: [stream.weight * factors.get(stream.name, factors.get("*", 1.0))] * 12
+        for stream in cluster.streams.all()
+    }
+    for stream in cluster.streams.all():
+        cluster.streams.filter(pk=stream.pk).update(rate=rates[stream.name][0])
+    arrived(cluster, timezone.now(), rates)
+    proposal = requests.request(made.actor(name="a-planner"), cluster, planner=planner)
+    computation.compute(proposal.pk)
+    proposal.refresh_from_db()
+    return proposal
+
+
+@pytest.mark.usefixtures("queries")
+def test_placement_has_a_gain_for_uneven_queries(cluster: Cluster) -> None:  # noqa: F811
+    start(cluster, "uneven_queries")
+    proposal = offered(cluster, "placement")
+    assert proposal.state == "ready"
+    limit = policy_of(cluster).watch_imbalance
+    assert proposal.before["imbalance"] > limit >= proposal.after["imbalance"]
+
+
+def test_admission_has_a_gain_for_a_grown_stream(cluster: Cluster) -> None:  # noqa: F811
+    start(cluster, "growing_stream")
+    proposal = offered(cluster, "admission")
+    assert proposal.state == "ready"
+    assert proposal.before["split_overload"] > 0
+    assert proposal.after["split_overload"] == 0
