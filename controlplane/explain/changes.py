@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from algorithms.vocabulary import Floats
 from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.units import ValueUnit
@@ -79,6 +80,36 @@ def changes_of_node(
     ]
     changes.sort(key=lambda change: change.time)
     return _with_former_values(cluster, node, _together(changes))
+
+
+def changes_of_cluster(versions: Iterable[RoutingVersion]) -> list[NearbyChange]:
+    """Return the plans, placements, drop rules and ladders of routing versions at any node."""
+    changes: list[NearbyChange] = []
+    for row in versions:
+        common: dict[str, Any] = {
+            "time": row.created_at,
+            "version": row.version,
+            "actor": row.actor,
+        }
+        arrived = {op["query"] for op in row.ops if _targets(op)}
+        if row.proposal_id is not None or arrived:
+            kind = ChangeKind.PLACEMENT if row.proposal_id is None else ChangeKind.PLAN
+            changes.append(
+                NearbyChange(kind, proposal=row.proposal_id, arrived=len(arrived), **common)
+            )
+        others = ((_OPS.get(op.get("op", "")), op) for op in row.ops)
+        changes += [
+            _other(kind, op, common) for kind, op in others
+            if kind in (ChangeKind.DROP_RULE, ChangeKind.LADDER)
+        ]  # fmt: skip
+    return changes
+
+
+def capacities_set(versions: Iterable[RoutingVersion]) -> frozenset[int]:
+    """Return the indexes of the nodes whose capacity routing versions set."""
+    return frozenset(
+        op["node"] for row in versions for op in row.ops if op.get("op") == "set_capacity"
+    )
 
 
 def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
@@ -230,15 +261,14 @@ def _former_capacity(row: AuditEntry, subject: str, index: str) -> float | None:
     return None if known is None else float(known)
 
 
-def rate_changes(rises: StreamRises) -> list[NearbyChange]:
-    """Return the largest changes of rates of streams by their records on the node."""
-    sizes = np.abs(rises.rise)
-    sure = rises.are_changed & (sizes > LEAST_RISE * np.maximum(rises.before, rises.after))
+def rate_changes(rises: StreamRises, weights: Floats) -> list[NearbyChange]:
+    """Return the largest changes of rates of streams by their records on a node (`weights`)."""
+    sizes = weights * np.abs(rises.after - rises.before)
+    least = LEAST_RISE * weights * np.maximum(rises.before, rises.after)
+    rows = map(rises.row, rises.largest(sizes, _RISES, rises.are_changed & (sizes > least)))
     return [
         NearbyChange(
-            ChangeKind.RATE, rise.time, rise.name, rise.id,
-            before=rise.source_before, after=rise.source_after,
+            ChangeKind.RATE, rise.time, rise.name, rise.id, before=rise.before, after=rise.after
         )
-        for rise in rises.largest(sizes, _RISES, sure)
-        if rise.time is not None
+        for rise in rows if rise.time is not None
     ]  # fmt: skip

@@ -1,23 +1,22 @@
 """Nodes that are slower than before or than the others, and nodes that process no records."""
 
-from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
 
+from algorithms.vocabulary import Floats
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.node_findings import shift_of
-from controlplane.explain.observation import RECENT, ClusterObservation, mean, median
 from controlplane.explain.units import ValueUnit
 from controlplane.models import Node
+from controlplane.watch.observation import ClusterObservation, means
 
 # The part of the time per record that a slow node needs besides.
 _MOST: Final = 0.5
 # A slow node computes so many times as long as the median of the others: a micro-batch waits for
 # its slowest node.
 _LONGER: Final = 1.5
-# Records whose processor time is stated.
-_RECORDS: Final = 1000
+# Records whose processor time is stated, in ms.
+_PER_RECORDS: Final = 1000 * 1000
 # A share of time that a node computes, from which its costs per record can be compared.
 _BUSY: Final = 0.25
 # A node that processes less than this part of the arriving records processes none.
@@ -26,104 +25,94 @@ _STALLED: Final = 0.1
 _GROWTH: Final = 0.5
 _GROWTH_ALONE: Final = 0.9
 _LEAST_SAMPLES: Final = 3
+_LEAST_S: Final = 20.0
 
 
-def slowest_cause(observed: ClusterObservation) -> Cause | None:
-    """Return the node that is slow or processes no records, the worst one; None without any."""
-    causes = [
-        cause
-        for node in observed.nodes
-        for cause in (stalled_cause(observed, node), slow_cause(observed, node))
-        if cause is not None
-    ]
-    return max(causes, key=lambda cause: cause.share or 0.0, default=None)
+def speed_causes(observed: ClusterObservation) -> dict[int, Cause]:
+    """Return by index the nodes that process no records, or need more time for each.
+
+    `count` of a slow node: the number of others that it is compared with, 0 if with its past.
+    """
+    result = _slow(observed)
+    for node in observed.nodes:
+        if stalled := _stalled(observed, node):
+            result[node.index] = stalled
+    return result
 
 
-def stalled_cause(observed: ClusterObservation, node: Node) -> Cause | None:
+def _stalled(observed: ClusterObservation, node: Node) -> Cause | None:
     """Return a node whose backlog grows and which processes no records, None if it does some."""
-    times = observed.recent(observed.series.times)
     waiting = observed.recent(observed.series.waiting)[:, node.index]
     known = ~np.isnan(waiting)
     load = observed.load(node.index)
-    if not load or known.sum() < _LEAST_SAMPLES:
+    if not load or known.sum() < _LEAST_SAMPLES or not waiting[known][-1]:
         return None
-    times, waiting = times[known], waiting[known]
+    times, waiting = observed.recent(observed.series.times)[known], waiting[known]
     length = times[-1] - times[0]
-    if length < RECENT.total_seconds() / 3:
+    if length < _LEAST_S:
         return None
     growth = (waiting[-1] - waiting[0]) / length
-    processed = mean(observed.recent(observed.series.processed)[:, node.index])
-    if processed is not None and processed > _STALLED * load:
+    processed = observed.recent_means(observed.series.processed)[node.index]
+    if processed > _STALLED * load:
         return None
-    if growth < (_GROWTH_ALONE if processed is None else _GROWTH) * load:
+    if growth < (_GROWTH_ALONE if np.isnan(processed) else _GROWTH) * load:
         return None
+    shift = observed.shift_of(observed.series.processed[:, node.index])
     return Cause(
         CauseCode.NODE_STALLED, node=node.index, node_name=node.name, before=load,
-        count=int(waiting[-1]), share=1.0, time=_stalled_since(observed, node),
+        count=int(waiting[-1]), time=shift.time if shift.after < shift.before else None,
     )  # fmt: skip
 
 
-def slow_cause(observed: ClusterObservation, node: Node) -> Cause | None:
-    """Return a node that needs more processor time per record than before.
-
-    Where earlier samples are missing it is compared with the other nodes. None if it is not slow.
-    """
-    busy = mean(observed.recent(observed.series.busy)[:, node.index])
-    load = observed.load(node.index)
-    if not busy or not load or busy < max(_BUSY, _LONGER * _busy_of_others(observed, node.index)):
-        return None
-    present, others = busy / load, 0
-    former = _former_cost(observed, node.index)
-    if former is None:
-        costs = _costs_of_others(observed, node.index)
-        former, others = median(np.array(costs)), len(costs)
-    if former is None:
-        return None
-    # The part of its time that the higher cost takes.
-    share = 1 - former / present
-    if share < _MOST:
-        return None
-    return Cause(
-        CauseCode.SLOW_NODE, node=node.index, node_name=node.name, time=_slow_since(observed, node),
-        before=_RECORDS * 1000 * former, after=_RECORDS * 1000 * present, unit=ValueUnit.MS,
-        count=others, share=share,
-    )  # fmt: skip
-
-
-def _busy_of_others(observed: ClusterObservation, index: int) -> float:
-    """Return the median share of time that the other nodes compute, 0 without others."""
-    busy = observed.recent(observed.series.busy)
-    others = [mean(busy[:, node.index]) or 0.0 for node in observed.nodes if node.index != index]
-    return median(np.array(others)) or 0.0
-
-
-def _stalled_since(observed: ClusterObservation, node: Node) -> datetime | None:
-    """Return when the node stopped to process records, None if that is not known."""
-    before, after, time = shift_of(observed, observed.series.processed[:, node.index])
-    return time if after < before else None
-
-
-def _slow_since(observed: ClusterObservation, node: Node) -> datetime | None:
-    """Return when the node began to compute for longer, None if that is not known."""
-    before, after, time = shift_of(observed, observed.series.busy[:, node.index])
-    return time if after > before else None
-
-
-def _former_cost(observed: ClusterObservation, index: int) -> float | None:
-    """Return the seconds per record of a node in the first half of the explained time."""
-    half: timedelta = (observed.time - observed.start) / 2
-    earlier = observed.start, observed.start + half
-    busy = mean(observed.series.between(observed.series.busy, *earlier)[:, index])
-    load = mean(observed.series.between(observed.series.loads, *earlier)[:, index])
-    return busy / load if busy and load else None
-
-
-def _costs_of_others(observed: ClusterObservation, index: int) -> list[float]:
-    """Return the present seconds per record of the other nodes that receive records."""
-    busy = observed.recent(observed.series.busy)
-    costs = []
+def _slow(observed: ClusterObservation) -> dict[int, Cause]:
+    """Return the nodes that need twice the processor time per record, as before or as others."""
+    series, half = observed.series, (observed.time - observed.start) / 2
+    busy, costs = observed.recent_means(series.busy), _costs(observed)
+    former = _ratios(*(
+        means(series.between(values, observed.start, observed.start + half))
+        for values in (series.busy, series.loads)
+    ))  # fmt: skip
+    result: dict[int, Cause] = {}
     for node in observed.nodes:
-        load, share = observed.load(node.index), mean(busy[:, node.index])
-        if node.index != index and load and share:
-            costs.append(share / load)
-    return costs
+        place = node.index
+        cost, before, others = costs[place], former[place], 0
+        if not busy[place] >= _BUSY or np.isnan(cost):
+            continue
+        if np.isnan(before):
+            known = np.delete(costs, place)
+            known = known[~np.isnan(known)]
+            before, others = float(np.median(known)) if len(known) else cost, len(known)
+        if 1 - before / cost < _MOST:
+            continue
+        shift = observed.shift_of(series.busy[:, place])
+        result[place] = Cause(
+            CauseCode.SLOW_NODE, node=place, node_name=node.name,
+            time=shift.time if shift.after > shift.before else None,
+            before=_PER_RECORDS * before, after=_PER_RECORDS * cost, unit=ValueUnit.MS,
+            count=others,
+        )  # fmt: skip
+    return result
+
+
+def _costs(observed: ClusterObservation) -> Floats:
+    """Return the seconds of processor time per arriving record of each node, NaN without any."""
+    loads = [np.nan if load is None else load for load in observed.loads]
+    return _ratios(observed.recent_means(observed.series.busy)[: len(loads)], np.array(loads))
+
+
+def _ratios(busy: Floats, loads: Floats) -> Floats:
+    """Return the quotients of positive numbers, NaN for others."""
+    are_known = (busy > 0) & (loads[: len(busy)] > 0)
+    ratios: Floats = np.where(are_known, busy / np.where(are_known, loads, 1.0), np.nan)
+    return ratios
+
+
+def computes_longest(observed: ClusterObservation, node: int) -> bool:
+    """Return True if a node computes for much longer than the median of the others.
+
+    Only then micro-batches wait for it.
+    """
+    busy = observed.recent_means(observed.series.busy)[: len(observed.nodes)]
+    others = np.delete(busy, node)
+    others = others[~np.isnan(others)]
+    return not len(others) or bool(busy[node] >= _LONGER * np.median(others))

@@ -1,7 +1,6 @@
 """Pages of alerts: their history with filters, one alert, and what operators do about them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from functools import wraps
 from typing import Any, Final
@@ -15,13 +14,12 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from controlplane.access.roles import OPERATOR, require
 from controlplane.alerts import actions
 from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
-from controlplane.alerts.readings import cluster_readings
 from controlplane.alerts.states import SUBJECTS, AlertStatus, title_of
 from controlplane.errors import Conflict, Invalid
+from controlplane.explain import Explanation, explain, parse_subject
 from controlplane.models import Alert, AuditEntry, Cluster
-from dashboard.clusters.headline import headline_of
 from dashboard.dialog_forms import faults_by_field
-from dashboard.fleet.alert_rows import ORDER, alert_headline, alert_row
+from dashboard.fleet.alert_rows import ORDER, AlertRow, alert_headline, alert_row
 from dashboard.fleet.measure_plot import alert_plot
 from dashboard.forms import whole_number
 from dashboard.guards import PageRequest, anyone_page, cluster_action, cluster_page
@@ -62,18 +60,20 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render one alert with its history."""
     alert = alert_by_id(cluster, pk)
     row = alert_row(alert, timezone.now())
-    readings = cluster_readings(cluster) if row.is_open else None
-    cause = headline_of(cluster, readings).why if readings and readings.exceeded else ""
-    headline = alert_headline(row)
     context = {
         "row": row,
-        "headline": replace(headline, why=headline.why or cause),
+        "headline": alert_headline(row, _explanation(cluster, row)),
         "alert": alert,
         "plot": alert_plot(alert, f"worst {row.worst}, limit {row.limit}"),
         "entries": _entries(alert),
         "operated": {cluster.pk} if request.actor.is_operator else set(),
     }
     return render_list(request, "alert.html", "_alert_live.html", context)
+
+
+def _explanation(cluster: Cluster, row: AlertRow) -> Explanation | None:
+    """Return what Explain shows of an alert, None for one about no measure."""
+    return explain(cluster, parse_subject(row.subject)) if row.subject else None
 
 
 def _entries(alert: Alert) -> list[AuditEntry]:

@@ -12,7 +12,7 @@ from controlplane.planners.placement.adapter import replication_bound
 from controlplane.planning.measures import REPLICATION_FACTOR, measures
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WatchObservation
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.reading import RATIO, LoopReading, above
 
 # Seconds before a new version makes a value stale: a single query changes it little.
@@ -66,7 +66,7 @@ def _computed(cluster: Cluster, now: datetime) -> Replication | None:
 
 
 def replication_reading(
-    observed: WatchObservation,
+    observed: ClusterObservation,
     computed: Callable[[Cluster, datetime], Replication | None] = replication_of,
 ) -> LoopReading:
     """Return the reading of the replication factor, whose limit follows from its lower bound."""

@@ -25,7 +25,7 @@ from controlplane.topology.versions import retry
 from controlplane.watch.codes import STALE, is_calm
 from controlplane.watch.decision_log import UNSEEN, last_decision
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WatchObservation
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.reading import LoopReading
 from controlplane.wire.routing.cluster_actions import SetLadder
 
@@ -100,7 +100,7 @@ def _drift(
     return drift
 
 
-def read_ladder(observed: WatchObservation) -> LoopReading:
+def read_ladder(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the armed ladder."""
     policy = observed.policy
     return ladder_reading(policy, ladder_of(observed.cluster, policy, observed.now))

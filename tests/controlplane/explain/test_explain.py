@@ -10,7 +10,7 @@ from algorithms.partitioning.replay import key_hashes
 from controlplane.access.roles import Actor
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.errors import Invalid, NotFound
-from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
+from controlplane.explain import Cause, CauseCode, explain, likely_causes, parse_subject
 from controlplane.explain.change import ChangeKind
 from controlplane.explain.values import RemedyReason
 from controlplane.models import (
@@ -40,6 +40,12 @@ def node_of(query: Query) -> Node:
     return Task.objects.get(query=query, index=0).node
 
 
+def likely(sf: Cluster, measure: str, now: datetime) -> Cause | None:
+    """Return the likely cause of an exceeded limit of a measure."""
+    ranked = likely_causes(sf, [measure], now=now)
+    return ranked[0].cause if ranked else None
+
+
 def one_query(operator: Actor, sf: Cluster) -> tuple[Query, Node]:
     (query,) = placed(operator, sf, {"q": ["s0", "s1"]})
     RoutingVersion.objects.filter(cluster=sf).update(created_at=timezone.now() - timedelta(hours=2))
@@ -60,7 +66,7 @@ def test_a_stream_that_rose_is_the_cause_and_the_largest_contribution(
         sf, now, even(sf, node, steps(150, 650, 8)),
         {rose: steps(100, 600, 8), flat: steps(50, 50, 8)}, arrived=100.0,
     )  # fmt: skip
-    cause = likely_cause(sf, Breach("node_load", node.index), now)
+    cause = explain(sf, parse_subject(f"node:{node.index}"), now).cause
     assert cause is not None
     assert (cause.code, cause.stream, cause.node) == (CauseCode.STREAM_ROSE, rose, node.index)
     assert (cause.before, cause.after) == pytest.approx((100, 600), rel=0.05)
@@ -100,7 +106,7 @@ def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
     record_past(sf, now, even(sf, node, steps(200, 200, 1)), streams)
     nodes.configure(operator, node, "maintenance", capacity=120, emulated=True)
     later = timezone.now()
-    cause = likely_cause(sf, Breach("latency_p95"), later)
+    cause = likely(sf, "latency_p95", later)
     assert cause is not None
     assert (cause.code, cause.node) == (CauseCode.CAPACITY_LOWERED, node.index)
     assert (cause.before, cause.after, cause.actor) == (500, 120, operator.name)
@@ -122,12 +128,12 @@ def test_a_slow_node_is_the_cause_of_a_latency_below_its_capacity(
         sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, batch_ms=4_000.0,
         busy=lambda ago: busy if ago < 5 else [0.02] * sf.slots,
     )  # fmt: skip
-    cause = likely_cause(sf, Breach("latency_p95"), now)
+    cause = likely(sf, "latency_p95", now)
     assert cause is not None
     assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, 0)
     assert cause.before == pytest.approx(200, rel=0.1)
     assert cause.after == pytest.approx(8_000, rel=0.1)
-    assert likely_cause(sf, Breach("replication_factor"), now) is None, "it follows from placement"
+    assert likely(sf, "replication_factor", now) is None, "it follows from placement"
 
 
 def test_a_slow_node_without_a_past_is_compared_with_the_others(
@@ -137,7 +143,7 @@ def test_a_slow_node_without_a_past_is_compared_with_the_others(
     busy = [0.8 if index == node.index else 0.02 for index in range(sf.slots)]
     record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, busy=busy)
     MetricSample.objects.filter(cluster=sf, t__lt=now - timedelta(minutes=5)).delete()
-    cause = likely_cause(sf, Breach("latency_p95"), now)
+    cause = likely(sf, "latency_p95", now)
     assert cause is not None
     assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, sf.slots - 1)
 
@@ -159,7 +165,7 @@ def test_a_node_that_processes_nothing_is_the_cause(
         node_processed=processed,
     )  # fmt: skip
     for found in (
-        likely_cause(sf, Breach("latency_p95"), now),
+        likely(sf, "latency_p95", now),
         explain(sf, parse_subject(f"node:{node.index}"), now).cause,
     ):
         assert found is not None
@@ -176,7 +182,7 @@ def test_streams_that_rose_together_fill_all_nodes(
     RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
     rates = {stream_id(sf, f"s{i}"): steps(60, 400, 6) for i in range(6)}
     record_past(sf, now, [steps(120, 800, 6)] * 4, rates)
-    cause = likely_cause(sf, Breach("node_load", node_of(queries[0]).index), now)
+    cause = explain(sf, parse_subject(f"node:{node_of(queries[0]).index}"), now).cause
     assert cause is not None
     assert cause.code in (CauseCode.STREAM_ROSE, CauseCode.STREAMS_ROSE)
     assert cause.full_share == pytest.approx(1.6, rel=0.01)
@@ -200,7 +206,7 @@ def test_many_streams_rose_although_no_single_rise_is_more_than_its_noise(
     rates = {stream_id(sf, name): noisy(steps(40, 60, 6)) for name in names[1:]}
     rates[stream_id(sf, "s0")] = steps(100, 100, 6)
     record_past(sf, now, even(sf, node, steps(300, 400, 6)), rates)
-    cause = likely_cause(sf, Breach("node_load", node.index), now)
+    cause = explain(sf, parse_subject(f"node:{node.index}"), now).cause
     assert cause is not None
     assert cause.code is CauseCode.STREAMS_ROSE
     assert cause.count in (4, 5)
@@ -298,7 +304,7 @@ def test_a_slow_node_is_the_cause_of_a_latency_although_another_node_is_full(
         sf, now, even(sf, node, steps(600, 600, 1)), {}, p95=12_000.0,
         busy=lambda ago: busy if ago < 5 else [0.1] * sf.slots,
     )  # fmt: skip
-    found = likely_cause(sf, Breach("latency_p95"), now)
+    found = likely(sf, "latency_p95", now)
     assert found is not None
     assert (found.code, found.node) == (CauseCode.SLOW_NODE, slow)
     assert found.time is not None
@@ -367,7 +373,7 @@ def test_other_texts_are_no_subjects(text: str) -> None:
 
 
 def test_a_cluster_without_data_has_no_cause(operator: Actor, sf: Cluster, now: datetime) -> None:
-    assert likely_cause(sf, Breach("node_load", 0), now) is None
+    assert explain(sf, parse_subject(f"node:{0}"), now).cause is None
     found = explain(sf, parse_subject("node:0"), now)
     assert (found.finding.value, found.finding.grade) == (None, Grade.UNKNOWN)
     for text in ("node:99", "stream:x", "query:x", "decision:1"):

@@ -1,1 +1,0 @@
-"""Causes of exceeded limits: the likely one, and the changes before it by their shares."""

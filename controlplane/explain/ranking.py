@@ -1,0 +1,179 @@
+"""The changes before an exceeded limit, ranked by their part of the disturbance and their time.
+
+The only ranking: explanations, headlines and alerts name its first row.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import log
+from typing import Final
+
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.explain.effects import ChangeEffect, effects_of, speed_effects
+from controlplane.explain.evidence import Evidence, NodeEvidence
+from controlplane.explain.flow_effects import flow_effects
+from controlplane.explain.states import state_of
+from controlplane.explain.values import RankedChange, TimeRelation
+from controlplane.models import Node
+from controlplane.watch.observation import FULL, mean
+from controlplane.watch.series_shifts import LEAST
+
+# Ranked changes of an explanation.
+RANKED: Final = 5
+# Nodes whose changes are read, those with the most disturbance.
+_NODES: Final = 3
+# A change with a smaller part of the disturbance is left out.
+_LEAST_SHARE: Final = 0.05
+# Work that has grown by a smaller factor has not changed.
+_LEAST_GROWTH: Final = log(1.15)
+# A change that is so far from the start of the disturbance counts half for its rank.
+_HALF: Final = timedelta(minutes=15)
+# So close to the start, a change and the disturbance began together.
+_TOGETHER: Final = timedelta(minutes=1)
+# A load that rises from nothing counts as one that rises a hundredfold.
+_FROM_NOTHING: Final = 0.01
+# The measures of the work of nodes; those of traffic and losses are explained by `flow_effects`.
+_OF_WORK: Final = frozenset(AlertMeasure) - {AlertMeasure.REPLICATION}
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """An effect with its weight: the growth of work by it, times how far its node is to a limit."""
+
+    effect: ChangeEffect
+    weight: float
+
+
+def ranked_changes(
+    evidence: Evidence, measures: Collection[str], nodes: Sequence[Node] = (),
+    start: datetime | None = None,
+) -> list[RankedChange]:  # fmt: skip
+    """Return the changes with the largest scores, at most `RANKED`, the largest first.
+
+    `measures`: that are explained; `nodes`: only the changes at these, by default at all; slow
+    nodes delay the micro-batches of all, so for a latency they count everywhere. `start`: when the
+    limit was exceeded, None if not known. Without a change that explains it, the only row is a
+    state of the cluster: no row if none is known.
+    """
+    weighted: list[_Weighted] = []
+    unexplained = 0.0
+    if not _OF_WORK.isdisjoint(measures):
+        weighted, unexplained = _work(evidence, measures, nodes)
+    weighted += [_Weighted(effect, weight) for effect, weight in flow_effects(evidence, measures)]
+    merged: dict[object, _Weighted] = {}
+    for row in weighted:
+        known = merged.get(row.effect.cause.subject)
+        if known is None or row.weight > known.weight:
+            merged[row.effect.cause.subject] = row
+    total = sum(row.weight for row in merged.values()) + unexplained
+    rows = [_ranked(row.effect, row.weight / total, start) for row in merged.values() if total]
+    chosen = [row for row in rows if row.share is not None and row.share >= _LEAST_SHARE]
+    chosen.sort(key=lambda row: (-_score(row), abs(row.lead_s or 0.0)))
+    if not chosen:
+        state = state_of(evidence, measures, nodes)
+        chosen = [] if state is None else [_ranked(ChangeEffect(state), None, start)]
+    full = evidence.observed.full_share
+    if chosen and full is not None and full > FULL:
+        chosen[0] = replace(chosen[0], cause=replace(chosen[0].cause, full_share=full))
+    return chosen[:RANKED]
+
+
+def _work(
+    evidence: Evidence, measures: Collection[str], nodes: Sequence[Node]
+) -> tuple[list[_Weighted], float]:
+    """Return the changes of the work of nodes, and the largest weight that none explains."""
+    disturbed, result, unexplained = _disturbed(evidence, nodes), list[_Weighted](), 0.0
+    for node in disturbed:
+        own, rest = _of_node(evidence.of_node(node))
+        pressure = max(float(evidence.pressures[node.index]), _FROM_NOTHING)
+        result += [_Weighted(effect, pressure * growth) for effect, growth in own]
+        unexplained = max(unexplained, pressure * rest)
+    if nodes and AlertMeasure.LATENCY in measures:
+        others = {place for place in evidence.speeds if place not in {n.index for n in disturbed}}
+        for node in evidence.observed.nodes:
+            if node.index in others:
+                pressure = float(evidence.pressures[node.index])
+                for effect in speed_effects(evidence.of_node(node)):
+                    result.append(_Weighted(effect, pressure * log(effect.factor)))
+    return result, unexplained
+
+
+def _disturbed(evidence: Evidence, nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes with the most disturbance, the largest first."""
+    known = [node for node in nodes or evidence.observed.active if node.index < _count(evidence)]
+    return sorted(known, key=lambda node: -_disturbance(evidence, node))[:_NODES]
+
+
+def _count(evidence: Evidence) -> int:
+    return len(evidence.observed.nodes)
+
+
+def _disturbance(evidence: Evidence, node: Node) -> float:
+    """Return how far a node is to its limits times how much its work has grown, estimated."""
+    shift, speed = evidence.shifts[node.index], evidence.speeds.get(node.index)
+    grown = (
+        _LEAST_GROWTH if shift.time is None else _growth(shift.after, shift.after - shift.before)
+    )
+    if speed is not None:
+        grown += log(max(1.0, (speed.after or 100.0) / (speed.before or 1.0)))
+    if node.index in evidence.lowered:
+        grown += 1.0
+    return float(evidence.pressures[node.index]) * max(grown, _LEAST_GROWTH)
+
+
+def _of_node(evidence: NodeEvidence) -> tuple[list[tuple[ChangeEffect, float]], float]:
+    """Return the changes at a node with the growth of its work by each, and what none explains.
+
+    The growth is that of its load, of the time per record, and of the loss of capacity, each by the
+    logarithm of its factor.
+    """
+    effects = effects_of(evidence)
+    adding = [effect for effect in effects if effect.added > 0]
+    increase = _increase(evidence, adding)
+    grown = _growth(evidence.load, increase) if adding else 0.0
+    added = max(sum(effect.added for effect in adding), increase)
+    factors = [effect for effect in effects if effect.added <= 0]
+    if grown + sum(log(effect.factor) for effect in factors) < _LEAST_GROWTH:
+        return [], 0.0
+    result = [(effect, log(effect.factor)) for effect in factors]
+    result += [(effect, grown * effect.added / added) for effect in adding if added]
+    explained = sum(effect.added for effect in adding) / added if added else 1.0
+    return result, grown * (1 - explained)
+
+
+def _growth(load: float, increase: float) -> float:
+    """Return the logarithm of the factor by which a load grew, 0 if it did not grow."""
+    if load <= 0 or increase <= 0:
+        return 0.0
+    return log(load / max(load - increase, _FROM_NOTHING * load))
+
+
+def _increase(evidence: NodeEvidence, adding: Sequence[ChangeEffect]) -> float:
+    """Return the increase of the load since before the first change, in records/s."""
+    observed, shift = evidence.observed, evidence.shift
+    times = [effect.cause.time for effect in adding if effect.cause.time is not None]
+    before = evidence.load if shift.time is None else shift.before
+    if times:
+        loads = observed.series.loads[:, evidence.node.index]
+        earlier = observed.series.between(loads, observed.start, min(times) - _TOGETHER / 2)
+        if len(earlier) >= LEAST:
+            before = min(before, mean(earlier) or before)
+    return max(0.0, evidence.load - before)
+
+
+def _ranked(effect: ChangeEffect, share: float | None, start: datetime | None) -> RankedChange:
+    cause, (size, unit) = replace(effect.cause, share=share), effect.size
+    if cause.time is None or start is None:
+        return RankedChange(cause, size, unit, share, TimeRelation.UNKNOWN)
+    lead = start - cause.time
+    relation = TimeRelation.WITH
+    if abs(lead) > _TOGETHER:
+        relation = TimeRelation.BEFORE if lead > timedelta() else TimeRelation.AFTER
+    return RankedChange(cause, size, unit, share, relation, lead.total_seconds())
+
+
+def _score(row: RankedChange) -> float:
+    """Return the share, less for a change that is far from the start of the disturbance."""
+    away = 0.0 if row.lead_s is None else abs(row.lead_s)
+    return float((row.share or 0.0) * 0.5 ** (away / _HALF.total_seconds()))
