@@ -87,7 +87,7 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
         held=numbers.duration((alert.cleared_at or now) - alert.since),
         handled=_handled(alert, status, now),
         subject=_subject(alert),
-        explain=_explain_address(alert, _subject(alert)),
+        explain=explain_address(alert),
         **values,
     )
 
@@ -115,7 +115,7 @@ def _handled(alert: Alert, status: AlertStatus, now: datetime) -> str:
     return " · ".join(parts)
 
 
-def _explain_address(alert: Alert, subject: str) -> str:
+def explain_address(alert: Alert) -> str:
     """Return the address of the cluster's page that explains an alert at its time.
 
     The range is that of the alert if it has been cleared. A failed application has no measure to
@@ -125,7 +125,7 @@ def _explain_address(alert: Alert, subject: str) -> str:
     if alert.cleared_at is not None:
         start, end = alert.since - _MARGIN, alert.cleared_at + _MARGIN
         values = {"from": _milliseconds(start), "to": _milliseconds(end)}
-    if subject:
+    if subject := _subject(alert):
         values["explain"] = subject
     address = reverse("cluster", args=[alert.cluster.slug])
     return f"{address}?{urlencode(values)}" if values else address

@@ -84,7 +84,9 @@ class Disturbed:
             "node_p95": lambda ago: late if ago < BEGAN else calm,
             "p95": lambda ago: 15_000.0 if ago < BEGAN else 300.0,
         } | self.more
-        record_past(self.cluster, self.now, self.loads, self.rates, **values)
+        # Samples go on while the pages are read.
+        end = self.now + timedelta(minutes=1)
+        record_past(self.cluster, end, self.loads, self.rates, **values)
         rows = MetricSample.objects.filter(cluster=self.cluster).values_list("t", "values")
         measure_points.write(self.cluster, 10, {t: [sample] for t, sample in rows})
         Alert.objects.create(
@@ -163,7 +165,7 @@ def expensive_query(by: Actor, now: datetime) -> tuple[Disturbed, int, list[tupl
     """A query is placed on a node, which then needs five times the time for each record."""
     made = Disturbed.made(by, now, nodes=4, names=["pulp", "ink", "glue"], rate=80)
     (query,) = placed(by, made.cluster, {"all-pairs": ["pulp"]})
-    moment = now - timedelta(minutes=BEGAN)
+    moment = now - timedelta(minutes=BEGAN - 1)
     newest = RoutingVersion.objects.order_by("-version")[:1].values_list("pk", flat=True)
     RoutingVersion.objects.filter(pk__in=list(newest)).update(created_at=moment)
     node = made.host(query)
