@@ -86,10 +86,14 @@ class Cause:
     @property
     def text(self) -> str:
         """Return the cause as one sentence."""
-        text = _TEXTS[self.code](self)
-        if self.full_share is not None and self.code is not CauseCode.ALL_FULL:
-            text += f" All nodes together have {quantity(self.full_share, ValueUnit.SHARE)} load."
-        return text
+        return _TEXTS[self.code](self)
+
+    @property
+    def full_text(self) -> str:
+        """Return the load of all nodes as a sentence, "" if they have room."""
+        if self.full_share is None or self.code is CauseCode.ALL_FULL:
+            return ""
+        return f" All nodes together have {quantity(self.full_share, ValueUnit.SHARE)} load."
 
     @property
     def since(self) -> str:

@@ -83,26 +83,8 @@ def changes_of_node(
 
 
 def changes_of_cluster(versions: Iterable[RoutingVersion]) -> list[NearbyChange]:
-    """Return the plans, placements, drop rules and ladders of routing versions at any node."""
-    changes: list[NearbyChange] = []
-    for row in versions:
-        common: dict[str, Any] = {
-            "time": row.created_at,
-            "version": row.version,
-            "actor": row.actor,
-        }
-        arrived = {op["query"] for op in row.ops if _targets(op)}
-        if row.proposal_id is not None or arrived:
-            kind = ChangeKind.PLACEMENT if row.proposal_id is None else ChangeKind.PLAN
-            changes.append(
-                NearbyChange(kind, proposal=row.proposal_id, arrived=len(arrived), **common)
-            )
-        others = ((_OPS.get(op.get("op", "")), op) for op in row.ops)
-        changes += [
-            _other(kind, op, common) for kind, op in others
-            if kind in (ChangeKind.DROP_RULE, ChangeKind.LADDER)
-        ]  # fmt: skip
-    return changes
+    """Return the changes of routing versions at any node, and of any stream."""
+    return [change for row in versions for change in _of_version(row)]
 
 
 def capacities_set(versions: Iterable[RoutingVersion]) -> frozenset[int]:
@@ -119,18 +101,18 @@ def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
 
 
 def _of_version(
-    row: RoutingVersion, node: int, streams: frozenset[int], step: int | None
-) -> list[NearbyChange]:
-    """Return the changes of a routing version that concern a node or its streams."""
+    row: RoutingVersion, node: int | None = None, streams: frozenset[int] = frozenset(),
+    step: int | None = None,
+) -> list[NearbyChange]:  # fmt: skip
+    """Return the changes of a routing version at a node or of its streams; by default all."""
     arrived, others = set(), []
     for op in row.ops:
-        name = op.get("op", "")
-        if node in _targets(op):
+        targets, kind = _targets(op), _OPS.get(op.get("op", ""))
+        if node in targets or (node is None and targets):
             arrived.add(op["query"])
-        kind = _OPS.get(name)
-        if kind is None or (kind in _OF_NODE and op.get("node") != node):
+        if kind is None or (node is not None and kind in _OF_NODE and op.get("node") != node):
             continue
-        if kind is ChangeKind.DROP_RULE and op.get("stream") not in streams:
+        if node is not None and kind is ChangeKind.DROP_RULE and op.get("stream") not in streams:
             continue
         others.append((kind, op))
     common: dict[str, Any] = {

@@ -11,6 +11,7 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
+from controlplane.numbers import compact
 from controlplane.policies.grades import Grade
 
 
@@ -54,6 +55,20 @@ class Fact:
     per_s: float | None = None
     total: float | None = None
     before: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the value with its unit."""
+        return quantity(self.value, self.unit)
+
+    @property
+    def note(self) -> str:
+        """Return the total, the change per second or the limit in words, "" without them."""
+        if self.total is not None:
+            return f"of {quantity(self.total, self.unit)}"
+        if self.per_s is not None and round(self.per_s):
+            return f"{self.per_s:+,.0f}/s".replace("-", "\N{MINUS SIGN}")
+        return "" if self.limit is None else f"limit {quantity(self.limit, self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,14 @@ class Contribution:
         """Return the change of the rate in records/s, None if it is not known."""
         return None if self.before is None else self.rate - self.before
 
+    @property
+    def text(self) -> str:
+        """Return the change of the rate with its sign, the rate if the change is not known."""
+        if self.change is None:
+            return f"{compact(self.rate)}/s"
+        sign = "+" if self.change >= 0 else "\N{MINUS SIGN}"
+        return f"{sign}{compact(abs(self.change))}/s"
+
 
 @dataclass(frozen=True)
 class Contributions:
@@ -117,6 +140,11 @@ class Contributions:
     others_share: float = 0.0
     is_change: bool = False
     sampled: int | None = None
+
+    @property
+    def others_text(self) -> str:
+        """Return the rate of all others, with its sign if it is a change."""
+        return f"{'+' if self.is_change else ''}{compact(self.others_rate)}/s"
 
 
 class TimeRelation(StrEnum):
@@ -201,9 +229,9 @@ def causes_text(ranked: Sequence[RankedChange]) -> str:
     if not named or named[0].cause.code is CauseCode.LIMIT_TOO_LOW:
         return "".join(texts)
     if len(named) == 1:
-        return f"Likely cause: {texts[0]}"
+        return f"Likely cause: {texts[0]}{named[0].cause.full_text}"
     parts = (f"{row.cause.text.removesuffix('.')} ({row.share_text})." for row in named)
-    return f"Likely causes: {' '.join(parts)}"
+    return f"Likely causes: {' '.join(parts)}{named[0].cause.full_text}"
 
 
 class RemedyReason(StrEnum):

@@ -40,10 +40,16 @@ _RAW: Final = timedelta(minutes=2)
 _FINE: Final = int(MetricSample.Resolution.TEN_SECONDS)
 # Load over capacity of a node that can process no more.
 FULL: Final = 1.0
-FIGURES: Final = (
-    "loads", "busy", "node_waiting", "node_processed", "node_p95", "node_state", "p95", "arrived",
-    "in", "imbalance", "rf", "kept", "split_utilisation",
-)  # fmt: skip
+# The fields of `ClusterSeries` with their figures: of nodes or split nodes, and of the cluster.
+_LISTS: Final = {
+    "loads": "loads", "busy": "busy", "waiting": "node_waiting", "processed": "node_processed",
+    "p95_by_node": "node_p95", "state": "node_state", "splits": "split_utilisation",
+}  # fmt: skip
+_COLUMNS: Final = {
+    "p95": "p95", "arrived": "arrived", "read": "in", "imbalance": "imbalance",
+    "replication": "rf", "kept": "kept",
+}  # fmt: skip
+FIGURES: Final = (*_LISTS.values(), *_COLUMNS.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +57,7 @@ class ClusterSeries:
     """The samples of a cluster as arrays, oldest first: t samples of k nodes; NaN for missing.
 
     `times` float64[t]: s since the epoch. `loads`, `busy`, `waiting`, `processed`, `p95_by_node`,
-    `state` float64[t, k]; `p95`, `arrived`, `imbalance`, `replication`, `kept` float64[t].
+    `state` float64[t, k]; `p95`, `arrived`, `read`, `imbalance`, `replication`, `kept` float64[t].
     `splits` float64[t, n]: the utilisation of split nodes. `loads` are what arriving records cause,
     also while a backlog is worked off.
     """
@@ -63,36 +69,27 @@ class ClusterSeries:
     processed: Floats
     p95_by_node: Floats
     state: Floats
+    splits: Floats
     p95: Floats
     arrived: Floats
+    read: Floats
     imbalance: Floats
     replication: Floats
     kept: Floats
-    splits: Floats
 
     @classmethod
     def of(cls, rows: Sequence[Row], nodes: int) -> "ClusterSeries":
         """Return the arrays of rows with `FIGURES`, oldest first, for at least `nodes` nodes."""
-        columns = list(zip(*rows, strict=True)) or [()] * (len(FIGURES) + 1)
-        named = dict(zip(FIGURES, columns[1:], strict=True))
-        arrived, read = _column(named["arrived"]), _column(named["in"])
-        known = ~np.isnan(arrived) & (np.nan_to_num(read) > 0)
-        shares = np.where(known, arrived / np.where(known, read, 1.0), 1.0)
-        return cls(
-            times=np.array([moment.timestamp() for moment in columns[0]], np.float64),
-            loads=_lists(named["loads"], nodes) * shares[:, None],
-            busy=_lists(named["busy"], nodes),
-            waiting=_lists(named["node_waiting"], nodes),
-            processed=_lists(named["node_processed"], nodes),
-            p95_by_node=_lists(named["node_p95"], nodes),
-            state=_lists(named["node_state"], nodes),
-            p95=_column(named["p95"]),
-            arrived=arrived,
-            imbalance=_column(named["imbalance"]),
-            replication=_column(named["rf"]),
-            kept=_column(named["kept"]),
-            splits=_lists(named["split_utilisation"], 0),
-        )
+        times, *columns = list(zip(*rows, strict=True)) or [()] * (len(FIGURES) + 1)
+        lists = {name: _lists(values, nodes) for name, values in zip(_LISTS, columns, strict=False)}
+        own = {
+            name: _column(values)
+            for name, values in zip(_COLUMNS, columns[len(_LISTS) :], strict=True)
+        }
+        known = ~np.isnan(own["arrived"]) & (np.nan_to_num(own["read"]) > 0)
+        shares = np.where(known, own["arrived"] / np.where(known, own["read"], 1.0), 1.0)
+        lists["loads"] = lists["loads"] * shares[:, None]
+        return cls(np.array([time.timestamp() for time in times], np.float64), **lists, **own)
 
     def between(self, values: Floats, start: datetime, stop: datetime) -> Floats:
         """Return the samples of a time range of one of the arrays."""

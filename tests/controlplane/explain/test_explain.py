@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from algorithms.partitioning.replay import key_hashes
 from controlplane.access.roles import Actor
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.errors import Invalid, NotFound
@@ -16,13 +15,15 @@ from controlplane.explain.values import RemedyReason
 from controlplane.models import (
     Cluster,
     Decision,
-    KeySkew,
     MetricSample,
     Node,
+    Proposal,
     Query,
+    ReplicationBound,
     RoutingVersion,
     Task,
 )
+from controlplane.policies.gate import GateCode, Judgement, NextStep
 from controlplane.policies.grades import Grade
 from controlplane.proposals import requests
 from controlplane.topology import nodes
@@ -118,24 +119,6 @@ def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
     assert found.finding.since == change.time, "not before the limit was lowered"
 
 
-def test_a_slow_node_is_the_cause_of_a_latency_below_its_capacity(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    """By its own time per record before; a micro-batch waits for its slowest node."""
-    _, node = one_query(operator, sf)
-    busy = [0.8 if index == node.index else 0.02 for index in range(sf.slots)]
-    record_past(
-        sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, batch_ms=4_000.0,
-        busy=lambda ago: busy if ago < 5 else [0.02] * sf.slots,
-    )  # fmt: skip
-    cause = likely(sf, "latency_p95", now)
-    assert cause is not None
-    assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, 0)
-    assert cause.before == pytest.approx(200, rel=0.1)
-    assert cause.after == pytest.approx(8_000, rel=0.1)
-    assert likely(sf, "replication_factor", now) is None, "it follows from placement"
-
-
 def test_a_slow_node_without_a_past_is_compared_with_the_others(
     operator: Actor, sf: Cluster, now: datetime
 ) -> None:
@@ -146,33 +129,6 @@ def test_a_slow_node_without_a_past_is_compared_with_the_others(
     cause = likely(sf, "latency_p95", now)
     assert cause is not None
     assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, sf.slots - 1)
-
-
-def test_a_node_that_processes_nothing_is_the_cause(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    _, node = one_query(operator, sf)
-
-    def waiting(ago: float) -> list[int]:
-        grown = round(100 * 60 * (5 - ago)) if ago < 5 else 0
-        return [grown if index == node.index else 0 for index in range(sf.slots)]
-
-    def processed(ago: float) -> list[float]:
-        return [0.0 if index == node.index and ago < 5 else 100.0 for index in range(sf.slots)]
-
-    record_past(
-        sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, node_waiting=waiting,
-        node_processed=processed,
-    )  # fmt: skip
-    for found in (
-        likely(sf, "latency_p95", now),
-        explain(sf, parse_subject(f"node:{node.index}"), now).cause,
-    ):
-        assert found is not None
-        assert (found.code, found.node) == (CauseCode.NODE_STALLED, node.index)
-        assert found.count > 20_000
-        assert found.time is not None
-        assert abs(found.time - (now - timedelta(minutes=5))) < timedelta(seconds=40)
 
 
 def test_streams_that_rose_together_fill_all_nodes(
@@ -214,36 +170,6 @@ def test_many_streams_rose_although_no_single_rise_is_more_than_its_noise(
     assert cause.after == pytest.approx(60 * cause.count, rel=0.2)
     assert cause.time is not None
     assert abs(cause.time - (now - timedelta(minutes=6))) < timedelta(seconds=60)
-
-
-def test_a_hot_key_is_the_cause_although_its_streams_rose(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    query = placed_split(operator, sf, key_grouping="key")
-    RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
-    Cluster.objects.filter(pk=sf.pk).update(last_batch=ms(now) // 1000)
-    sf.refresh_from_db()
-    sampled(query, now, {"taxi": 900, **{f"car {i}": 1 for i in range(300)}}, splits=2)
-    starts = [now - timedelta(minutes=6, seconds=10 * place) for place in range(20)]
-    KeySkew.objects.bulk_create(
-        KeySkew(query=query, seconds=10, t=start, top_share=0.02, top10_share=0.1, imbalance=0.01,
-                pairs=300, records_per_s=300, grouping="key")
-        for start in starts
-    )  # fmt: skip
-    hosts = query_hosts(sf, query)
-    busiest = max(hosts, key=hosts.__getitem__)
-    node = sf.nodes.get(index=busiest)
-    loads = [steps(75, 800 if index == busiest else 80, 5) for index in range(4)]
-    rates = {stream_id(sf, name): steps(150, 500, 5) for name in ("s0", "s1")}
-    record_past(sf, now, loads, rates)
-    found = explain(sf, parse_subject(f"node:{node.index}"), now)
-    assert found.cause is not None
-    assert (found.cause.code, found.cause.key) == (CauseCode.HOT_KEY, "taxi")
-    assert found.cause.query == query.pk
-    assert found.keys is not None
-    assert (found.keys.rows[0].name, found.keys.rows[0].query) == ("taxi", query.name)
-    assert found.remedies[0].planner == "partitioning"
-    assert found.remedies[0].reason is RemedyReason.HOT_KEY
 
 
 def test_a_key_that_a_new_query_samples_is_the_cause_on_a_node_that_reads_its_stream(
@@ -294,31 +220,6 @@ def sample_hot_key(
     sampled(query, now, keys, records_per_s=total, streams=dict.fromkeys(keys, stream))
 
 
-def test_a_slow_node_is_the_cause_of_a_latency_although_another_node_is_full(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    _, node = one_query(operator, sf)
-    slow = (node.index + 1) % sf.slots
-    busy = [0.9 if index == slow else 0.1 for index in range(sf.slots)]
-    record_past(
-        sf, now, even(sf, node, steps(600, 600, 1)), {}, p95=12_000.0,
-        busy=lambda ago: busy if ago < 5 else [0.1] * sf.slots,
-    )  # fmt: skip
-    found = likely(sf, "latency_p95", now)
-    assert found is not None
-    assert (found.code, found.node) == (CauseCode.SLOW_NODE, slow)
-    assert found.time is not None
-    assert abs(found.time - (now - timedelta(minutes=5))) < timedelta(seconds=40)
-
-
-def query_hosts(sf: Cluster, query: Query) -> dict[int, int]:
-    """Return the records of the key "taxi" by node, from its task."""
-    keys = ["taxi", *(f"car {i}" for i in range(300))]
-    task = key_hashes(len(keys)).tolist()[0] % query.task_count
-    ranges = Task.ranges(Task.objects.filter(query=query))[query.pk]
-    return {node: int(first <= task < stop) for node, first, stop in ranges}
-
-
 def test_a_plan_that_moved_queries_is_the_cause(
     operator: Actor, sf: Cluster, now: datetime
 ) -> None:
@@ -337,6 +238,39 @@ def test_a_plan_that_moved_queries_is_the_cause(
     assert (found.cause.code, found.cause.proposal) == (CauseCode.PLAN_MOVED, proposal.pk)
     (change,) = [row for row in found.changes if row.kind is ChangeKind.PLAN]
     assert (change.proposal, change.arrived, change.time) == (proposal.pk, 1, moment)
+
+
+def test_traffic_rises_with_a_placement(operator: Actor, sf: Cluster, now: datetime) -> None:
+    _, node = one_query(operator, sf)
+    moment = now - timedelta(minutes=6)
+    ops = [{"op": "add_query", "query": 7, "node": node.index}]
+    version = RoutingVersion.objects.create(cluster=sf, version=99, ops=ops, actor="x")
+    RoutingVersion.objects.filter(pk=version.pk).update(created_at=moment)
+    record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, rf=steps(1.2, 1.8, 6))
+    cause = likely(sf, "replication_factor", now)
+    assert cause is not None
+    assert (cause.code, cause.count) == (CauseCode.QUERIES_PLACED, 1)
+    assert likely(sf, "latency_p95", now) is None, "nothing else has changed"
+
+
+def test_a_limit_that_no_plan_reaches_is_too_low(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    _, node = one_query(operator, sf)
+    record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, rf=2.1)
+    ReplicationBound.objects.create(cluster=sf, version=1, bound=1.1, factor=2.1, computed_at=now)
+    assert likely(sf, "replication_factor", now) is None
+    reached = [{"measure": "replication_factor", "before": 2.1, "after": 1.8, "limit": 1.65}]
+    proposal = requests.request(operator, sf, "mms", {"nu": 1.0})
+    Proposal.objects.filter(pk=proposal.pk).update(
+        state=Proposal.State.NO_BETTER_PLAN,
+        judgement=Judgement(GateCode.NO_GAIN, (), NextStep.EXPLAIN).to_json()
+        | {"changes": reached},
+    )
+    cause = likely(sf, "replication_factor", timezone.now())
+    assert cause is not None
+    assert (cause.code, cause.measure) == (CauseCode.LIMIT_TOO_LOW, "replication_factor")
+    assert (cause.before, cause.after) == pytest.approx((1.65, 1.8))
 
 
 def test_streams_and_decisions_are_explained(operator: Actor, sf: Cluster, now: datetime) -> None:
