@@ -59,7 +59,9 @@ def ranked_changes(
     weighted: list[_Weighted] = []
     unexplained = 0.0
     if not _OF_WORK.isdisjoint(measures):
-        weighted, unexplained = _work(evidence, measures, nodes)
+        disturbed = _disturbed(evidence, nodes)
+        weighted, unexplained = _work(evidence, measures, nodes, disturbed)
+        start = start or next((evidence.shifts[node.index].time for node in disturbed), None)
     weighted += [_Weighted(effect, weight) for effect, weight in flow_effects(evidence, measures)]
     merged: dict[object, _Weighted] = {}
     for row in weighted:
@@ -80,10 +82,11 @@ def ranked_changes(
 
 
 def _work(
-    evidence: Evidence, measures: Collection[str], nodes: Sequence[Node]
-) -> tuple[list[_Weighted], float]:
+    evidence: Evidence, measures: Collection[str], nodes: Sequence[Node],
+    disturbed: Sequence[Node],
+) -> tuple[list[_Weighted], float]:  # fmt: skip
     """Return the changes of the work of nodes, and the largest weight that none explains."""
-    disturbed, result, unexplained = _disturbed(evidence, nodes), list[_Weighted](), 0.0
+    result, unexplained = list[_Weighted](), 0.0
     for node in disturbed:
         own, rest = _of_node(evidence.of_node(node))
         pressure = max(float(evidence.pressures[node.index]), _FROM_NOTHING)
