@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.vocabulary import Floats
+from controlplane.explain.causes.stream_rises import StreamRises
 from controlplane.explain.change import ChangeKind, NearbyChange
-from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.units import ValueUnit
 from controlplane.models import (
     AuditEntry,

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 
 from algorithms.vocabulary import Floats
+from controlplane.explain.causes.stream_rises import StreamRises
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery
-from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.values import Contribution, Contributions
 
 # Rows of each kind; all others are one row.

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.clusters.listing import node_by_index
+from controlplane.explain.causes.evidence import Evidence
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.changes import changes_of_node, newest_versions
-from controlplane.explain.evidence import Evidence
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery
 from controlplane.explain.service import explanation_of
@@ -47,7 +47,7 @@ def node_report(
     """Return the report on a node; `time`: None for now. Raises `NotFound`."""
     node, evidence = (
         node_by_index(cluster, index),
-        Evidence(ClusterObservation.at(cluster, time, now)),
+        Evidence(ClusterObservation.of_moment(cluster, time, now)),
     )
     own, observed = evidence.of_node(node), evidence.observed
     start, work = observed.time - HISTORY, own.work

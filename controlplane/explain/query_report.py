@@ -9,7 +9,7 @@ from typing import Final
 from django.db.models import Count, QuerySet
 
 from controlplane.catalog.processor_time import processor_percents
-from controlplane.explain.evidence import Evidence
+from controlplane.explain.causes.evidence import Evidence
 from controlplane.explain.service import explanation_of
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.values import Explanation
@@ -107,7 +107,10 @@ class QueryReport:
 
 def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     """Return the report on a query of a cluster."""
-    cluster, evidence = query.cluster, Evidence(ClusterObservation.at(query.cluster, now=now))
+    cluster, evidence = (
+        query.cluster,
+        Evidence(ClusterObservation.of_moment(query.cluster, now=now)),
+    )
     observed = evidence.observed
     streams = {
         stream.pk: stream.weight

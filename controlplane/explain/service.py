@@ -10,6 +10,8 @@ import numpy as np
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import NotFound
+from controlplane.explain.causes.evidence import Evidence, NodeEvidence
+from controlplane.explain.causes.ranking import ranked_changes
 from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
@@ -17,7 +19,6 @@ from controlplane.explain.contributions import (
     query_contributions,
     stream_contributions,
 )
-from controlplane.explain.evidence import Evidence, NodeEvidence
 from controlplane.explain.node_findings import (
     latency_finding,
     load_limit,
@@ -25,7 +26,6 @@ from controlplane.explain.node_findings import (
     node_facts,
     node_finding,
 )
-from controlplane.explain.ranking import ranked_changes
 from controlplane.explain.remedies import remedies
 from controlplane.explain.stream_explanation import explain_stream
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
@@ -48,7 +48,7 @@ def likely_causes(
     `time`: None for now; `since`: when the first limit was exceeded, None if not known. Data that
     are missing, or stores that are unavailable, give no error.
     """
-    evidence = Evidence(ClusterObservation.at(cluster, time, now))
+    evidence = Evidence(ClusterObservation.of_moment(cluster, time, now))
     return ranked_changes(evidence, _explained(measures), start=since)
 
 
@@ -61,7 +61,7 @@ def explain(
     cluster: Cluster, subject: ExplanationSubject, now: datetime | None = None
 ) -> Explanation:
     """Return the explanation of a subject of the cluster. Raises `NotFound`."""
-    evidence = Evidence(ClusterObservation.at(cluster, subject.time, now))
+    evidence = Evidence(ClusterObservation.of_moment(cluster, subject.time, now))
     return explanation_of(evidence, subject)
 
 
@@ -74,15 +74,15 @@ def _explain_node(evidence: Evidence, subject: ExplanationSubject) -> Explanatio
     node = evidence.observed.node(int(subject.name))
     if node is None:
         raise NotFound("node", subject.name)
-    found = node_finding(evidence, node)
-    return _explanation(evidence, subject, node.name, found, node, [node])
+    measured = node_finding(evidence, node)
+    return _explanation(evidence, subject, node.name, measured, node, [node])
 
 
 def _explain_measure(evidence: Evidence, subject: ExplanationSubject) -> Explanation:
     measure = AlertMeasure(subject.name)
-    found = measure_finding(evidence.observed, measure)
+    measured = measure_finding(evidence.observed, measure)
     node = evidence.observed.fullest
-    return _explanation(evidence, subject, KINDS[measure].title, found, node)
+    return _explanation(evidence, subject, KINDS[measure].title, measured, node)
 
 
 def _explain_query(evidence: Evidence, subject: ExplanationSubject) -> Explanation:
@@ -97,22 +97,22 @@ def _explain_query(evidence: Evidence, subject: ExplanationSubject) -> Explanati
         return Explanation(subject, query.name, observed.time, observed.is_live, finding)
     latencies = np.nan_to_num(observed.recent_means(observed.series.p95_by_node))
     node = max(nodes, key=lambda node: latencies[node.index])
-    found = latency_finding(observed, node)
-    explanation = _explanation(evidence, subject, query.name, found, node, nodes)
+    measured = latency_finding(observed, node)
+    explanation = _explanation(evidence, subject, query.name, measured, node, nodes)
     own = evidence.of_node(node).work.queries.get(query.pk)
     rate = None if own is None else own.records_per_s
     return replace(explanation, facts=[*explanation.facts, Fact("records", rate, ValueUnit.RATE)])
 
 
 def _explanation(
-    evidence: Evidence, subject: ExplanationSubject, title: str, found: tuple[Finding, Series],
+    evidence: Evidence, subject: ExplanationSubject, title: str, measured: tuple[Finding, Series],
     node: Node | None, nodes: Sequence[Node] = (),
 ) -> Explanation:  # fmt: skip
     """Return an explanation with the contributions, changes and remedies of one node.
 
     `nodes`: at which changes count, by default at all.
     """
-    observed, (finding, series) = evidence.observed, found
+    observed, (finding, series) = evidence.observed, measured
     if node is not None:
         finding = _since_capacity(finding, evidence.of_node(node).changes)
     since = None if finding.since_is_earliest else finding.since
@@ -186,7 +186,9 @@ def _explain_decision(evidence: Evidence, subject: ExplanationSubject) -> Explan
     observed = evidence.observed
     rows = Decision.objects.filter(cluster=observed.cluster)
     row = row_by(rows, "decision", pk=int(subject.name))
-    moment = ClusterObservation.at(observed.cluster, subject.time or row.last_at, observed.now)
+    moment = ClusterObservation.of_moment(
+        observed.cluster, subject.time or row.last_at, observed.now
+    )
     measure = _LOOPS.get(row.loop, AlertMeasure.LOAD)
     inner = ExplanationSubject(SubjectKind.MEASURE, measure, moment.time)
     explanation = _explain_measure(Evidence(moment), inner)

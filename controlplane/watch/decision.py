@@ -42,7 +42,7 @@ class Situation:
         return self.quiet_since + timedelta(seconds=policy.cooldown_s)
 
     def next_check(self, code: str, last_at: datetime, policy: PolicySettings) -> datetime:
-        """Return when a loop that decided `code` at `last_at` may decide anew."""
+        """Return when a loop that decided `code` at `last_at` may decide again."""
         ends = {"cooldown": self.cooldown_end(policy), "blackout": self.blackout_until}
         return max(ends.get(code) or last_at, last_at + PERIOD)
 

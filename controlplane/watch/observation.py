@@ -154,7 +154,7 @@ class ClusterObservation:
     now: datetime
 
     @classmethod
-    def at(
+    def of_moment(
         cls, cluster: Cluster, time: datetime | None = None, now: datetime | None = None
     ) -> "ClusterObservation":
         """Return the observation of a moment; `time`, `now`: the present by default."""

@@ -96,7 +96,7 @@ def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpRespons
     """Return all queries of a node with their cost as CSV."""
     require_known(request, ())
     node = node_by_index(cluster, index)
-    measures = ClusterObservation.at(cluster).task_measures
+    measures = ClusterObservation.of_moment(cluster).task_measures
     queries = read_node_work(cluster, index, measures).queries.values()
     ordered = sorted(queries, key=lambda query: -(query.records_per_s or 0.0))
     rows = [

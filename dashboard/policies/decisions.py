@@ -24,7 +24,7 @@ class DecisionRow:
     """A displayed decision; `row`: None for a loop without decisions.
 
     `repeats`: how often the loop decided so, from `first` to `last`; `next`: when it may decide
-    anew, None if it is not shown.
+    again, None if it is not shown.
     """
 
     loop: str

@@ -25,7 +25,7 @@ PATIENCE_S = 240
 # Every latency is above it: which limit is exceeded is not what these tests are about.
 LATENCY_MS = 100
 SLOW = ("slow_node", {"node": 0})
-RUSH = ("rush_hour", {})
+RUSH: tuple[str, dict[str, int]] = ("rush_hour", {})
 # Scenarios with the causes of which all must be named: code, and the field with its subject.
 CASES = [
     pytest.param([SLOW], {"slow_node": ("node", 0)}, id="slow"),

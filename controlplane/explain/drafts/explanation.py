@@ -136,7 +136,7 @@ def _state(
     cluster: Cluster, computation: Computation, rate: float, alike: Sequence[int], streams: int
 ) -> StateEstimate:
     """Return the expected state at `rate` records/s; `alike`: ids of queries that compute it."""
-    tasks = ClusterObservation.at(cluster).task_measures
+    tasks = ClusterObservation.of_moment(cluster).task_measures
     measured = [row for row in tasks if row.query in alike and row.records_per_s]
     if measured:
         per_record = sum(row.state_bytes for row in measured) / sum(

@@ -9,12 +9,12 @@ import numpy as np
 
 from algorithms.vocabulary import Floats
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.causes.node_speed import speed_causes
+from controlplane.explain.causes.stream_rises import StreamRises
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.changes import capacities_set, changes_of_node, newest_versions
 from controlplane.explain.node_keys import NodeKeys, read_node_keys
-from controlplane.explain.node_speed import speed_causes
 from controlplane.explain.node_work import NodeQueries, read_node_work
-from controlplane.explain.stream_rises import StreamRises
 from controlplane.models import Node, RoutingVersion
 from controlplane.watch.observation import ClusterObservation, LevelShift
 from controlplane.watch.series_shifts import largest_shifts

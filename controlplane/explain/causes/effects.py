@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.causes.evidence import NodeEvidence
+from controlplane.explain.causes.node_speed import computes_longest
+from controlplane.explain.causes.stream_rises import BEYOND, StreamRises
 from controlplane.explain.change import ChangeKind, NearbyChange
-from controlplane.explain.evidence import NodeEvidence
 from controlplane.explain.node_keys import NodeKey
-from controlplane.explain.node_speed import computes_longest
-from controlplane.explain.stream_rises import BEYOND, StreamRises
 from controlplane.explain.units import ValueUnit
 
 # Streams whose rises are compared, the largest ones.

@@ -9,10 +9,10 @@ from typing import Final
 from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.causes.effects import ChangeEffect, common_cause, drop_cause
+from controlplane.explain.causes.evidence import Evidence
 from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import changes_of_cluster
-from controlplane.explain.effects import ChangeEffect, common_cause, drop_cause
-from controlplane.explain.evidence import Evidence
 
 # Traffic and losses follow a change within this time.
 _FOLLOWS: Final = timedelta(minutes=2)

@@ -10,10 +10,10 @@ from math import log
 from typing import Final
 
 from controlplane.alerts.measures import AlertMeasure
-from controlplane.explain.effects import ChangeEffect, effects_of, speed_effects
-from controlplane.explain.evidence import Evidence, NodeEvidence
-from controlplane.explain.flow_effects import flow_effects
-from controlplane.explain.states import state_of
+from controlplane.explain.causes.effects import ChangeEffect, effects_of, speed_effects
+from controlplane.explain.causes.evidence import Evidence, NodeEvidence
+from controlplane.explain.causes.flow_effects import flow_effects
+from controlplane.explain.causes.states import state_of
 from controlplane.explain.values import RankedChange, TimeRelation
 from controlplane.models import Node
 from controlplane.watch.observation import FULL, mean

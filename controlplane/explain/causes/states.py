@@ -7,9 +7,9 @@ from typing import Final
 
 from controlplane.alerts.measures import KINDS, AlertMeasure, LimitInput
 from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.causes.effects import hot_key
+from controlplane.explain.causes.evidence import Evidence, NodeEvidence
 from controlplane.explain.change import ChangeKind
-from controlplane.explain.effects import hot_key
-from controlplane.explain.evidence import Evidence, NodeEvidence
 from controlplane.explain.units import ValueUnit
 from controlplane.models import Node, Proposal, ReplicationBound
 from controlplane.planning import measures as planned
@@ -36,12 +36,12 @@ def state_of(evidence: Evidence, measures: Collection[str], nodes: Sequence[Node
     node = nodes[0] if nodes else observed.fullest
     if not _OF_LOAD.isdisjoint(measures) and node is not None:
         own = evidence.of_node(node)
-        found = _full_split_node(observed) or _frequent_key(own) or _restart(own) or _full(observed)
-        if found is not None:
-            return found
+        state = _full_split_node(observed) or _frequent_key(own) or _restart(own) or _full(observed)
+        if state is not None:
+            return state
     for measure in map(AlertMeasure, measures):
-        if (found := _too_low(observed, measure)) is not None:
-            return found
+        if (state := _too_low(observed, measure)) is not None:
+            return state
     if node is None or not {AlertMeasure.LOAD, AlertMeasure.IMBALANCE}.intersection(measures):
         return None
     return _unbalanced(evidence.of_node(node))
