@@ -73,7 +73,7 @@ def finding_of(
     place = None
     if limit is not None and not kind.is_lower:
         place = exceeded_since(observed.known(values), limit)
-    times = observed.series.times
+    times = observed.known(observed.series.times)
     return Finding(
         measure=measure, value=value, limit=limit, unit=unit or ValueUnit(kind.unit),
         setting=kind.setting, grade=kind.grade(value, limit, observed.policy.dead_band),

@@ -10,7 +10,7 @@ import numpy as np
 from django.db.models import Count, QuerySet
 from redis.exceptions import RedisError
 
-from algorithms.vocabulary import Floats
+from algorithms.vocabulary import Flags, Floats
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Exclusion, MetricSample, Node, Query, Stream, Task
 from controlplane.policies.exclusions import live_exclusions
@@ -38,6 +38,11 @@ AFTER: Final = timedelta(minutes=5)
 # The newest roll-up of ten seconds may be so old; raw samples follow it.
 _RAW: Final = timedelta(minutes=2)
 _FINE: Final = int(MetricSample.Resolution.TEN_SECONDS)
+# A cluster with a smaller part of its load was just started, and fills within this time.
+_FILLED: Final = 0.1
+_FILLS: Final = timedelta(minutes=3)
+# Samples of its load now, and at the start of the read time.
+_LAST: Final = 6
 # Load over capacity of a node that can process no more.
 FULL: Final = 1.0
 # The fields of `ClusterSeries` with their figures: of nodes or split nodes, and of the cluster.
@@ -287,9 +292,31 @@ class ClusterObservation:
         """Return the means over the last `RECENT` of an array of k nodes, NaN without data."""
         return means(self.recent(values))
 
+    @cached_property
+    def settled(self) -> datetime:
+        """Return from when samples can be compared: the start, or when the cluster had filled.
+
+        A cluster that was started within the read time has little load at first: what fills it is
+        no disturbance.
+        """
+        totals, times = np.nan_to_num(self.series.loads).sum(axis=1), self.series.times
+        if not len(totals):
+            return self.start
+        empty = np.flatnonzero(totals < _FILLED * np.median(totals[-_LAST:]))
+        is_new = times[0] > (self.start + RECENT).timestamp()
+        if not is_new and (not len(empty) or empty[0] > _LAST):
+            return self.start
+        filled = datetime.fromtimestamp(float(times[empty[-1] if len(empty) else 0]), UTC)
+        return min(filled + _FILLS, self.time - RECENT)
+
+    @property
+    def _are_known(self) -> Flags:
+        times = self.series.times
+        return (times >= self.settled.timestamp()) & (times <= self.time.timestamp() + 1)
+
     def known(self, values: Floats) -> Floats:
-        """Return the samples of one array up to the observed moment."""
-        chosen: Floats = values[self.series.times <= self.time.timestamp() + 1]
+        """Return the samples of one array from `settled` up to the observed moment."""
+        chosen: Floats = values[self._are_known]
         return chosen
 
     def shift_of(self, values: Floats) -> LevelShift:
@@ -302,7 +329,7 @@ class ClusterObservation:
         before, after = float(shifts.before[place]), float(shifts.after[place])
         if not shifts.is_sure(place):
             return LevelShift(before, after, None)
-        moment = float(self.series.times[int(shifts.places[place])])
+        moment = float(self.known(self.series.times)[int(shifts.places[place])])
         return LevelShift(before, after, datetime.fromtimestamp(moment, UTC))
 
     @cached_property

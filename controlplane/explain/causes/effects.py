@@ -146,7 +146,7 @@ def _weights_at(
 
 def _moves(evidence: NodeEvidence) -> Iterator[ChangeEffect]:
     """Yield the plans and placements that placed queries on the node."""
-    for change in evidence.changes:
+    for change in evidence.disturbing:
         if not change.placed:
             continue
         moment = max(change.placed.values())
@@ -178,7 +178,7 @@ def _move(evidence: NodeEvidence, change: NearbyChange) -> Cause:
 
 def _drops(evidence: NodeEvidence) -> Iterator[ChangeEffect]:
     """Yield the changes of drop rules of input edges, with the records that they drop less."""
-    for change in evidence.changes:
+    for change in evidence.disturbing:
         known = change.before is not None and change.after is not None
         if change.kind is not ChangeKind.DROP_RULE or change.id is None or not known:
             continue
@@ -199,7 +199,7 @@ def drop_cause(names: Mapping[int, str], change: NearbyChange) -> Cause:
 
 def _capacity(evidence: NodeEvidence) -> Iterator[ChangeEffect]:
     """Yield the changes of the capacity of a node, with their factors of load over capacity."""
-    for change in evidence.changes:
+    for change in evidence.disturbing:
         if change.kind is ChangeKind.CAPACITY and change.before and change.after:
             cause = evidence.named(
                 CauseCode.CAPACITY_LOWERED, time=change.time, actor=change.actor,
@@ -236,7 +236,7 @@ def _expensive(evidence: NodeEvidence, slow: Cause) -> Cause | None:
     """Return the query that was placed on a node when it became slower, None without one."""
     if slow.time is None:
         return None
-    for change in reversed(evidence.changes):
+    for change in reversed(evidence.disturbing):
         placed = change.placed.values()
         if 0 < len(placed) <= _FEW and slow.time - _BEFORE <= min(placed) <= slow.time + _AFTER:
             moved = _move(evidence, change)

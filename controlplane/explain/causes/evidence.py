@@ -1,5 +1,6 @@
 """What is known of a cluster and its nodes around a moment, for the ranked list of changes."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,7 +38,12 @@ class Evidence:
     @cached_property
     def rises(self) -> StreamRises:
         """Return the changes of the rates of all streams."""
-        return StreamRises.of(self.observed.rates, self.observed.stream_names)
+        history, settled = self.observed.rates, self.observed.settled
+        place = bisect_left(history.starts, settled)
+        since = replace(
+            history, rates=history.rates[:, place:], starts=history.starts[place:]
+        )  # fmt: skip
+        return StreamRises.of(since, self.observed.stream_names)
 
     @cached_property
     def speeds(self) -> Mapping[int, Cause]:
@@ -125,6 +131,11 @@ class NodeEvidence:
             observed.cluster, self.node.index, observed.start, observed.time, self.work.weights,
             self.cluster.versions,
         )  # fmt: skip
+
+    @property
+    def disturbing(self) -> list[NearbyChange]:
+        """Return the changes since the cluster had filled."""
+        return [change for change in self.changes if change.time >= self.observed.settled]
 
     def named(self, code: CauseCode, **values: object) -> Cause:
         """Return a cause on the node with these values."""

@@ -66,10 +66,10 @@ def _stalled(observed: ClusterObservation, node: Node) -> Cause | None:
 
 def _slow(observed: ClusterObservation) -> dict[int, Cause]:
     """Return the nodes that need twice the processor time per record, as before or as others."""
-    series, half = observed.series, (observed.time - observed.start) / 2
+    series, half = observed.series, (observed.time - observed.settled) / 2
     busy, costs = observed.recent_means(series.busy), _costs(observed)
     former = _ratios(*(
-        means(series.between(values, observed.start, observed.start + half))
+        means(series.between(values, observed.settled, observed.settled + half))
         for values in (series.busy, series.loads)
     ))  # fmt: skip
     result: dict[int, Cause] = {}

@@ -159,7 +159,7 @@ def _increase(evidence: NodeEvidence, adding: Sequence[ChangeEffect]) -> float:
     before = evidence.load if shift.time is None else shift.before
     if times:
         loads = observed.series.loads[:, evidence.node.index]
-        earlier = observed.series.between(loads, observed.start, min(times) - _TOGETHER / 2)
+        earlier = observed.series.between(loads, observed.settled, min(times) - _TOGETHER / 2)
         if len(earlier) >= LEAST:
             before = min(before, mean(earlier) or before)
     return max(0.0, evidence.load - before)
