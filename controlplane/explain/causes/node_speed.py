@@ -1,5 +1,6 @@
 """Nodes that are slower than before or than the others, and nodes that process no records."""
 
+from datetime import timedelta
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,8 @@ _GROWTH: Final = 0.5
 _GROWTH_ALONE: Final = 0.9
 _LEAST_SAMPLES: Final = 3
 _LEAST_S: Final = 20.0
+# A shorter past is not compared with the present.
+_LEAST_PAST: Final = timedelta(minutes=5)
 
 
 def speed_causes(observed: ClusterObservation) -> dict[int, Cause]:
@@ -78,7 +81,7 @@ def _slow(observed: ClusterObservation) -> dict[int, Cause]:
         cost, before, others = costs[place], former[place], 0
         if not busy[place] >= _BUSY or np.isnan(cost):
             continue
-        if np.isnan(before):
+        if np.isnan(before) or half < _LEAST_PAST:
             known = np.delete(costs, place)
             known = known[~np.isnan(known)]
             before, others = float(np.median(known)) if len(known) else cost, len(known)
