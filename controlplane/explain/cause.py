@@ -8,9 +8,12 @@ from typing import Final
 
 from controlplane.explain.units import ValueUnit, pair, quantity
 
+# From this part of the streams on, all rose together.
+_ALL: Final = 0.9
+
 
 class CauseCode(StrEnum):
-    """The likely causes, and the other changes before an exceeded limit."""
+    """The changes and states that explain an exceeded limit."""
 
     CAPACITY_LOWERED = "capacity_lowered"
     STREAM_ROSE = "stream_rose"
@@ -20,26 +23,31 @@ class CauseCode(StrEnum):
     QUERIES_PLACED = "queries_placed"
     SLOW_NODE = "slow_node"
     NODE_STALLED = "node_stalled"
+    EXPENSIVE_QUERY = "expensive_query"
     RESTARTED = "restarted"
     SPLIT_NODE_FULL = "split_node_full"
-    SLOW_BATCH = "slow_batch"
+    LIMIT_TOO_LOW = "limit_too_low"
     UNBALANCED = "unbalanced"
     ALL_FULL = "all_full"
     DROPS_CHANGED = "drops_changed"
     LADDER_CHANGED = "ladder_changed"
-    KEY_GROUPING_CHANGED = "key_grouping_changed"
-    REDIRECTED = "redirected"
-    ACTIVITY_CHANGED = "activity_changed"
-    NODE_COUNT_CHANGED = "node_count_changed"
+
+
+# The measure that placements and rates change, but not the speed of nodes.
+_TRAFFIC: Final = "replication_factor"
+_OF_TRAFFIC: Final = (
+    CauseCode.PLAN_MOVED, CauseCode.QUERIES_PLACED, CauseCode.STREAM_ROSE, CauseCode.STREAMS_ROSE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Cause:
     """The likely cause of an exceeded limit.
 
-    `share`: of the increase that it explains, None if there was no increase. `before`, `after`: in
-    `unit`. `full_share`: load of all nodes over their capacity, if it is above 1. `key`: the text
-    of a key; `key_share`: its part of the records of the query.
+    `share`: of the disturbance that it explains, None for a state. `before`, `after`: in `unit`.
+    `full_share`: load of all nodes over their capacity, if it is above 1. `key`: the text of a key;
+    `key_share`: its part of the records of the query. `count`: of queries, streams or waiting
+    records, `total`: of all streams with records. `measure`: whose limit is too low.
     """
 
     code: CauseCode
@@ -58,16 +66,34 @@ class Cause:
     after: float | None = None
     unit: ValueUnit = ValueUnit.RATE
     count: int = 0
+    total: int = 0
+    measure: str = ""
     share: float | None = None
     full_share: float | None = None
 
     @property
+    def subject(self) -> tuple[object, ...]:
+        """Return what the cause is about: equal for the same cause on several nodes."""
+        node = None if self.stream or self.query or self.proposal else self.node
+        return self.code, node, self.stream, self.query, self.key, self.proposal
+
+    def explains(self, measure: str) -> bool:
+        """Return True if the cause is about a measure: traffic, or the work of nodes."""
+        if self.measure:
+            return self.measure == measure
+        return measure != _TRAFFIC or self.code in _OF_TRAFFIC
+
+    @property
     def text(self) -> str:
         """Return the cause as one sentence."""
-        text = _TEXTS[self.code](self)
-        if self.full_share is not None and self.code is not CauseCode.ALL_FULL:
-            text += f" All nodes together have {quantity(self.full_share, ValueUnit.SHARE)} load."
-        return text
+        return _TEXTS[self.code](self)
+
+    @property
+    def full_text(self) -> str:
+        """Return the load of all nodes as a sentence, "" if they have room."""
+        if self.full_share is None or self.code is CauseCode.ALL_FULL:
+            return ""
+        return f" All nodes together have {quantity(self.full_share, ValueUnit.SHARE)} load."
 
     @property
     def since(self) -> str:
@@ -83,13 +109,16 @@ def _capacity_lowered(cause: Cause) -> str:
 
 def _stream_rose(cause: Cause) -> str:
     change = pair(cause.before, cause.after, cause.unit)
-    return f"Stream {cause.stream_name} rose {change}{cause.since}{_part(cause)}."
+    return f"Stream {cause.stream_name} rose {change}{cause.since}."
 
 
 def _streams_rose(cause: Cause) -> str:
+    all_of_them = cause.total and cause.count >= _ALL * cause.total
+    streams = "All streams" if all_of_them else f"{cause.count:,} of {cause.total:,} streams"
+    times = (cause.after or 0.0) / (cause.before or 1.0)
     change = pair(cause.before, cause.after, cause.unit)
     most = f", most of all {cause.stream_name}" if cause.stream_name else ""
-    return f"The rates of {cause.count} streams rose together {change}{cause.since}{most}."
+    return f"{streams} have {times:.1f} times as many records{_since(cause)}: {change}{most}."
 
 
 def _hot_key(cause: Cause) -> str:
@@ -98,10 +127,9 @@ def _hot_key(cause: Cause) -> str:
     change = f"has {quantity(cause.after, cause.unit)}{_since(cause)}"
     if cause.before is not None:
         change += f", at most {quantity(cause.before, cause.unit)} before"
-    share = "" if cause.key_share is None else f"{quantity(cause.key_share, ValueUnit.SHARE)}"
-    parts = [f"{share} of the query's records" if share else "", _part(cause).removeprefix(": ")]
-    shares = ", ".join(part for part in parts if part)
-    return f"Key {cause.key} of {of} {change}{': ' if shares else ''}{shares}."
+    if cause.key_share is not None:
+        change += f": {quantity(cause.key_share, ValueUnit.SHARE)} of the query's records"
+    return f"Key {cause.key} of {of} {change}."
 
 
 def _since(cause: Cause) -> str:
@@ -109,14 +137,32 @@ def _since(cause: Cause) -> str:
 
 
 def _plan_moved(cause: Cause) -> str:
-    added = f", which added {quantity(cause.after, cause.unit)}"
-    queries = _queries(cause.count)
-    return f"Proposal {cause.proposal} moved {queries} to {cause.node_name}{cause.since}{added}."
+    where = f" to {cause.node_name}" if cause.node_name else ""
+    return (
+        f"Proposal {cause.proposal} moved {_queries(cause.count)}{where}{cause.since}"
+        f"{_added(cause)}."
+    )
 
 
 def _queries_placed(cause: Cause) -> str:
-    added = f", which added {quantity(cause.after, cause.unit)}"
-    return f"{_queries(cause.count)} were placed on {cause.node_name}{cause.since}{added}."
+    what = f"Query {cause.query_name}" if cause.count == 1 else _queries(cause.count)
+    verb = "was" if cause.count == 1 else "were"
+    return f"{what} {verb} placed{_on(cause)}{cause.since}{_added(cause)}."
+
+
+def _expensive_query(cause: Cause) -> str:
+    others = f" and {_queries(cause.count - 1)} more" if cause.count > 1 else ""
+    needs = pair(cause.before, cause.after, cause.unit)
+    what = f"Query {cause.query_name}{others}, placed{_on(cause)}{cause.since}"
+    return f"{what}, needs much processor time: {needs} per 1,000 records of the node."
+
+
+def _on(cause: Cause) -> str:
+    return f" on {cause.node_name}" if cause.node_name else ""
+
+
+def _added(cause: Cause) -> str:
+    return f", which added {quantity(cause.after, cause.unit)}" if cause.node_name else ""
 
 
 def _slow_node(cause: Cause) -> str:
@@ -145,11 +191,12 @@ def _split_node_full(cause: Cause) -> str:
     return f"Split node {cause.node} uses {quantity(cause.after, cause.unit)} of its capacity."
 
 
-def _slow_batch(cause: Cause) -> str:
-    took = quantity(cause.after, cause.unit)
-    limit = quantity(cause.before, cause.unit)
-    busiest = f"; {cause.node_name} computes longest" if cause.node_name else ""
-    return f"A micro-batch takes {took}, longer than the trigger of {limit}{busiest}."
+def _limit_too_low(cause: Cause) -> str:
+    limit, least = quantity(cause.before, cause.unit), quantity(cause.after, cause.unit)
+    return (
+        f"No change explains it; the limit of {limit} is below what this workload allows:"
+        f" at least {least}."
+    )
 
 
 def _unbalanced(cause: Cause) -> str:
@@ -170,28 +217,6 @@ def _drops_changed(cause: Cause) -> str:
     return f"{text}: it drops {pair(cause.before, cause.after, cause.unit)} of the records."
 
 
-def _redirected(cause: Cause) -> str:
-    what = f"Stream {cause.stream_name}" if cause.count == 1 else f"{cause.count:,} streams"
-    ends = f"from split node {cause.before or 0:.0f} to {cause.after or 0:.0f}"
-    return f"{what} {'was' if cause.count == 1 else 'were'} redirected {ends}{cause.since}."
-
-
-def _activity_changed(cause: Cause) -> str:
-    what = "activated" if cause.after else "deactivated"
-    return f"{_name(cause)} was {what}{cause.since}."
-
-
-def _node_count_changed(cause: Cause) -> str:
-    return f"The number of nodes was set to {cause.after or 0:.0f}{cause.since}."
-
-
-def _part(cause: Cause) -> str:
-    if cause.share is None:
-        return ""
-    of = f"the increase on {cause.node_name}" if cause.node_name else "the increase"
-    return f": {quantity(min(1.0, cause.share), ValueUnit.SHARE)} of {of}"
-
-
 def _queries(count: int) -> str:
     return "1 query" if count == 1 else f"{count:,} queries"
 
@@ -209,17 +234,12 @@ _TEXTS: Final[Mapping[CauseCode, Callable[[Cause], str]]] = {
     CauseCode.QUERIES_PLACED: _queries_placed,
     CauseCode.SLOW_NODE: _slow_node,
     CauseCode.NODE_STALLED: _node_stalled,
+    CauseCode.EXPENSIVE_QUERY: _expensive_query,
     CauseCode.RESTARTED: _restarted,
     CauseCode.SPLIT_NODE_FULL: _split_node_full,
-    CauseCode.SLOW_BATCH: _slow_batch,
+    CauseCode.LIMIT_TOO_LOW: _limit_too_low,
     CauseCode.UNBALANCED: _unbalanced,
     CauseCode.ALL_FULL: _all_full,
     CauseCode.DROPS_CHANGED: _drops_changed,
     CauseCode.LADDER_CHANGED: lambda cause: f"The ladder of load shedding changed{cause.since}.",
-    CauseCode.KEY_GROUPING_CHANGED: lambda cause: (
-        f"The key grouping of a query changed{cause.since}."
-    ),
-    CauseCode.REDIRECTED: _redirected,
-    CauseCode.ACTIVITY_CHANGED: _activity_changed,
-    CauseCode.NODE_COUNT_CHANGED: _node_count_changed,
 }

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from algorithms.vocabulary import Floats
+from controlplane.explain.causes.stream_rises import StreamRises
 from controlplane.explain.change import ChangeKind, NearbyChange
-from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.units import ValueUnit
 from controlplane.models import (
     AuditEntry,
@@ -81,6 +82,18 @@ def changes_of_node(
     return _with_former_values(cluster, node, _together(changes))
 
 
+def changes_of_cluster(versions: Iterable[RoutingVersion]) -> list[NearbyChange]:
+    """Return the changes of routing versions at any node, and of any stream."""
+    return [change for row in versions for change in _of_version(row)]
+
+
+def capacities_set(versions: Iterable[RoutingVersion]) -> frozenset[int]:
+    """Return the indexes of the nodes whose capacity routing versions set."""
+    return frozenset(
+        op["node"] for row in versions for op in row.ops if op.get("op") == "set_capacity"
+    )
+
+
 def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
     """Return the number of the step of an execution by the id of its routing version."""
     steps = Step.objects.filter(version__in=versions)
@@ -88,18 +101,18 @@ def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
 
 
 def _of_version(
-    row: RoutingVersion, node: int, streams: frozenset[int], step: int | None
-) -> list[NearbyChange]:
-    """Return the changes of a routing version that concern a node or its streams."""
+    row: RoutingVersion, node: int | None = None, streams: frozenset[int] = frozenset(),
+    step: int | None = None,
+) -> list[NearbyChange]:  # fmt: skip
+    """Return the changes of a routing version at a node or of its streams; by default all."""
     arrived, others = set(), []
     for op in row.ops:
-        name = op.get("op", "")
-        if node in _targets(op):
+        targets, kind = _targets(op), _OPS.get(op.get("op", ""))
+        if node in targets or (node is None and targets):
             arrived.add(op["query"])
-        kind = _OPS.get(name)
-        if kind is None or (kind in _OF_NODE and op.get("node") != node):
+        if kind is None or (node is not None and kind in _OF_NODE and op.get("node") != node):
             continue
-        if kind is ChangeKind.DROP_RULE and op.get("stream") not in streams:
+        if node is not None and kind is ChangeKind.DROP_RULE and op.get("stream") not in streams:
             continue
         others.append((kind, op))
     common: dict[str, Any] = {
@@ -230,15 +243,14 @@ def _former_capacity(row: AuditEntry, subject: str, index: str) -> float | None:
     return None if known is None else float(known)
 
 
-def rate_changes(rises: StreamRises) -> list[NearbyChange]:
-    """Return the largest changes of rates of streams by their records on the node."""
-    sizes = np.abs(rises.rise)
-    sure = rises.are_changed & (sizes > LEAST_RISE * np.maximum(rises.before, rises.after))
+def rate_changes(rises: StreamRises, weights: Floats) -> list[NearbyChange]:
+    """Return the largest changes of rates of streams by their records on a node (`weights`)."""
+    sizes = weights * np.abs(rises.after - rises.before)
+    least = LEAST_RISE * weights * np.maximum(rises.before, rises.after)
+    rows = map(rises.row, rises.largest(sizes, _RISES, rises.are_changed & (sizes > least)))
     return [
         NearbyChange(
-            ChangeKind.RATE, rise.time, rise.name, rise.id,
-            before=rise.source_before, after=rise.source_after,
+            ChangeKind.RATE, rise.time, rise.name, rise.id, before=rise.before, after=rise.after
         )
-        for rise in rises.largest(sizes, _RISES, sure)
-        if rise.time is not None
+        for rise in rows if rise.time is not None
     ]  # fmt: skip

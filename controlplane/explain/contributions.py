@@ -5,41 +5,47 @@ from typing import Final
 
 import numpy as np
 
+from algorithms.vocabulary import Floats
+from controlplane.explain.causes.stream_rises import StreamRises
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery
-from controlplane.explain.stream_rises import StreamRises
 from controlplane.explain.values import Contribution, Contributions
 
 # Rows of each kind; all others are one row.
 LISTED: Final = 5
 
 
-def stream_contributions(rises: StreamRises, excess: float) -> Contributions | None:
+def stream_contributions(
+    rises: StreamRises, weights: Floats, excess: float
+) -> Contributions | None:
     """Return the streams by their part of the increase, or of the load if there is no increase.
 
-    `excess`: records/s above the limit; a stream that is larger is marked.
+    `weights`: the part of each stream that the node receives; `excess`: records/s above the limit;
+    a stream that is larger is marked.
     """
-    if not len(rises):
+    read = weights > 0
+    if not read.any():
         return None
-    increase = float(np.maximum(rises.rise, 0.0).sum())
-    load = float(rises.after.sum())
+    changed = weights * (rises.after - rises.before)
+    increase, load = float(np.maximum(changed, 0.0).sum()), float((weights * rises.after).sum())
     # A tenth: smaller changes are the usual variation.
     is_change = increase > 0.1 * load
     total = increase if is_change else load
-    sizes = rises.rise if is_change else rises.after
+    sizes = changed if is_change else weights * rises.after
     rows, shown = [], 0.0
-    for row in rises.largest(sizes, LISTED):
-        size = row.after - row.before if is_change else row.after
+    for place in rises.largest(sizes, LISTED, read):
+        size, rise, weight = float(sizes[place]), rises.row(place), float(weights[place])
         part = max(0.0, size) / total if total else 0.0
-        before = row.before if is_change else None
-        is_large = 0 < excess <= size
         rows.append(
-            Contribution(row.name, row.after, part, row.id, before=before, is_large=is_large)
-        )
+            Contribution(
+                rise.name, weight * rise.after, part, rise.id,
+                before=weight * rise.before if is_change else None, is_large=0 < excess <= size,
+            )
+        )  # fmt: skip
         shown += max(0.0, size)
-    others = max(0.0, float(np.maximum(sizes, 0.0).sum()) - shown)
+    others, left_out = max(0.0, float(np.maximum(sizes, 0.0).sum()) - shown), int(read.sum())
     return Contributions(
-        total, rows, len(rises) - len(rows), others, others / total if total else 0.0, is_change
+        total, rows, left_out - len(rows), others, others / total if total else 0.0, is_change
     )
 
 

@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.explain.node_work import HostedQuery, NodeQueries, queries_over
-from controlplane.explain.observation import RECENT, ClusterObservation
-from controlplane.explain.stream_rises import StreamRises
 from controlplane.models import KeySkew
 from controlplane.planners.partitioning.measured_keys import MeasuredKeys
 from controlplane.planners.partitioning.observation import recent_keys
+from controlplane.watch.observation import RECENT, ClusterObservation
 
 # Split queries whose keys are read: those with the most records on the node, then others.
 SPLIT_QUERIES: Final = 8
@@ -55,14 +54,14 @@ class NodeKeys:
 
 
 def read_node_keys(
-    observed: ClusterObservation, work: NodeQueries, rises: StreamRises | None = None,
-    before: datetime | None = None,
+    observed: ClusterObservation, work: NodeQueries, rates: Mapping[int, float],
+    before: datetime | None,
 ) -> NodeKeys | None:  # fmt: skip
     """Return the sampled keys of the records of a node; None without samples of that time.
 
     Split queries on the node are sampled, and split queries elsewhere that read its streams.
-    `rises`: of the streams of the node; `before`: a moment before the change. Both limit the
-    former rates of keys.
+    `rates`: the former rates of streams by id; `before`: a moment before the change. Both limit
+    the former rates of keys.
     """
     if observed.now - observed.time > _KEYS_KEPT:
         return None
@@ -72,7 +71,6 @@ def read_node_keys(
     count = _SAMPLES * observed.cluster.splits
     sampled = dict(recent_keys(observed.cluster, list(chosen), count, observed.time - RECENT))
     former = _former_top_rates(list(sampled), before) if before is not None else {}
-    rates = {} if rises is None else rises.former_rates
     rows: list[NodeKey] = []
     total = 0.0
     for query, keys in sampled.items():

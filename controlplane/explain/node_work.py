@@ -6,12 +6,9 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
-from redis.exceptions import RedisError
-
-from controlplane.connections import redis_client
-from controlplane.models import Cluster, Query, QueryStream, Stream, Task
+from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.pagination.chunks import chunks
-from controlplane.wire.measures import TaskMeasure, read_tasks
+from controlplane.wire.measures import TaskMeasure
 
 # Nodes whose queries a process keeps: some MB of a node with thousands of queries.
 _KEPT: Final = 8
@@ -41,14 +38,13 @@ class HostedQuery(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NodeQueries:
-    """The queries on a node by id, and the names of their streams by id.
+    """The queries on a node by id.
 
     `shares`: of the records of a split query, the part that its tasks on the node process;
     `whole_streams`: that the node receives as a whole, as a query of one task reads them.
     """
 
     queries: Mapping[int, HostedQuery]
-    stream_names: Mapping[int, str]
     shares: Mapping[int, float]
     whole_streams: frozenset[int]
 
@@ -83,18 +79,16 @@ def _whole_streams(queries: Iterable[HostedQuery]) -> frozenset[int]:
 class _Placed(NamedTuple):
     """What a node hosts by the rows of the database: queries by id, without measures.
 
-    `names`: of the streams, by id; `whole`: as `NodeQueries.whole_streams`.
+    `whole`: as `NodeQueries.whole_streams`.
     """
 
     queries: Mapping[int, HostedQuery]
-    names: Mapping[int, str]
     whole: frozenset[int]
 
 
-def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> NodeQueries:
-    """Return the present work of a node; `measured`: with the measures of its tasks from Redis."""
+def read_node_work(cluster: Cluster, node: int, measures: Sequence[TaskMeasure]) -> NodeQueries:
+    """Return the present work of a node; `measures`: of the tasks of all nodes, none if unknown."""
     placed = _placed(cluster.pk, cluster.created_at, cluster.routing_version, node)
-    measures = task_measures(cluster) if measured else []
     here, everywhere = _by_query(measures, node)
     queries = dict(placed.queries)
     for pk, (rate, size) in here.items():
@@ -104,7 +98,7 @@ def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> Nod
         query.id: _share(query, everywhere.get(query.id)) for query in queries.values()
         if query.is_split
     }  # fmt: skip
-    return NodeQueries(queries, placed.names, shares, placed.whole)
+    return NodeQueries(queries, shares, placed.whole)
 
 
 # The page of a node is refreshed every few seconds, mostly without a new routing version.
@@ -123,9 +117,6 @@ def _placed(cluster: int, created_at: datetime, version: int, node: int) -> _Pla
         "query_id", "stream_id"
     ):
         reads.setdefault(query, []).append(stream)
-    streams = {stream for read in reads.values() for stream in read}
-    every = Stream.objects.filter(cluster=cluster).values_list("id", "name")
-    names = {pk: name for pk, name in every if pk in streams}
     tasks = _tasks_on(node, [pk for pk, _, count, _ in rows if count > 1])
     result = {
         pk: HostedQuery(
@@ -133,7 +124,7 @@ def _placed(cluster: int, created_at: datetime, version: int, node: int) -> _Pla
         )
         for pk, name, count, submitted_by in rows
     }
-    return _Placed(result, names, _whole_streams(result.values()))
+    return _Placed(result, _whole_streams(result.values()))
 
 
 def split_queries(cluster: Cluster) -> frozenset[int]:
@@ -165,14 +156,6 @@ def queries_over(
         }  # fmt: skip
     rows = Query.objects.filter(pk__in=sorted(ids)[:most]).order_by("id")
     return [HostedQuery(row.pk, row.name, (), row.task_count, ()) for row in rows]
-
-
-def task_measures(cluster: Cluster) -> list[TaskMeasure]:
-    """Return the newest measures of all tasks; none if Redis is unavailable."""
-    try:
-        return read_tasks(redis_client(), cluster.slug, list(range(cluster.slots)))
-    except (RedisError, OSError):
-        return []
 
 
 def _tasks_on(node: int, split: Sequence[int]) -> dict[int, list[int]]:

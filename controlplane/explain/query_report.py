@@ -3,15 +3,16 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import isnan
 from typing import Final
 
 from django.db.models import Count, QuerySet
-from django.utils import timezone
 
-from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.processor_time import processor_percents
-from controlplane.explain.node_work import task_measures
-from controlplane.explain.observation import ClusterObservation, mean
+from controlplane.explain.causes.evidence import Evidence
+from controlplane.explain.service import explanation_of
+from controlplane.explain.subjects import ExplanationSubject, SubjectKind
+from controlplane.explain.values import Explanation
 from controlplane.models import (
     Cluster,
     Node,
@@ -25,6 +26,7 @@ from controlplane.models import (
 )
 from controlplane.plans.plan import Plan
 from controlplane.policies.grades import Grade
+from controlplane.watch.observation import ClusterObservation
 from controlplane.wire.routing.actions import ObjectKind
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
@@ -80,19 +82,16 @@ class WaitingPlan:
 class QueryReport:
     """A query now; None for what is not measured.
 
-    `latency_ms`: the mean p95 of the slowest of its nodes in the last minute, whose name is
-    `slowest`; `limit_ms`: of the policy. `records_per_s`: that its tasks process; `node_share`: the
-    largest part of the records of one of its nodes, `node_share_name`. `processor`: an estimate of
-    the part of a second that its nodes compute for it (`catalog.processor_time`). `shared_count`:
-    of all queries that share its computation.
+    `explanation`: of the latency of the slowest of its nodes, named in its finding;
+    `slowest_is_full`: whether its load is above its limit. `records_per_s`: that its tasks process;
+    `node_share`: the largest part of the records of one of its nodes, `node_share_name`.
+    `processor`: an estimate of the part of a second that its nodes compute for it
+    (`catalog.processor_time`). `shared_count`: of all queries that share its computation.
     """
 
     query: Query
     placements: Sequence[TaskPlacement]
-    grade: Grade
-    latency_ms: float | None
-    limit_ms: float
-    slowest: str
+    explanation: Explanation
     slowest_is_full: bool
     records_per_s: float | None
     source_per_s: float
@@ -108,31 +107,32 @@ class QueryReport:
 
 def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     """Return the report on a query of a cluster."""
-    cluster, present = query.cluster, now or timezone.now()
-    observed = ClusterObservation(cluster, present, present)
+    cluster, evidence = (
+        query.cluster,
+        Evidence(ClusterObservation.of_moment(query.cluster, now=now)),
+    )
+    observed = evidence.observed
     streams = {
         stream.pk: stream.weight
         for stream in Stream.objects.filter(queries=query).only("id", "rate", "declared_rate")
     }
     placements = _placements(query, list(streams))
     hosts = sorted({row.node for row in placements})
-    latency, slowest, is_full = _latency(observed, hosts)
-    limit = float(observed.policy.latency_ms)
+    subject = ExplanationSubject(SubjectKind.QUERY, query.name)
+    explanation = explanation_of(evidence, subject)
     costs = _costs(observed, query.pk)
     share_node, share = max(costs.shares.items(), key=lambda row: row[1], default=(-1, None))
     alike = alike_queries(cluster, query.text, hosts, streams).exclude(pk=query.pk)
     shared, count = shared_queries(alike, hosts, streams)
-    names = {node.index: node.name for node in observed.nodes}
+    load = next((fact for fact in explanation.facts if fact.name == "load"), None)
     return QueryReport(
-        query=query, placements=placements,
-        grade=KINDS[AlertMeasure.LATENCY].grade(latency, limit, observed.policy.dead_band),
-        latency_ms=latency, limit_ms=limit, slowest=names.get(slowest, ""),
-        slowest_is_full=is_full, records_per_s=costs.records_per_s,
+        query=query, placements=placements, explanation=explanation,
+        slowest_is_full=load is not None and load.grade == Grade.BAD,
+        records_per_s=costs.records_per_s,
         source_per_s=sum(streams.values()), stream_count=len(streams),
         state_bytes=costs.state_bytes, node_share=share,
-        node_share_name=names.get(share_node, ""), processor=costs.processor,
-        shared=shared, shared_count=count,
-        waiting=_waiting(query),
+        node_share_name=next((n.name for n in observed.nodes if n.index == share_node), ""),
+        processor=costs.processor, shared=shared, shared_count=count, waiting=_waiting(query),
     )  # fmt: skip
 
 
@@ -168,25 +168,6 @@ def _readers(query: Query, nodes: set[int], streams: Sequence[int]) -> dict[int,
     return dict(counted.annotate(n=Count("query", distinct=True)).values_list("node", "n"))
 
 
-def _latency(observed: ClusterObservation, hosts: Sequence[int]) -> tuple[float | None, int, bool]:
-    """Return the latency of the slowest host, its index, and whether its load is above its limit.
-
-    (None, -1, False) without data.
-    """
-    latencies = observed.recent(observed.series.p95_by_node)
-    known = [
-        (value, host)
-        for host in hosts
-        if host < latencies.shape[1] and (value := mean(latencies[:, host])) is not None
-    ]
-    if not known:
-        return None, -1, False
-    latency, slowest = max(known)
-    shares = observed.shares
-    load = shares[slowest] if slowest < len(shares) else None
-    return latency, slowest, load is not None and load > observed.policy.watch_load
-
-
 @dataclass(frozen=True)
 class _Costs:
     """Records/s, bytes and processor time of the tasks of a query, None if they are not measured.
@@ -204,7 +185,7 @@ def _costs(observed: ClusterObservation, query: int) -> _Costs:
     own: dict[int, float] = {}
     totals: dict[int, float] = {}
     state = 0
-    measures = task_measures(observed.cluster)
+    measures = observed.task_measures
     for measure in measures:
         totals[measure.node] = totals.get(measure.node, 0.0) + measure.records_per_s
         if measure.query == query:
@@ -213,9 +194,8 @@ def _costs(observed: ClusterObservation, query: int) -> _Costs:
     if not own:
         return _Costs()
     shares = {node: rate / totals[node] for node, rate in own.items() if rate}
-    times = observed.recent(observed.series.busy)
-    means = ((node, mean(times[:, node])) for node in range(times.shape[1]))
-    busy = {node: value for node, value in means if value is not None}
+    times = observed.recent_means(observed.series.busy).tolist()
+    busy = {node: value for node, value in enumerate(times) if not isnan(value)}
     percent = processor_percents(measures, busy).get(query)
     processor = None if percent is None else percent / 100
     return _Costs(sum(own.values()), state, processor, shares)

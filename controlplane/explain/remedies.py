@@ -5,17 +5,19 @@ from typing import Any, Final
 
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.node_work import split_queries
-from controlplane.explain.observation import FULL, ClusterObservation
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
 from controlplane.models import Cluster, Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters, measures_of, missing_for
+from controlplane.policies.grades import Grade
+from controlplane.watch.observation import FULL, ClusterObservation
 
 # Waiting proposals that are read, the newest first.
 _PROPOSALS: Final = 5
+# The planner that redirects streams.
+_ADMISSION: Final = "admission"
 _UNITS: Final = {
     measures.Unit.RATIO: ValueUnit.RATIO,
     measures.Unit.SHARE: ValueUnit.SHARE,
@@ -44,6 +46,15 @@ def remedies(
     known = {remedy.planner for remedy in waiting}
     rows = [*waiting, *(remedy for remedy in offered if remedy.planner not in known)]
     return [Remedy(**{**vars(remedy), "is_best": place == 0}) for place, remedy in enumerate(rows)]
+
+
+def stream_remedies(grade: Grade) -> list[Remedy]:
+    """Return the plan that relieves a split node near or above its capacity, by its grade."""
+    adapter = adapters().get(_ADMISSION)
+    if adapter is None or grade not in (Grade.BAD, Grade.WARN):
+        return []
+    reason = RemedyReason.SPLIT_NODE_FULL
+    return [Remedy(adapter.name, adapter.effect, reason, is_best=True)]
 
 
 def _waiting(observed: ClusterObservation, node: int | None) -> list[Remedy]:
@@ -106,7 +117,7 @@ def _effect(measure: measures.Measure, before: float, after: float) -> Predicted
 
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:
     """Return the planners whose plans end the reasons, one for each reason, in their order."""
-    split = len(split_queries(observed.cluster))
+    split = observed.split_queries
     result: list[Remedy] = []
     for reason in _reasons(observed, cause, measure, split):
         for adapter in _serving(_LOOPS[reason], observed.cluster):

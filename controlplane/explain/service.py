@@ -1,24 +1,17 @@
 """Explanations: what is wrong with a subject, since when, why, and what would end it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
 
-from django.utils import timezone
+import numpy as np
 
-from algorithms.vocabulary import Floats
-from controlplane.alerts.measures import KINDS, AlertMeasure, LimitInput
+from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import NotFound
-from controlplane.explain.cause import Cause
-from controlplane.explain.causes.diagnosis import (
-    cause_of_cluster,
-    cause_of_latency,
-    cause_of_node,
-)
-from controlplane.explain.causes.evidence import NodeEvidence
-from controlplane.explain.causes.ranking import ranked_changes, shares_of_node, with_share
+from controlplane.explain.causes.evidence import Evidence, NodeEvidence
+from controlplane.explain.causes.ranking import ranked_changes
 from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
 from controlplane.explain.contributions import (
@@ -27,157 +20,125 @@ from controlplane.explain.contributions import (
     stream_contributions,
 )
 from controlplane.explain.node_findings import (
-    load_finding,
+    latency_finding,
     load_limit,
-    load_series,
-    load_shift,
     measure_finding,
     node_facts,
-    series_of,
+    node_finding,
 )
-from controlplane.explain.node_keys import read_node_keys
-from controlplane.explain.node_work import NodeQueries, read_node_work
-from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
-from controlplane.explain.stream_rises import StreamRises, common_rise, stream_rises
-from controlplane.explain.stream_subject import explain_stream
+from controlplane.explain.stream_explanation import explain_stream
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Explanation, Fact, Finding, RankedChange, Series
-from controlplane.models import (
-    Cluster,
-    Decision,
-    Node,
-    RoutingVersion,
-    Task,
-)
+from controlplane.models import Cluster, Decision, Node, Task
 from controlplane.pagination.lookup import row_by
-from controlplane.policies.measure_limits import reachable_of
+from controlplane.watch.observation import ClusterObservation
 
-# Measures whose cause is that of the fullest node.
-_OF_NODES: Final = (AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE)
-
-
-@dataclass(frozen=True)
-class Breach:
-    """An exceeded limit: of a measure of the cluster, or of one node; `time`: None for now."""
-
-    measure: str
-    node: int | None = None
-    time: datetime | None = None
-    since: datetime | None = None
+# Losses follow from a load beyond the capacity, unless a rule or ladder changed.
+_EXPLAINED_BY: Final = {AlertMeasure.KEPT: (AlertMeasure.KEPT, AlertMeasure.LOAD)}
 
 
-def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) -> Cause | None:
-    """Return the likely cause of an exceeded limit, None if nothing is known.
+def likely_causes(
+    cluster: Cluster, measures: Collection[str], time: datetime | None = None,
+    since: datetime | None = None, now: datetime | None = None,
+) -> list[RankedChange]:  # fmt: skip
+    """Return what explains the exceeded limits of these measures of a cluster, largest first.
 
-    Data that are missing, or stores that are unavailable, give no error.
+    `time`: None for now; `since`: when the first limit was exceeded, None if not known. Data that
+    are missing, or stores that are unavailable, give no error.
     """
-    if breach.measure == AlertMeasure.REPLICATION:
-        # It follows from the placement: no slow node, and no slow micro-batch, raises it.
-        return None
-    observed = _observation(cluster, breach.time, now)
-    node = observed.fullest if breach.node is None else observed.node(breach.node)
-    if node is None or breach.measure not in _OF_NODES:
-        return cause_of_cluster(observed)
-    evidence = read_evidence(observed, node)
-    return _causes(evidence, breach.measure, breach.since)[0]
+    evidence = Evidence(ClusterObservation.of_moment(cluster, time, now))
+    return ranked_changes(evidence, _explained(measures), start=since)
+
+
+def _explained(measures: Collection[str]) -> set[AlertMeasure]:
+    known = map(AlertMeasure, measures)
+    return {other for measure in known for other in _EXPLAINED_BY.get(measure, (measure,))}
 
 
 def explain(
     cluster: Cluster, subject: ExplanationSubject, now: datetime | None = None
 ) -> Explanation:
     """Return the explanation of a subject of the cluster. Raises `NotFound`."""
-    observed = _observation(cluster, subject.time, now)
-    return _EXPLAINERS[subject.kind](observed, subject)
+    evidence = Evidence(ClusterObservation.of_moment(cluster, subject.time, now))
+    return explanation_of(evidence, subject)
 
 
-def _observation(
-    cluster: Cluster, time: datetime | None, now: datetime | None
-) -> ClusterObservation:
-    present = now or timezone.now()
-    # Nothing is known before 1970, and the times beside the first ones are none.
-    moment = max(min(time or present, present), datetime.fromtimestamp(0, UTC))
-    return ClusterObservation(cluster, moment, present)
+def explanation_of(evidence: Evidence, subject: ExplanationSubject) -> Explanation:
+    """Return the explanation of a subject by what is known of its cluster. Raises `NotFound`."""
+    return _EXPLAINERS[subject.kind](evidence, subject)
 
 
-def read_evidence(
-    observed: ClusterObservation, node: Node, work: NodeQueries | None = None,
-    versions: Sequence[RoutingVersion] | None = None,
-) -> NodeEvidence:  # fmt: skip
-    """Return what is known of a node, for its explanation.
-
-    `work`: its measured work, `versions`: as in `changes_of_node`; if they were read before.
-    """
-    if work is None or not observed.is_measured:
-        work = read_node_work(observed.cluster, node.index, measured=observed.is_measured)
-    shift = load_shift(observed, node)
-    rises = stream_rises(observed, work.weights, work.stream_names)
-    keys = read_node_keys(observed, work, rises, shift.time)
-    changes = changes_of_node(
-        observed.cluster, node.index, observed.start, observed.time, work.weights, versions
-    )
-    together = common_rise(observed, work.weights)
-    return NodeEvidence(observed, node, work, shift, rises, together, keys, changes)
-
-
-def _causes(
-    evidence: NodeEvidence, measure: str, since: datetime | None
-) -> tuple[Cause | None, list[RankedChange]]:
-    """Return the likely cause of a measure, and the changes before it, the largest ones first.
-
-    `since`: when its limit was exceeded, None if not known.
-    """
-    is_latency, shares = measure == AlertMeasure.LATENCY, shares_of_node(evidence)
-    ranked = ranked_changes(evidence, shares, since, is_latency=is_latency)
-    cause = (cause_of_latency if is_latency else cause_of_node)(evidence, shares)
-    return with_share(cause, ranked), ranked
-
-
-def _explain_node(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
-    node = observed.node(int(subject.name))
+def _explain_node(evidence: Evidence, subject: ExplanationSubject) -> Explanation:
+    node = evidence.observed.node(int(subject.name))
     if node is None:
         raise NotFound("node", subject.name)
-    return explain_node(observed, subject, read_evidence(observed, node))
+    measured = node_finding(evidence, node)
+    return _explanation(evidence, subject, node.name, measured, node, [node])
 
 
-def explain_node(
-    observed: ClusterObservation, subject: ExplanationSubject, evidence: NodeEvidence
-) -> Explanation:
-    """Return the explanation of a node by what is known of it."""
-    node = evidence.node
-    finding = load_finding(observed, node)
-    series = load_series(observed, node, evidence.shift)
-    return _of_node(observed, subject, evidence, node.name, finding, series)
+def _explain_measure(evidence: Evidence, subject: ExplanationSubject) -> Explanation:
+    measure = AlertMeasure(subject.name)
+    measured = measure_finding(evidence.observed, measure)
+    node = evidence.observed.fullest
+    return _explanation(evidence, subject, KINDS[measure].title, measured, node)
 
 
-def _of_node(
-    observed: ClusterObservation, subject: ExplanationSubject, evidence: NodeEvidence, title: str,
-    finding: Finding, series: Series,
+def _explain_query(evidence: Evidence, subject: ExplanationSubject) -> Explanation:
+    """Explain the latency of a query by the slowest of its nodes."""
+    observed = evidence.observed
+    query = query_by_name(observed.cluster, subject.name)
+    hosts = set(Task.objects.filter(query=query).values_list("node__index", flat=True))
+    nodes = [node for node in observed.nodes if node.index in hosts]
+    if not nodes:
+        kind, limit = KINDS[AlertMeasure.LATENCY], float(observed.policy.latency_ms)
+        finding = Finding(AlertMeasure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
+        return Explanation(subject, query.name, observed.time, observed.is_live, finding)
+    latencies = np.nan_to_num(observed.recent_means(observed.series.p95_by_node))
+    node = max(nodes, key=lambda node: latencies[node.index])
+    measured = latency_finding(observed, node)
+    explanation = _explanation(evidence, subject, query.name, measured, node, nodes)
+    own = evidence.of_node(node).work.queries.get(query.pk)
+    rate = None if own is None else own.records_per_s
+    return replace(explanation, facts=[*explanation.facts, Fact("records", rate, ValueUnit.RATE)])
+
+
+def _explanation(
+    evidence: Evidence, subject: ExplanationSubject, title: str, measured: tuple[Finding, Series],
+    node: Node | None, nodes: Sequence[Node] = (),
 ) -> Explanation:  # fmt: skip
-    """Return an explanation by the contributions, changes and remedies of one node."""
-    node, finding = evidence.node, _since_capacity(finding, evidence.changes)
-    excess = (observed.load(node.index) or 0.0) - load_limit(observed, node)
+    """Return an explanation with the contributions, changes and remedies of one node.
+
+    `nodes`: at which changes count, by default at all.
+    """
+    observed, (finding, series) = evidence.observed, measured
+    if node is not None:
+        finding = _since_capacity(finding, evidence.of_node(node).changes)
     since = None if finding.since_is_earliest else finding.since
-    cause, ranked = _causes(evidence, finding.measure, since)
-    queries = evidence.work.queries
+    ranked = ranked_changes(evidence, _explained([finding.measure]), nodes, since)
+    cause = ranked[0].cause if ranked else None
+    details = {} if node is None else _of_node(evidence.of_node(node), finding)
+    place = None if node is None else node.index
     return Explanation(
-        subject=subject,
-        title=title,
-        time=observed.time,
-        is_live=observed.is_live,
-        finding=finding,
-        facts=[*node_facts(observed, node), _affected(observed, len(queries))],
-        series=series,
-        streams=stream_contributions(evidence.rises, excess),
-        keys=key_contributions(evidence.keys, evidence.shift.after, excess),
-        queries=query_contributions(list(queries.values())),
-        changes=_timeline(evidence.changes, evidence.rises, finding),
-        cause=cause,
-        ranked=ranked,
-        remedies=remedies(observed, node.index, cause, finding.measure),
-        assignment_is_present=_is_present(observed, evidence),
-    )
+        subject=subject, title=title, time=observed.time, is_live=observed.is_live,
+        finding=finding, series=series, ranked=ranked,
+        remedies=remedies(observed, place, cause, finding.measure), **details,
+    )  # fmt: skip
+
+
+def _of_node(evidence: NodeEvidence, finding: Finding) -> dict[str, Any]:
+    """Return the facts, contributions and changes of a node."""
+    observed, node, work = evidence.observed, evidence.node, evidence.work
+    excess = evidence.load - load_limit(observed, node)
+    return {
+        "facts": node_facts(observed, node, len(work.queries)),
+        "streams": stream_contributions(evidence.cluster.rises, evidence.weights, excess),
+        "keys": key_contributions(evidence.keys, evidence.load, excess),
+        "queries": query_contributions(list(work.queries.values())),
+        "changes": _timeline(evidence, finding),
+        "assignment_is_present": _is_present(observed, evidence),
+    }
 
 
 def _since_capacity(finding: Finding, changes: Sequence[NearbyChange]) -> Finding:
@@ -190,10 +151,6 @@ def _since_capacity(finding: Finding, changes: Sequence[NearbyChange]) -> Findin
     return replace(finding, since=max(times), since_is_earliest=False)
 
 
-def _affected(observed: ClusterObservation, count: int) -> Fact:
-    return Fact("queries", count, ValueUnit.COUNT, total=observed.running_queries)
-
-
 def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
     """Return False if tasks have moved to the node after the explained moment."""
     if observed.is_live:
@@ -202,11 +159,9 @@ def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
     return not any(change.arrived for change in after)
 
 
-def _timeline(
-    changes: Sequence[NearbyChange], rises: StreamRises, finding: Finding
-) -> list[NearbyChange]:
+def _timeline(evidence: NodeEvidence, finding: Finding) -> list[NearbyChange]:
     """Return the changes with those of rates and the exceeded limit, oldest first."""
-    rows = [*changes, *rate_changes(rises)]
+    rows = [*evidence.changes, *rate_changes(evidence.cluster.rises, evidence.weights)]
     if finding.since is not None:
         rows.append(
             NearbyChange(
@@ -215,65 +170,6 @@ def _timeline(
             )
         )  # fmt: skip
     return sorted(rows, key=lambda change: change.time)[-LISTED:]
-
-
-def _explain_measure(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
-    measure = AlertMeasure(subject.name)
-    kind, node = KINDS[measure], observed.fullest
-    values, limit = _values_of(observed, measure), kind.limit(_limit_input(observed))
-    finding = measure_finding(observed, measure, values, limit)
-    series = series_of(observed, kind.title, values, ValueUnit(kind.unit), limit)
-    if node is None:
-        return Explanation(
-            subject, kind.title, observed.time, observed.is_live, finding, series=series,
-            cause=cause_of_cluster(observed),
-        )  # fmt: skip
-    evidence = read_evidence(observed, node)
-    return _of_node(observed, subject, evidence, kind.title, finding, series)
-
-
-def _limit_input(observed: ClusterObservation) -> LimitInput:
-    cluster = observed.cluster
-    return LimitInput(cluster, observed.policy, reachable_of([cluster.pk]).get(cluster.pk))
-
-
-def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:
-    """Return a measure of the cluster over time, NaN where it is not measured."""
-    series = observed.series
-    loads = series.loads[:, : len(observed.nodes)] / observed.capacities
-    values: dict[AlertMeasure, Floats] = {
-        AlertMeasure.LATENCY: series.p95,
-        AlertMeasure.IMBALANCE: series.imbalance,
-        AlertMeasure.REPLICATION: series.replication,
-        AlertMeasure.RECORDS: series.arrived,
-        AlertMeasure.LOAD: loads.max(axis=1, initial=-1.0),
-    }
-    return values.get(measure, series.arrived * float("nan"))
-
-
-def _explain_query(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
-    """Explain the latency of a query by the fullest of its nodes."""
-    query = query_by_name(observed.cluster, subject.name)
-    hosts = set(Task.objects.filter(query=query).values_list("node__index", flat=True))
-    nodes = [
-        (share or 0.0, -node.index, node)
-        for share, node in zip(observed.shares, observed.nodes, strict=True)
-        if node.index in hosts
-    ]
-    kind, limit = KINDS[AlertMeasure.LATENCY], float(observed.policy.latency_ms)
-    if not nodes:
-        finding = Finding(AlertMeasure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
-        return Explanation(subject, query.name, observed.time, observed.is_live, finding)
-    node = max(nodes, key=lambda row: row[:2])[2]
-    values = observed.series.p95_by_node[:, node.index]
-    finding = measure_finding(observed, AlertMeasure.LATENCY, values, limit)
-    finding = replace(finding, node=node.index, node_name=node.name)
-    series = series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit)
-    evidence = read_evidence(observed, node)
-    explanation = _of_node(observed, subject, evidence, query.name, finding, series)
-    own = evidence.work.queries.get(query.pk)
-    rate = None if own is None else own.records_per_s
-    return replace(explanation, facts=[*explanation.facts, Fact("records", rate, ValueUnit.RATE)])
 
 
 # The measure of each watch loop; loops about nodes and split nodes have that of the fullest node.
@@ -285,14 +181,17 @@ _LOOPS: Final[Mapping[str, AlertMeasure]] = {
 }
 
 
-def _explain_decision(observed: ClusterObservation, subject: ExplanationSubject) -> Explanation:
+def _explain_decision(evidence: Evidence, subject: ExplanationSubject) -> Explanation:
     """Explain the measure of a decision of a watch loop, when it was first made."""
+    observed = evidence.observed
     rows = Decision.objects.filter(cluster=observed.cluster)
     row = row_by(rows, "decision", pk=int(subject.name))
-    moment = _observation(observed.cluster, subject.time or row.last_at, observed.now)
+    moment = ClusterObservation.of_moment(
+        observed.cluster, subject.time or row.last_at, observed.now
+    )
     measure = _LOOPS.get(row.loop, AlertMeasure.LOAD)
     inner = ExplanationSubject(SubjectKind.MEASURE, measure, moment.time)
-    explanation = _explain_measure(moment, inner)
+    explanation = _explain_measure(Evidence(moment), inner)
     change = NearbyChange(
         ChangeKind.DECISION, row.first_at, name=row.loop, id=row.pk, proposal=row.proposal_id,
         before=row.limit, after=row.number, reason=row.text, count=row.count, until=row.last_at,
@@ -301,9 +200,7 @@ def _explain_decision(observed: ClusterObservation, subject: ExplanationSubject)
     return replace(explanation, subject=subject, changes=changes)
 
 
-_EXPLAINERS: Final[
-    Mapping[SubjectKind, Callable[[ClusterObservation, ExplanationSubject], Explanation]]
-] = {
+_EXPLAINERS: Final[Mapping[SubjectKind, Callable[[Evidence, ExplanationSubject], Explanation]]] = {
     SubjectKind.NODE: _explain_node,
     SubjectKind.STREAM: explain_stream,
     SubjectKind.QUERY: _explain_query,

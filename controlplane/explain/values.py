@@ -7,10 +7,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from controlplane.alerts.measures import KINDS, AlertMeasure
-from controlplane.explain.cause import Cause
+from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
+from controlplane.numbers import compact
 from controlplane.policies.grades import Grade
 
 
@@ -40,7 +41,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure beside the finding; `per_s`: its change per second, None if it is not known."""
+    """A figure beside the finding.
+
+    `per_s`: its change per second, `before`: its mean of the five minutes before, None if not
+    known.
+    """
 
     name: str
     value: float | None
@@ -49,6 +54,21 @@ class Fact:
     grade: Grade = Grade.UNKNOWN
     per_s: float | None = None
     total: float | None = None
+    before: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the value with its unit."""
+        return quantity(self.value, self.unit)
+
+    @property
+    def note(self) -> str:
+        """Return the total, the change per second or the limit in words, "" without them."""
+        if self.total is not None:
+            return f"of {quantity(self.total, self.unit)}"
+        if self.per_s is not None and round(self.per_s):
+            return f"{self.per_s:+,.0f}/s".replace("-", "\N{MINUS SIGN}")
+        return "" if self.limit is None else f"limit {quantity(self.limit, self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -95,6 +115,14 @@ class Contribution:
         """Return the change of the rate in records/s, None if it is not known."""
         return None if self.before is None else self.rate - self.before
 
+    @property
+    def text(self) -> str:
+        """Return the change of the rate with its sign, the rate if the change is not known."""
+        if self.change is None:
+            return f"{compact(self.rate)}/s"
+        sign = "+" if self.change >= 0 else "\N{MINUS SIGN}"
+        return f"{sign}{compact(abs(self.change))}/s"
+
 
 @dataclass(frozen=True)
 class Contributions:
@@ -113,6 +141,11 @@ class Contributions:
     is_change: bool = False
     sampled: int | None = None
 
+    @property
+    def others_text(self) -> str:
+        """Return the rate of all others, with its sign if it is a change."""
+        return f"{'+' if self.is_change else ''}{compact(self.others_rate)}/s"
+
 
 class TimeRelation(StrEnum):
     """When a change was made, relative to the start of the disturbance."""
@@ -123,8 +156,9 @@ class TimeRelation(StrEnum):
     UNKNOWN = "unknown"
 
 
-# A single change explains a disturbance from this share on.
+# A single change explains a disturbance from this share on; a second one is named from that.
 MOST: Final = 0.5
+_NAMED: Final = 0.15
 _RELATIONS: Final[Mapping[TimeRelation, str]] = {
     TimeRelation.BEFORE: "{} before the limit was exceeded",
     TimeRelation.WITH: "when the limit was exceeded",
@@ -180,6 +214,24 @@ class RankedChange:
     def mark(self) -> str:
         """Return "bad" for a change that explains the disturbance alone, "" for others."""
         return "bad" if self.share is not None and self.share >= MOST else ""
+
+
+def named_changes(ranked: Sequence[RankedChange]) -> Sequence[RankedChange]:
+    """Return the ranked changes that headlines name: the first one, and the second if large."""
+    is_large = any(row.share is not None and row.share >= _NAMED for row in ranked[1:2])
+    return ranked[: 2 if is_large else 1]
+
+
+def causes_text(ranked: Sequence[RankedChange]) -> str:
+    """Return the named changes as sentences, with their shares if there are two."""
+    named = named_changes(ranked)
+    texts = [row.cause.text for row in named]
+    if not named or named[0].cause.code is CauseCode.LIMIT_TOO_LOW:
+        return "".join(texts)
+    if len(named) == 1:
+        return f"Likely cause: {texts[0]}{named[0].cause.full_text}"
+    parts = (f"{row.cause.text.removesuffix('.')} ({row.share_text})." for row in named)
+    return f"Likely causes: {' '.join(parts)}{named[0].cause.full_text}"
 
 
 class RemedyReason(StrEnum):
@@ -261,7 +313,7 @@ class Explanation:
     """What is wrong with a subject, since when, why, and what would end it.
 
     `time`: the explained moment; `is_live`: True if it is now. `title`: the name of the subject.
-    `ranked`: the changes before it with the largest effects. `assignment_is_present`: False if
+    `ranked`: what explains it, the largest share first. `assignment_is_present`: False if
     tasks have moved since `time`, so that contributions are those of the tasks of today.
     """
 
@@ -276,10 +328,24 @@ class Explanation:
     keys: Contributions | None = None
     queries: Contributions | None = None
     changes: Sequence[NearbyChange] = ()
-    cause: Cause | None = None
     ranked: Sequence[RankedChange] = ()
     remedies: Sequence[Remedy] = ()
     assignment_is_present: bool = True
+
+    @property
+    def cause(self) -> Cause | None:
+        """Return the likely cause: the first of the ranked changes."""
+        return self.ranked[0].cause if self.ranked else None
+
+    @property
+    def named(self) -> list[Cause]:
+        """Return the likely causes that headlines name, the likeliest first."""
+        return [row.cause for row in named_changes(self.ranked)]
+
+    @property
+    def causes_text(self) -> str:
+        """Return the likely causes as sentences, "" if none is known."""
+        return causes_text(self.ranked)
 
     @property
     def headline(self) -> str:
@@ -321,8 +387,8 @@ class Explanation:
     def summary(self) -> str:
         """Return finding, cause, ranked changes, changes and plans as sentences, one a line."""
         lines = [self.headline]
-        if self.cause is not None:
-            lines.append(f"Likely cause: {self.cause.text}")
+        if self.ranked:
+            lines.append(self.causes_text)
         lines += [f"{place}. {row.text}" for place, row in enumerate(self.ranked, start=1)]
         lines += [f"{change.time:%H:%M:%S} UTC: {change.text}" for change in self.changes]
         for remedy in self.remedies:

@@ -16,7 +16,7 @@ from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.loops import all_loops
-from controlplane.watch.observation import WatchObservation, observe
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.planner_request import (
     FRUITLESS,
     last_watch_proposal,
@@ -49,7 +49,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
         for loop in all_loops():
             if loop.prepare is not None:
                 loop.prepare(cluster)
-    observed = observe(cluster, policy, now)
+    observed = ClusterObservation(cluster, now, now)
     # Observation is slow, so it precedes the lock.
     readings = {loop: _read(loop, observed) for loop in ordered_loops(cluster)}
     troubled = [loop.measure for loop, row in readings.items() if row.trouble and loop.measure]
@@ -98,7 +98,7 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
     )
 
 
-def _read(loop: WatchLoop, observed: WatchObservation) -> LoopReading:
+def _read(loop: WatchLoop, observed: ClusterObservation) -> LoopReading:
     """Return a loop's reading, an empty one if the policy switches the loops off."""
     if observed.policy.watch == "off" or not observed.samples:
         return LoopReading(None, None, "Nothing was measured in the last minute")
@@ -108,7 +108,7 @@ def _read(loop: WatchLoop, observed: WatchObservation) -> LoopReading:
 def _evaluate_loop(
     loop: WatchLoop,
     reading: LoopReading,
-    observed: WatchObservation,
+    observed: ClusterObservation,
     situation: Situation,
     troubled: Sequence[str],
 ) -> Situation:

@@ -1,12 +1,16 @@
 """Decision of a watch loop on its reading, a pure function."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.watch.codes import is_calm
-from controlplane.watch.reading import SECONDS, SHARE, LoopReading
+from controlplane.watch.reading import SHARE, LoopReading
+
+# Loops are evaluated at this distance.
+PERIOD: Final = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,17 @@ class Situation:
     blackout: str = ""
     blackout_until: datetime | None = None
     catching_up: CatchingUp | None = None
+
+    def cooldown_end(self, policy: PolicySettings) -> datetime | None:
+        """Return the end of the cool-down after the last plan, None without one."""
+        if self.quiet_since is None:
+            return None
+        return self.quiet_since + timedelta(seconds=policy.cooldown_s)
+
+    def next_check(self, code: str, last_at: datetime, policy: PolicySettings) -> datetime:
+        """Return when a loop that decided `code` at `last_at` may decide again."""
+        ends = {"cooldown": self.cooldown_end(policy), "blackout": self.blackout_until}
+        return max(ends.get(code) or last_at, last_at + PERIOD)
 
 
 @dataclass(frozen=True)
@@ -76,10 +91,10 @@ def unobservable(situation: Situation) -> LoopDecision | None:
         return LoopDecision("not_running", None, None, "The cluster is stopped")
     oldest = oldest_s(situation.trigger_ms)
     if situation.age_s is None:
-        return LoopDecision("no_data", None, oldest, "The cluster has not reported a sample yet")
+        return LoopDecision("no_data", None, None, "The cluster has not reported a sample yet")
     if situation.age_s > oldest:
         text = f"The newest sample is {situation.age_s:,.0f} s old, {oldest:,.0f} s is the limit"
-        return LoopDecision("data_too_old", situation.age_s, oldest, text, SECONDS)
+        return LoopDecision("data_too_old", None, None, text)
     if situation.catching_up is not None:
         return _catching_up(situation.catching_up)
     return None
@@ -91,34 +106,32 @@ def _catching_up(known: CatchingUp) -> LoopDecision:
         text = f"No batch ran for {known.seconds:,.0f} s within the last minute"
     else:
         text = f"A backlog of {known.seconds:,.0f} s of input was worked off in the last minute"
-    return LoopDecision("catching_up", known.seconds, known.limit, text, SECONDS)
+    return LoopDecision("catching_up", None, None, text)
 
 
 def _blocked(
     reading: LoopReading, situation: Situation, policy: PolicySettings, now: datetime
 ) -> LoopDecision | None:
     """Return the outcome if no plan may be requested now, else None."""
+    proposal = situation.running or situation.waiting
     if situation.running is not None:
-        text = f"{reading.text}; proposal {situation.running} is being executed"
-        return replace(_of(reading, "execution_running"), text=text, proposal=situation.running)
-    if situation.blackout_until is not None:
+        code, why = "execution_running", f"proposal {situation.running} is being executed"
+    elif situation.blackout_until is not None:
         left = (situation.blackout_until - now).total_seconds()
-        text = f"{reading.text}; blackout for another {_duration_text(left)}: {situation.blackout}"
-        return LoopDecision("blackout", round(left), 0, text, SECONDS)
-    if situation.waiting is not None:
-        since = situation.waiting_since or now
-        waited = (now - since).total_seconds()
-        text = f"{reading.text}; proposal {situation.waiting} has waited {_duration_text(waited)}"
-        return LoopDecision(
-            "proposal_waiting", round(waited), None, text, SECONDS, situation.waiting
-        )
-    if situation.quiet_since is not None:
-        quiet = (now - situation.quiet_since).total_seconds()
-        if quiet < policy.cooldown_s:
-            text = f"{reading.text}; the last plan was {_duration_text(quiet)} ago"
-            text += f", the cool-down is {_duration_text(policy.cooldown_s)}"
-            return LoopDecision("cooldown", round(quiet), policy.cooldown_s, text, SECONDS)
-    return None
+        why = f"blackout for another {_duration_text(left)}: {situation.blackout}"
+        code, proposal = "blackout", None
+    elif situation.waiting is not None:
+        waited = (now - (situation.waiting_since or now)).total_seconds()
+        why = f"proposal {situation.waiting} has waited {_duration_text(waited)}"
+        code = "proposal_waiting"
+    elif (end := situation.cooldown_end(policy)) is not None and end > now:
+        quiet = policy.cooldown_s - (end - now).total_seconds()
+        why = f"the last plan was {_duration_text(quiet)} ago"
+        why += f", the cool-down is {_duration_text(policy.cooldown_s)}"
+        code = "cooldown"
+    else:
+        return None
+    return replace(_of(reading, code), text=f"{reading.text}; {why}", proposal=proposal)
 
 
 def _of(reading: LoopReading, code: str) -> LoopDecision:

@@ -7,7 +7,7 @@ from datetime import datetime
 from controlplane.models import Cluster, Proposal
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.decision import Situation
-from controlplane.watch.observation import WatchObservation
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.reading import LoopReading
 
 
@@ -24,7 +24,7 @@ class WatchLoop:
     name: str
     about: str
     order: int
-    read: Callable[[WatchObservation], LoopReading]
+    read: Callable[[ClusterObservation], LoopReading]
     measure: str = ""
     limit: Callable[[PolicySettings], float] = lambda policy: policy.watch_imbalance
     is_measured: bool = True

@@ -3,23 +3,27 @@
 A loop is a pure function from an observation to a reading.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from typing import Final
 
 import numpy as np
 
 from algorithms.balance import imbalance
+from controlplane.models import Node
 from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
 from controlplane.planning.adapters import planner_modules
-from controlplane.telemetry.arrivals.catching_up import load_of
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import ObservedNode, WatchObservation
+from controlplane.watch.observation import FULL, ClusterObservation
 from controlplane.watch.reading import MS, NODES, RATE, LoopReading, above
 from controlplane.watch.trends import trend_of
 
 IMBALANCE: Final = measures.IMBALANCE.name
+# The period of forecasts.
+TREND: Final = timedelta(minutes=10)
 # The forecast horizon: the time to compute, approve and execute a plan.
 HORIZON_S: Final = 300.0
 # Samples of the last minute without a report of a node with tasks, before it counts as silent.
@@ -30,19 +34,17 @@ _NAMED: Final = 3
 LEAST_TASKS: Final = 2
 
 
-def _imbalance(observed: WatchObservation) -> LoopReading:
-    loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
-    if not loads:
+def _imbalance(observed: ClusterObservation) -> LoopReading:
+    if not observed.active_shares:
         return LoopReading(None, observed.policy.watch_imbalance, "No node has reported its load")
-    shares = [load / node.capacity for node, load in loads]
+    shares = [share for share, _ in observed.active_shares]
     number, limit = imbalance(np.array(shares)), observed.policy.watch_imbalance
     text = f"Imbalance {percent(number)}, limit {percent(limit)}"
     reading = replace(above(number, limit, observed.policy.dead_band, text), calm="balanced")
-    fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]
-    return _excluded(reading, [fullest])
+    return _excluded(reading, observed, [observed.fullest])
 
 
-def _latency(observed: WatchObservation) -> LoopReading:
+def _latency(observed: ClusterObservation) -> LoopReading:
     number, limit = observed.middle("p95"), float(observed.policy.latency_ms)
     if number is None:
         return LoopReading(None, limit, "No latency was measured in the last minute")
@@ -50,21 +52,20 @@ def _latency(observed: WatchObservation) -> LoopReading:
     return _full(above(number, limit, observed.policy.dead_band, text, MS), observed)
 
 
-def _overload(observed: WatchObservation) -> LoopReading:
-    loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
-    if not loads:
+def _overload(observed: ClusterObservation) -> LoopReading:
+    node = observed.fullest
+    if node is None:
         return LoopReading(None, observed.policy.watch_load, "No node has reported its load")
-    node, load = max(loads, key=lambda pair: pair[1] / pair[0].capacity)
-    share = load / node.capacity
+    share = (observed.load(node.index) or 0.0) / node.capacity
     text = f"{node.name} is loaded to {percent(share)} of its capacity"
     now = above(share, observed.policy.watch_load, observed.policy.dead_band, text)
     for reading in (now, _queueing(observed), _forecast(observed)):
         if reading is not None and reading.trouble:
-            return _full(_excluded(reading, [node]), observed)
+            return _full(_excluded(reading, observed, [node]), observed)
     return now
 
 
-def _queueing(observed: WatchObservation) -> LoopReading | None:
+def _queueing(observed: ClusterObservation) -> LoopReading | None:
     """Return the reading of a growing backlog of more than a second, else None."""
     known = [
         (sample["t"] / 1000, sample["waiting"])
@@ -78,16 +79,15 @@ def _queueing(observed: WatchObservation) -> LoopReading | None:
     return LoopReading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
-def _forecast(observed: WatchObservation) -> LoopReading | None:
+def _forecast(observed: ClusterObservation) -> LoopReading | None:
     """Return the forecast of the most loaded node, None without a trend over ten minutes."""
-    trends: list[tuple[float, ObservedNode]] = []
+    series, start = observed.series, observed.now - TREND
+    times = series.between(series.times, start, observed.now)
+    loads = series.between(series.loads, start, observed.now)
+    trends: list[tuple[float, Node]] = []
     for node in observed.active:
-        known = [
-            (sample["t"] / 1000, load)
-            for sample in observed.trend
-            if (load := load_of(sample, node.index)) is not None
-        ]
-        trend = trend_of(*zip(*known, strict=True)) if known else None
+        known = ~np.isnan(loads[:, node.index])
+        trend = trend_of(times[known], loads[known, node.index])
         if trend is not None and trend.slope > 0:
             trends.append((trend.after(HORIZON_S) / node.capacity, node))
     if not trends:
@@ -100,20 +100,21 @@ def _forecast(observed: WatchObservation) -> LoopReading | None:
     return LoopReading(share, limit, text, trouble=share > limit)
 
 
-def _lost(observed: WatchObservation) -> LoopReading:
-    lost = [node for node in observed.nodes if not node.active and node.tasks]
+def _lost(observed: ClusterObservation) -> LoopReading:
+    hosts = [node for node in observed.nodes if observed.tasks.get(node.index)]
+    lost = [node for node in hosts if not node.active]
     if lost:
         verbs = "is not active and still hosts", "are not active and still host"
         text = f"{_names(lost, *verbs)} tasks"
-        return _excluded(LoopReading(len(lost), 0, text, NODES, trouble=True), lost)
-    silent = [node for node in observed.active if node.tasks and _reports_nothing(observed, node)]
+        return _excluded(LoopReading(len(lost), 0, text, NODES, trouble=True), observed, lost)
+    silent = [node for node in hosts if _reports_nothing(observed, node)]
     if silent:
         text = f"{_names(silent, 'hosts', 'host')} tasks and did not report for a minute"
         return LoopReading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
     return LoopReading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
 
-def _reports_nothing(observed: WatchObservation, node: ObservedNode) -> bool:
+def _reports_nothing(observed: ClusterObservation, node: Node) -> bool:
     """Return True if no sample of the last minute reports tasks of the node."""
     counts = [
         sample["tasks"][node.index]
@@ -123,38 +124,39 @@ def _reports_nothing(observed: WatchObservation, node: ObservedNode) -> bool:
     return len(observed.samples) >= SILENT_SAMPLES and not any(counts)
 
 
-def _added(observed: WatchObservation) -> LoopReading:
-    empty = [node for node in observed.active if not node.tasks]
-    tasks = sum(node.tasks for node in observed.nodes)
-    if not empty or tasks < LEAST_TASKS * len(observed.active):
+def _added(observed: ClusterObservation) -> LoopReading:
+    empty = [node for node in observed.active if not observed.tasks.get(node.index)]
+    if not empty or sum(observed.tasks.values()) < LEAST_TASKS * len(observed.active):
         text = "Every active node hosts tasks, or there are few tasks"
         return LoopReading(len(empty), 0, text, NODES)
     text = _names(empty, "is active and hosts no task", "are active and host no task")
-    return _excluded(LoopReading(len(empty), 0, text, NODES, trouble=True), empty)
+    return _excluded(LoopReading(len(empty), 0, text, NODES, trouble=True), observed, empty)
 
 
-def _excluded(reading: LoopReading, nodes: list[ObservedNode]) -> LoopReading:
+def _excluded(
+    reading: LoopReading, observed: ClusterObservation, nodes: Sequence[Node | None]
+) -> LoopReading:
     """Return the reading, blocked if all these nodes are excluded."""
-    if not reading.trouble or not all(node.excluded for node in nodes):
+    names = [node.name for node in nodes if node is not None]
+    if not reading.trouble or not observed.excluded_nodes.issuperset(names):
         return reading
-    text = f"{reading.text}; excluded: {', '.join(node.name for node in nodes)}"
+    text = f"{reading.text}; excluded: {', '.join(names)}"
     return replace(reading, blocked="excluded", text=text)
 
 
-def _full(reading: LoopReading, observed: WatchObservation) -> LoopReading:
+def _full(reading: LoopReading, observed: ClusterObservation) -> LoopReading:
     """Return the reading, blocked if all nodes together have no spare capacity."""
     if not reading.trouble or reading.blocked:
         return reading
-    total = sum(observed.load(node) or 0.0 for node in observed.active)
-    capacity = sum(node.capacity for node in observed.active)
-    if not capacity or total <= capacity:
+    full = observed.full_share
+    if full is None or full <= FULL:
         return reading
-    load = percent(total / capacity)
+    load = percent(full)
     text = f"{reading.text}; all nodes together have {load} load: moves cannot help"
     return replace(reading, blocked="no_planner", text=text)
 
 
-def _names(nodes: list[ObservedNode], singular: str, plural: str) -> str:
+def _names(nodes: Sequence[Node], singular: str, plural: str) -> str:
     """Return the names of nodes with a verb in singular or plural."""
     verb = singular if len(nodes) == 1 else plural
     return f"{', '.join(node.name for node in nodes)} {verb}"

@@ -9,7 +9,7 @@ from controlplane.planning.adapter import WatchSupport
 from controlplane.planning.adapters import adapters, missing_for
 from controlplane.proposals import requests
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WatchObservation
+from controlplane.watch.observation import ClusterObservation
 
 WATCH: Final = Automatic("watch")
 # The states of plans that were rejected or failed.
@@ -18,7 +18,7 @@ FRUITLESS: Final = (
 )  # fmt: skip
 
 
-def planners_for(observed: WatchObservation, loop: WatchLoop) -> list[str]:
+def planners_for(observed: ClusterObservation, loop: WatchLoop) -> list[str]:
     """Return the planners that serve a loop and can plan for the cluster, the best one first."""
     candidates: list[tuple[WatchSupport, str]] = []
     for adapter in adapters().values():
@@ -31,7 +31,7 @@ def planners_for(observed: WatchObservation, loop: WatchLoop) -> list[str]:
 
 
 def request_plan(
-    observed: WatchObservation, loop: WatchLoop, planners: list[str], troubled: Sequence[str]
+    observed: ClusterObservation, loop: WatchLoop, planners: list[str], troubled: Sequence[str]
 ) -> Proposal:
     """Request a plan in the caller's transaction; return the proposal.
 

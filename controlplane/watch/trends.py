@@ -6,6 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from algorithms.vocabulary import Floats
+
 # The minimum number of points.
 LEAST: Final = 8
 # Standard errors from which a slope is significant (95 %).
@@ -24,7 +26,7 @@ class Trend:
         return self.now + self.slope * seconds
 
 
-def trend_of(times: Sequence[float], values: Sequence[float]) -> Trend | None:
+def trend_of(times: Sequence[float] | Floats, values: Sequence[float] | Floats) -> Trend | None:
     """Return the least-squares line through samples at times in seconds, None without a trend.
 
     There is no trend if the slope is not significant. Daily patterns are not modelled.

@@ -11,7 +11,8 @@ from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.alerts.statuses import limits_text
-from controlplane.explain import Breach, likely_cause
+from controlplane.explain import likely_causes
+from controlplane.explain.values import RankedChange, causes_text, named_changes
 from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Proposal
 from dashboard import thresholds
@@ -21,6 +22,8 @@ from dashboard.frame.headline import Headline
 
 _COUNTS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven")
 _STOPPED: Final = "Records wait in the log until the cluster is started."
+# Where an exceeded limit has no known cause.
+NO_CAUSE: Final = "No change of the last half hour explains it."
 _IDLE: Final = "The cluster is idle: there are no new records"
 
 
@@ -74,8 +77,13 @@ def _of_state(cluster: Cluster) -> ClusterHeadline:
     if state == Cluster.State.STOPPED:
         return ClusterHeadline("The cluster is stopped", _STOPPED, thresholds.UNKNOWN, state)
     if state == Cluster.State.CATCHING_UP:
-        backlog = backlog_headline(cluster, timezone.now())
-        return ClusterHeadline(backlog.what, backlog.why, backlog.grade, backlog.chip)
+        backlog, now = backlog_headline(cluster, timezone.now()), timezone.now()
+        ranked = likely_causes(cluster, [AlertMeasure.LATENCY], now=now)
+        return ClusterHeadline(
+            backlog.what, " ".join(filter(None, (causes_text(ranked), backlog.why))),
+            backlog.grade, backlog.chip, causes=[row.cause for row in named_changes(ranked)],
+            explain=f"measure:{AlertMeasure.LATENCY}", review=_waiting(cluster), may_request=True,
+        )  # fmt: skip
     title, cause = state_title(cluster)
     return ClusterHeadline(title, cause, thresholds.STATES[state], state)
 
@@ -87,23 +95,26 @@ def _exceeded(
     since = min((r.since for r in exceeded if r.since is not None), default=None)
     texts = ", ".join(phrase(cluster, reading) for reading in exceeded)
     when = f" since {since:{_clock(since, readings.end)}}" if since else ""
-    chip, worst = limits_text(count), exceeded[0]
+    chip = limits_text(count)
+    time = None if readings.is_live else readings.end
+    ranked = likely_causes(cluster, [reading.measure for reading in exceeded], time, since)
     return ClusterHeadline(
         grade=thresholds.BAD,
         what=f"{_COUNTS[count]} {chip.partition(' ')[2]}{when}: {texts}",
         chip=chip,
-        why=_cause(cluster, readings, worst),
-        explain=subject_of(worst, readings.end),
+        why=causes_text(ranked) or NO_CAUSE,
+        causes=[row.cause for row in named_changes(ranked)],
+        explain=subject_of(_explained(exceeded, ranked), readings.end),
         review=_waiting(cluster) if readings.is_live else None,
         may_request=readings.is_live,
     )
 
 
-def _cause(cluster: Cluster, readings: ClusterReadings, worst: AlertReading) -> str:
-    """Return the likely cause of the worst reading as a sentence, "" if none is known."""
-    time = None if readings.is_live else readings.end
-    cause = likely_cause(cluster, Breach(worst.measure.value, worst.node, time))
-    return f"Likely cause: {cause.text}" if cause else ""
+def _explained(exceeded: Sequence[AlertReading], ranked: Sequence[RankedChange]) -> AlertReading:
+    """Return the worst of the exceeded limits that the likely cause is about."""
+    first = ranked[0].cause if ranked else None
+    about = [r for r in exceeded if first is not None and first.explains(r.measure)]
+    return (about or exceeded)[0]
 
 
 def _clock(since: datetime, end: datetime) -> str:

@@ -116,7 +116,7 @@ def cards_of(cluster: Cluster) -> dict[str, Any]:
         "ready": [list_row(proposal, policy) for proposal in newest[:_WAITING]],
         "waiting": waiting.count(),
         "progress": running([cluster.pk]).get(cluster.pk),
-        "why": why(cluster),
+        "why": why(cluster, policy, timezone.now()),
         "health": health_of(cluster, timezone.now()),
         **open_rows(cluster),
     }

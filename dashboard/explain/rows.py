@@ -12,11 +12,7 @@ from django.utils import timezone
 from controlplane import numbers
 from controlplane.explain import Explanation, ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, quantity
-from controlplane.explain.values import (
-    Contribution,
-    Contributions,
-    Fact,
-)
+from controlplane.explain.values import Contributions, Fact
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
@@ -25,6 +21,7 @@ from dashboard.explain.plot import Plot, plot_of
 # One cell of the heat map.
 STEP: Final = timedelta(minutes=1)
 _FACTS: Final = {
+    "load": "Load",
     "backlog": "Backlog",
     "latency": "Latency p95 here",
     "busy": "Processor time",
@@ -43,36 +40,17 @@ _CHIPS: Final = {
 
 
 @dataclass(frozen=True)
-class FactRow:
-    """A figure with its title, and a note: its limit, or its change."""
-
-    title: str
-    value: str
-    note: str = ""
-    grade: str = ""
-
-
-@dataclass(frozen=True)
-class BarRow:
-    """A contribution: name, bar, records/s, share; `url`: of its page, "" without one."""
-
-    name: str
-    url: str
-    part: float
-    number: str
-    share: str
-    grade: str = ""
-    note: str = ""
-    is_code: bool = False
-
-
-@dataclass(frozen=True)
 class BarList:
-    """The contributions of one kind with their title and its explanation."""
+    """The contributions of one kind with their title and its explanation.
+
+    `page`: the name of the pages of its rows, "" without any; `things`: the plural of the kind.
+    """
 
     title: str
     about: str
-    rows: Sequence[BarRow]
+    value: Contributions
+    page: str
+    things: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +62,7 @@ class ExplanationRow:
     setting: str
     limit: str
     since: str
-    facts: Sequence[FactRow]
+    facts: Sequence[tuple[str, Fact]]
     plot: Plot | None
     bars: Sequence[BarList]
     page_url: str
@@ -117,9 +95,12 @@ def explanation_row(cluster: Cluster, explanation: Explanation) -> ExplanationRo
         setting=_setting(explanation),
         limit=quantity(explanation.finding.limit, ValueUnit(explanation.finding.unit)),
         since=_since(explanation),
-        facts=[_fact(fact) for fact in explanation.facts if fact.value is not None],
+        facts=[
+            (_FACTS[fact.name], fact) for fact in explanation.facts
+            if fact.value is not None
+        ],
         plot=plot_of(explanation.series, explanation.headline),
-        bars=list(_bars(cluster, explanation)),
+        bars=list(_bars(explanation)),
         page_url=_page_url(cluster, explanation.subject),
         earlier=earlier, later=later, above=above, below=below,
     )  # fmt: skip
@@ -140,35 +121,21 @@ def _since(explanation: Explanation) -> str:
     return f"more than {lasted}" if finding.since_is_earliest else lasted
 
 
-def _fact(fact: Fact) -> FactRow:
-    note = ""
-    if fact.total is not None:
-        note = f"of {quantity(fact.total, fact.unit)}"
-    elif fact.per_s is not None and round(fact.per_s):
-        note = f"{fact.per_s:+,.0f}/s".replace("-", "\N{MINUS SIGN}")
-    elif fact.limit is not None:
-        note = f"limit {quantity(fact.limit, fact.unit)}"
-    title = _FACTS.get(fact.name, fact.name)
-    return FactRow(title, quantity(fact.value, fact.unit), note, str(fact.grade))
-
-
-def _bars(cluster: Cluster, explanation: Explanation) -> Iterator[BarList]:
+def _bars(explanation: Explanation) -> Iterator[BarList]:
     """Yield the contributions that are known."""
     streams, keys, queries = explanation.streams, explanation.keys, explanation.queries
     if streams is not None:
         sign = "+" if streams.is_change else ""
         about = f"{sign}{quantity(streams.total, ValueUnit.RATE)}"
         about += _before(explanation) if streams.is_change else ", share of the load"
-        yield BarList("Streams", about, list(_rows(cluster, streams, "stream", "streams")))
+        yield BarList("Streams", about, streams, "stream", "streams")
     if keys is not None:
         about = f"share of the node's load, from {keys.sampled:,} sampled records"
-        yield BarList("Keys", about, list(_rows(cluster, keys, "", "keys")))
-    if queries is not None:
-        is_stream = explanation.subject.kind is SubjectKind.STREAM
-        title = "Nodes" if is_stream else "Queries"
-        about = "share of its queries" if is_stream else "share of processed records"
-        kind = "" if is_stream else "query"
-        yield BarList(title, about, list(_rows(cluster, queries, kind, title.lower())))
+        yield BarList("Keys", about, keys, "", "keys")
+    if queries is not None and explanation.subject.kind is SubjectKind.STREAM:
+        yield BarList("Nodes", "share of its queries", queries, "", "nodes")
+    elif queries is not None:
+        yield BarList("Queries", "share of processed records", queries, "query", "queries")
 
 
 def _before(explanation: Explanation) -> str:
@@ -177,32 +144,6 @@ def _before(explanation: Explanation) -> str:
         return ""
     moment = datetime.fromtimestamp(series.changed_at / 1000, UTC)
     return f" since {moment:%H:%M}"
-
-
-def _rows(cluster: Cluster, given: Contributions, kind: str, things: str) -> Iterator[BarRow]:
-    for row in given.rows:
-        yield BarRow(
-            row.name, _url(cluster, kind, row), row.share, _number(row, given),
-            numbers.percent(row.share), "bad" if row.is_large else "",
-            f"of query {row.query}" if row.query else "", is_code=not kind and bool(row.query),
-        )  # fmt: skip
-    if given.others:
-        sign = "+" if given.is_change else ""
-        yield BarRow(
-            f"{given.others:,} other {things}", "", given.others_share,
-            f"{sign}{numbers.compact(given.others_rate)}/s", numbers.percent(given.others_share),
-        )  # fmt: skip
-
-
-def _number(row: Contribution, given: Contributions) -> str:
-    if given.is_change and row.change is not None:
-        sign = "+" if row.change >= 0 else "\N{MINUS SIGN}"
-        return f"{sign}{numbers.compact(abs(row.change))}/s"
-    return f"{numbers.compact(row.rate)}/s"
-
-
-def _url(cluster: Cluster, kind: str, row: Contribution) -> str:
-    return "" if not kind or row.id is None else reverse(kind, args=[cluster.slug, row.id])
 
 
 def _neighbours(explanation: Explanation) -> tuple[str, str]:

@@ -11,7 +11,10 @@ from django.utils.http import urlencode
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.states import APPLICATION, AlertStatus, status_of, title_of, unit_of
+from controlplane.explain import Explanation
 from controlplane.models import Alert
+from controlplane.numbers import raised
+from dashboard.clusters.headline import NO_CAUSE
 from dashboard.fleet.headline import since_text
 from dashboard.fleet.rows import Chip
 from dashboard.frame.headline import Headline
@@ -33,7 +36,7 @@ _MARGIN: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class AlertRow:
-    """An alert in words; `explain`: the address that explains it, of the cluster without one."""
+    """An alert in words; `subject`: what Explain opens, at the address `explain`."""
 
     alert: Alert
     status: AlertStatus
@@ -44,6 +47,7 @@ class AlertRow:
     since: str
     held: str
     handled: str
+    subject: str
     explain: str
 
     @property
@@ -82,6 +86,7 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
         since=since_text(alert.since, now),
         held=numbers.duration((alert.cleared_at or now) - alert.since),
         handled=_handled(alert, status, now),
+        subject=_subject(alert),
         explain=explain_address(alert),
         **values,
     )
@@ -117,29 +122,32 @@ def explain_address(alert: Alert) -> str:
     explain: the page of the cluster shows its health.
     """
     values: dict[str, str | int] = {}
-    end = alert.cleared_at
-    if end is not None:
-        start = alert.since - _MARGIN
-        values |= {"from": _milliseconds(start), "to": _milliseconds(end + _MARGIN)}
-    if alert.subject != APPLICATION:
-        moment = alert.evaluated_at if end is None else alert.fired_at or alert.since
-        values["explain"] = f"{_subject(alert)}@{_milliseconds(moment)}"
+    if alert.cleared_at is not None:
+        start, end = alert.since - _MARGIN, alert.cleared_at + _MARGIN
+        values = {"from": _milliseconds(start), "to": _milliseconds(end)}
+    if subject := _subject(alert):
+        values["explain"] = subject
     address = reverse("cluster", args=[alert.cluster.slug])
     return f"{address}?{urlencode(values)}" if values else address
 
 
 def _subject(alert: Alert) -> str:
+    """Return what Explain opens for an alert, at its time; "" for one about no measure."""
+    if alert.subject == APPLICATION:
+        return ""
+    moment = alert.evaluated_at if alert.cleared_at is None else alert.fired_at or alert.since
+    name = f"measure:{alert.subject}"
     if alert.subject == AlertMeasure.LOAD and alert.node is not None:
-        return f"node:{alert.node}"
-    return f"measure:{alert.subject}"
+        name = f"node:{alert.node}"
+    return f"{name}@{_milliseconds(moment)}"
 
 
 def _milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def alert_headline(row: AlertRow) -> Headline:
-    """Return the value of an alert against its limit, since when, and how it was handled."""
+def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
+    """Return the value of an alert against its limit, since when, its cause, and who handles it."""
     alert, chip = row.alert, row.chip
     since = f"since {row.since} UTC, held {row.held}"
     if row.value:
@@ -147,9 +155,12 @@ def alert_headline(row: AlertRow) -> Headline:
         what = f"{value}, limit {row.limit}, {since}"
     else:
         what = f"{alert.detail or 'The Spark application failed'}, {since}"
-    why = row.handled
-    if why and alert.note:
-        why += f": {alert.note}"
-    if why and alert.silence_reason and row.status is AlertStatus.SILENCED:
-        why += f" ({alert.silence_reason})"
-    return Headline(what, why, chip.grade)
+    handled = row.handled
+    if handled and alert.note:
+        handled += f": {alert.note}"
+    if handled and alert.silence_reason and row.status is AlertStatus.SILENCED:
+        handled += f" ({alert.silence_reason})"
+    if explanation is None:
+        return Headline(what, handled, chip.grade)
+    parts = (explanation.causes_text or NO_CAUSE, f"{raised(handled)}." if handled else "")
+    return Headline(what, " ".join(filter(None, parts)), chip.grade, causes=explanation.named)

@@ -19,11 +19,11 @@ from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings
 from controlplane.alerts.states import SUBJECTS, AlertStatus, title_of
 from controlplane.errors import Conflict, Invalid
+from controlplane.explain import Explanation, explain, parse_subject
 from controlplane.models import Alert, AuditEntry, Cluster
-from dashboard.clusters.headline import headline_of
 from dashboard.clusters.tiles import reachable_text
 from dashboard.dialog_forms import faults_by_field
-from dashboard.fleet.alert_rows import ORDER, alert_headline, alert_row
+from dashboard.fleet.alert_rows import ORDER, AlertRow, alert_headline, alert_row
 from dashboard.fleet.measure_plot import alert_plot
 from dashboard.forms import whole_number
 from dashboard.guards import PageRequest, anyone_page, cluster_action, cluster_page
@@ -64,21 +64,29 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render one alert with its history."""
     alert = alert_by_id(cluster, pk)
     row = alert_row(alert, timezone.now())
-    readings = cluster_readings(cluster) if row.is_open else None
-    cause = headline_of(cluster, readings).why if readings and readings.exceeded else ""
-    is_measure = readings and alert.subject in set(AlertMeasure)
-    reading = readings[alert.subject] if readings and is_measure else None
-    unmet = reachable_text(reading) if reading and reading.is_unreachable else ""
-    headline = alert_headline(row)
+    headline = alert_headline(row, _explanation(cluster, row))
     context = {
         "row": row,
-        "headline": replace(headline, what=headline.what + unmet, why=headline.why or cause),
+        "headline": replace(headline, what=headline.what + _unmet(cluster, row)),
         "alert": alert,
         "plot": alert_plot(alert, f"worst {row.worst}, limit {row.limit}"),
         "entries": _entries(alert),
         "operated": {cluster.pk} if request.actor.is_operator else set(),
     }
     return render_list(request, "alert.html", "_alert_live.html", context)
+
+
+def _unmet(cluster: Cluster, row: AlertRow) -> str:
+    """Return that the limit of an open alert cannot be met now, "" if it can."""
+    if not row.is_open or row.alert.subject not in set(AlertMeasure):
+        return ""
+    reading = cluster_readings(cluster)[AlertMeasure(row.alert.subject)]
+    return reachable_text(reading) if reading.is_unreachable else ""
+
+
+def _explanation(cluster: Cluster, row: AlertRow) -> Explanation | None:
+    """Return what Explain shows of an alert, None for one about no measure."""
+    return explain(cluster, parse_subject(row.subject)) if row.subject else None
 
 
 def _entries(alert: Alert) -> list[AuditEntry]:

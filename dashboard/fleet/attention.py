@@ -19,12 +19,13 @@ from dashboard.fleet.alert_rows import alert_row
 from dashboard.fleet.headline import since_text
 from dashboard.fleet.measure_plot import measure_plot
 from dashboard.fleet.rows import Chip, chip_of
+from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import effect_clauses, joined
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The worst cluster; `what`: its problem; `explain`: the address that explains it, "" for none.
+    """The worst cluster; `headline`: its problem; `explain`: the address that explains it.
 
     `plot`: of its worst measure, None without values. `alerts`: that fire; `effects`: of the
     waiting proposal in words, "" if they are not known.
@@ -34,8 +35,7 @@ class Attention:
     chip: Chip
     since: str
     held: str
-    what: str
-    cause: str
+    headline: Headline
     explain: str
     measure: AlertReading | None
     value: str
@@ -50,14 +50,13 @@ def attention_of(row: FleetCluster, now: datetime) -> Attention:
     assessed = row.assessed
     worst = _worst(row)
     value = numbers.value_text(worst.value, worst.kind.unit) if worst is not None else ""
-    what, cause, explain = _problem(row, now)
+    headline, explain = _problem(row, now)
     return Attention(
         cluster=assessed.cluster,
         chip=chip_of(assessed),
         since=since_text(assessed.since, now) if assessed.since is not None else "",
         held=numbers.duration(now - assessed.since) if assessed.since is not None else "",
-        what=what,
-        cause=cause,
+        headline=headline,
         explain=explain,
         measure=worst,
         value=value,
@@ -68,19 +67,19 @@ def attention_of(row: FleetCluster, now: datetime) -> Attention:
     )
 
 
-def _problem(row: FleetCluster, now: datetime) -> tuple[str, str, str]:
-    """Return what is wrong with a cluster, the likely cause, and the address that explains it."""
+def _problem(row: FleetCluster, now: datetime) -> tuple[Headline, str]:
+    """Return what is wrong with a cluster and why, and where it is explained, "" for none."""
     assessed = row.assessed
     alerts = assessed.firing(now)
     limits = assessed.limits
     if limits.exceeded or assessed.status is FleetStatus.FAILED or not alerts:
         headline = headline_of(assessed.cluster, assessed.readings, limits.exceeded)
         explain = explain_url(assessed.cluster, headline.explain) if headline.explain else ""
-        return headline.what, headline.why, explain
+        return headline, explain
     # The value is within the limit again; the alert ends after its hold time.
     alert = alert_row(alerts[0], now)
     what = f"{alert.title} since {alert.since}: {alert.value} now, limit {alert.limit}"
-    return what, "The alert ends if the value stays within the limit.", alert.explain
+    return Headline(what, "The alert ends if the value stays within the limit."), alert.explain
 
 
 def _worst(row: FleetCluster) -> AlertReading | None:

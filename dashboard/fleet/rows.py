@@ -32,7 +32,9 @@ _WORDS: Final = {
     FleetStatus.STOPPED: "stopped",
 }
 # Statuses of which an explanation is worth a look.
-_EXPLAINED: Final = (FleetStatus.EXCEEDED, FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED)
+_EXPLAINED: Final = (
+    FleetStatus.EXCEEDED, FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED,
+)  # fmt: skip
 _CALM: Final = (
     FleetStatus.KEPT, FleetStatus.IDLE, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED,
 )  # fmt: skip

@@ -1,6 +1,9 @@
 """The headline of a page: one sentence, its level, its reason, and what to do."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from controlplane.explain import Cause
 
 
 @dataclass(frozen=True)
@@ -8,7 +11,8 @@ class Headline:
     """A sentence with its level, the reason below it, and at most one link.
 
     `grade`: good, warn, bad or info; "" for neither good nor bad. `chip`: the level in a few
-    words. `icon`: a drawing of `templatetags.design` instead of that of the level.
+    words. `causes`: those that `why` names, the likeliest first. `icon`: a drawing of
+    `templatetags.design` instead of that of the level.
     """
 
     what: str
@@ -18,6 +22,7 @@ class Headline:
     icon: str = ""
     link: str = ""
     link_title: str = ""
+    causes: Sequence[Cause] = ()
 
     @property
     def sentence(self) -> str:

@@ -1,20 +1,20 @@
 """The headline of a node: its finding, and the likely cause."""
 
 from controlplane import numbers
-from dashboard.explain.rows import ExplanationRow
+from controlplane.explain import Explanation
+from controlplane.policies.grades import Grade
 from dashboard.frame.headline import Headline
 
 
-def headline_of(row: ExplanationRow) -> Headline:
+def headline_of(explanation: Explanation) -> Headline:
     """Return the headline of an explained node."""
-    return Headline(row.value.headline, _why(row), str(row.value.finding.grade))
-
-
-def _why(row: ExplanationRow) -> str:
-    finding, cause = row.value.finding, row.value.cause
-    if cause is not None:
-        return cause.text
+    finding = explanation.finding
+    what, grade = explanation.headline, str(finding.grade)
+    if finding.grade in (Grade.BAD, Grade.WARN) and explanation.cause is not None:
+        return Headline(what, explanation.causes_text, grade, causes=explanation.named)
     if finding.value is None:
-        return "First figures appear with the first micro-batch."
+        return Headline(what, "First figures appear with the first micro-batch.", grade)
+    if finding.grade == Grade.BAD:
+        return Headline(what, "No change of the last half hour explains it.", grade)
     limit = f": at most {numbers.compact(finding.limit)} records/s" if finding.limit else ""
-    return f"No limit of this node is exceeded{limit}."
+    return Headline(what, f"No limit of this node is exceeded{limit}.", grade)

@@ -1,10 +1,11 @@
-"""Tiles of a node: the mean over five minutes, its trend, and its limit."""
+"""Tiles of a node: the figures of its explanation, their trends, and their limits."""
 
 from typing import Final
 
 from controlplane import numbers
-from controlplane.explain.node_report import NodeReport, NodeTile
+from controlplane.explain import Explanation
 from controlplane.explain.units import ValueUnit, quantity
+from controlplane.explain.values import Fact
 from controlplane.policies.grades import Grade
 from dashboard.frame.tile import Tile, number_and_unit
 
@@ -26,36 +27,32 @@ _LIMITS: Final = {
 }
 
 
-def tile_rows(report: NodeReport) -> list[Tile]:
-    """Return the tiles of a report."""
-    return [_row(report, tile) for tile in report.tiles]
+def tile_rows(explanation: Explanation) -> list[Tile]:
+    """Return the tiles of an explained node."""
+    return [_row(fact) for fact in explanation.facts]
 
 
-def _row(report: NodeReport, tile: NodeTile) -> Tile:
-    number, unit = number_and_unit(tile.value, tile.unit)
-    if tile.value is not None and tile.unit is ValueUnit.RATE:
-        number, unit = numbers.compact(round(tile.value)), "/s"
-    grade = str(tile.grade) if tile.grade in (Grade.WARN, Grade.BAD) else ""
+def _row(fact: Fact) -> Tile:
+    number, unit = number_and_unit(fact.value, fact.unit)
+    if fact.value is not None and fact.unit is ValueUnit.RATE:
+        number, unit = numbers.compact(round(fact.value)), "/s"
+    limit = "" if fact.limit is None else quantity(fact.limit, fact.unit)
     return Tile(
-        _TITLES[tile.name], number, unit, _trend(report, tile), _note(tile), tile.value,
-        tile.limit, grade=grade, link=f"#{_TARGETS.get(tile.name, 'tasks')}", name=tile.name,
+        _TITLES[fact.name], number, unit, _trend(fact), _LIMITS.get(fact.name, "").format(limit),
+        fact.value, fact.limit,
+        grade=str(fact.grade) if fact.grade in (Grade.WARN, Grade.BAD) else "",
+        link=f"#{_TARGETS.get(fact.name, 'tasks')}", name=fact.name,
     )  # fmt: skip
 
 
-def _trend(report: NodeReport, tile: NodeTile) -> str:
+def _trend(fact: Fact) -> str:
     """Return the change against the five minutes before."""
-    if tile.name == "queries":
-        total = next((f.total for f in report.explanation.facts if f.name == "queries"), None)
-        return "" if total is None else f"of {total:,.0f} in the cluster"
-    if tile.value is None or tile.before is None:
+    if fact.total is not None:
+        return f"of {fact.total:,.0f} in the cluster"
+    if fact.value is None or fact.before is None:
         return ""
-    change = tile.value - tile.before
-    if abs(change) <= 0.005 * max(abs(tile.value), abs(tile.before)):
+    change = fact.value - fact.before
+    if abs(change) <= 0.005 * max(abs(fact.value), abs(fact.before)):
         return "no change in 5 min"
     arrow = "\N{UPWARDS ARROW}" if change > 0 else "\N{DOWNWARDS ARROW}"
-    return f"{arrow} {quantity(abs(change), tile.unit)} in 5 min"
-
-
-def _note(tile: NodeTile) -> str:
-    text = _LIMITS.get(tile.name, "")
-    return text.format("" if tile.limit is None else quantity(tile.limit, tile.unit))
+    return f"{arrow} {quantity(abs(change), fact.unit)} in 5 min"

@@ -17,6 +17,7 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import node_counterfactual
 from controlplane.proposals.ledger import last_applied
 from controlplane.telemetry.columns import figure_rows
+from controlplane.watch.observation import ClusterObservation
 from dashboard.csv_files import csv_file
 from dashboard.explain.rows import explanation_row
 from dashboard.figures.node import (
@@ -95,7 +96,8 @@ def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpRespons
     """Return all queries of a node with their cost as CSV."""
     require_known(request, ())
     node = node_by_index(cluster, index)
-    queries = read_node_work(cluster, index).queries.values()
+    measures = ClusterObservation.of_moment(cluster).task_measures
+    queries = read_node_work(cluster, index, measures).queries.values()
     ordered = sorted(queries, key=lambda query: -(query.records_per_s or 0.0))
     rows = [
         (query.name, tasks_text(query.tasks), query.records_per_s, query.state_bytes)
@@ -113,8 +115,8 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
         "node": report.node,
         "row": row,
         "waiting": next((r for r in report.explanation.remedies if r.proposal), None),
-        "headline": headline_of(row),
-        "tiles": tile_rows(report),
+        "headline": headline_of(report.explanation),
+        "tiles": tile_rows(report.explanation),
         "tasks": tasks,
         "task_count": sum(len(query.tasks) for query in report.tasks),
         "query_count": len(report.tasks),

@@ -8,7 +8,8 @@ from typing import Final
 from controlplane import numbers
 from controlplane.models import Cluster, Decision
 from controlplane.numbers import lowered
-from controlplane.watch import CODES, all_loops
+from controlplane.policies.settings import PolicySettings
+from controlplane.watch import CODES, all_loops, situation_of
 from controlplane.watch.decision_folding import FoldedDecision
 from controlplane.watch.decision_log import last_decisions
 from dashboard import thresholds
@@ -22,7 +23,8 @@ _ABOUT = {loop.name: loop.about for loop in all_loops()}
 class DecisionRow:
     """A displayed decision; `row`: None for a loop without decisions.
 
-    `repeats`: how often the loop decided so, from `first` to `last`.
+    `repeats`: how often the loop decided so, from `first` to `last`; `next`: when it may decide
+    again, None if it is not shown.
     """
 
     loop: str
@@ -35,6 +37,7 @@ class DecisionRow:
     repeats: int = 0
     first: datetime | None = None
     last: datetime | None = None
+    next: datetime | None = None
 
     @property
     def code(self) -> str:
@@ -103,10 +106,11 @@ def _by_reason(rows: Sequence[DecisionRow]) -> str:
     return "; ".join([first, *map(lowered, others)])
 
 
-def why(cluster: Cluster) -> list[DecisionRow]:
-    """Return the row of the last decision of each loop."""
+def why(cluster: Cluster, policy: PolicySettings, now: datetime) -> list[DecisionRow]:
+    """Return the row of the last decision of each loop, with the time of its next check."""
+    situation = situation_of(cluster, now)
     return [
-        decision_row(row)
+        replace(decision_row(row), next=situation.next_check(row.code, row.last_at, policy))
         if row is not None
         else DecisionRow(loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
         for loop, row in last_decisions(cluster).items()

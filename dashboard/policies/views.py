@@ -18,7 +18,7 @@ from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.history import changes_of, revert_change
-from controlplane.policies.store import policy_row, stored_settings, update_policy
+from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
 from controlplane.watch.decision_folding import folded_decisions
 from dashboard.forms import moment, number, optional, read_some
 from dashboard.guards import PageRequest, cluster_action, cluster_page
@@ -135,7 +135,7 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
         folded = folded_decisions(shown.listing, period_of(time_range.length)).page
         shown = replace(shown, page=folded)
         rows = [folded_row(row) for row in folded.rows]
-    last = why(cluster)
+    last = why(cluster, policy_of(cluster), timezone.now())
     context = {
         "rows": rows,
         "why": last,

@@ -37,19 +37,23 @@ def headline(report: QueryReport) -> Headline:
     if query.state == Query.State.PENDING:
         why = query.detail or "Online placement chooses its nodes within a second."
         return Headline("The query waits for a node.", why, "warn", "pending")
-    if report.latency_ms is None:
+    explanation = report.explanation
+    finding = explanation.finding
+    if finding.value is None:
         return Headline(
             "The query runs; no latency was measured in the last minute.", "", "", "running"
         )
-    latency = quantity(report.latency_ms, ValueUnit.MS)
-    limit = quantity(report.limit_ms, ValueUnit.MS)
+    latency, limit = (quantity(value, finding.unit) for value in (finding.value, finding.limit))
     text = f"Results arrive {latency} after their records (p95), limit {limit}"
     if report.slowest_is_full:
-        text += f", and {report.slowest} is above its load limit"
+        text += f", and {finding.node_name} is above its load limit"
     chips = {Grade.BAD: "late", Grade.WARN: "near limit", Grade.GOOD: "running"}
-    grade, chip = str(report.grade), chips.get(report.grade, "running")
-    if report.slowest_is_full and report.grade == Grade.GOOD:
+    grade, chip = str(finding.grade), chips.get(finding.grade, "running")
+    if report.slowest_is_full and finding.grade == Grade.GOOD:
         grade, chip = "warn", "node above limit"
+    if grade in ("bad", "warn") and explanation.cause is not None:
+        why = f"{explanation.causes_text} {_part(report)}"
+        return Headline(f"{text}.", why, grade, chip, causes=explanation.named)
     return Headline(f"{text}.", _part(report), grade, chip)
 
 
@@ -85,16 +89,18 @@ def tiles(report: QueryReport) -> list[Tile]:
     """Return the tiles of a query, none after its end: nothing is measured then."""
     if report.query.state in (Query.State.ENDED, Query.State.ENDING):
         return []
-    latency, unit = number_and_unit(report.latency_ms, ValueUnit.MS)
+    finding = report.explanation.finding
+    latency, unit = number_and_unit(finding.value, finding.unit)
     size, size_unit = number_and_unit(report.state_bytes, ValueUnit.BYTES)
-    grade = str(report.grade) if report.grade in (Grade.BAD, Grade.WARN) else ""
+    grade = str(finding.grade) if finding.grade in (Grade.BAD, Grade.WARN) else ""
     rate = _or_missing(report.records_per_s, numbers.compact)
     share = _or_missing(report.node_share, numbers.percent)
     source = numbers.compact(report.source_per_s)
     shared = "same computation, stream and node" if report.shared_count else "no other query"
     return [
-        Tile("Latency p95", latency, unit, report.slowest, f"limit {report.limit_ms / 1000:g} s",
-             report.latency_ms, report.limit_ms, grade=grade),
+        Tile("Latency p95", latency, unit, finding.node_name,
+             f"limit {quantity(finding.limit, finding.unit)}", finding.value, finding.limit,
+             grade=grade),
         Tile("Records processed", rate, "" if report.records_per_s is None else "/s",
              f"of {source}/s in {numbers.counted(report.stream_count, 'streams')}"),
         Tile("Share of node", share, "", report.node_share_name,

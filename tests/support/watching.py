@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.models import Cluster, Decision, MetricSample, ReachableMeasures
+from controlplane.models import Cluster, Decision, MetricSample, Node, ReachableMeasures
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch.observation import ObservedNode, WatchObservation
+from controlplane.watch.observation import FIGURES, ClusterObservation, ClusterSeries
 
 COUNT = 10
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -46,10 +46,11 @@ def newest(cluster: Cluster, loop: str) -> Decision:
     return Decision.objects.filter(cluster=cluster, loop=loop).order_by("-last_at", "-id")[0]
 
 
-def node(index: int, **changed: Any) -> ObservedNode:
-    """Return an observed node."""
+def node(index: int, **changed: Any) -> tuple[Node, int, bool]:
+    """Return a node, the number of its tasks, and whether it is excluded from plans."""
     values = {"capacity": 100.0, "active": True, "tasks": 3, "excluded": False} | changed
-    return ObservedNode(index=index, name=f"node {index}", **values)
+    tasks, excluded = values.pop("tasks"), values.pop("excluded")
+    return Node(index=index, name=f"node {index}", **values), tasks, excluded
 
 
 def sample(second: int, **changed: Any) -> dict[str, Any]:
@@ -60,11 +61,29 @@ def sample(second: int, **changed: Any) -> dict[str, Any]:
     } | changed  # fmt: skip
 
 
-def looked(**changed: Any) -> WatchObservation:
-    """Return what was seen of a cluster of two nodes, without a database."""
-    values: dict[str, Any] = {
-        "cluster": Cluster(slug="sf"), "policy": PolicySettings(), "now": NOW,
-        "split_queries": 0,
-        "nodes": [node(0), node(1)], "samples": [sample(at) for at in range(20)], "trend": [],
-    } | changed  # fmt: skip
-    return WatchObservation(**values)
+def looked(**changed: Any) -> ClusterObservation:
+    """Return the observation of a cluster of two nodes at its last sample, without a database."""
+    samples = changed.pop("samples", [sample(at) for at in range(20)])
+    rows = changed.pop("nodes", [node(0), node(1)])
+    cluster = changed.pop("cluster", Cluster(slug="sf"))
+    now = datetime.fromtimestamp(samples[-1]["t"] / 1000 if samples else 0, UTC)
+    series = ClusterSeries.of(
+        [
+            (datetime.fromtimestamp(row["t"] / 1000, UTC), *(row.get(name) for name in FIGURES))
+            for row in samples
+        ],
+        len(rows),
+    )
+    observed = ClusterObservation(cluster, now, now)
+    # Instead of what the database has.
+    vars(observed).update(
+        {
+            "policy": PolicySettings(), "samples": samples, "series": series, "split_queries": 0,
+            "nodes": [row for row, _, _ in rows], "excluded_queries": frozenset(),
+            "reachable": None,
+            "tasks": {row.index: tasks for row, tasks, _ in rows},
+            "excluded_nodes": frozenset(row.name for row, _, excluded in rows if excluded),
+        }
+        | changed
+    )  # fmt: skip
+    return observed

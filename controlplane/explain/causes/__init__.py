@@ -1,1 +1,1 @@
-"""Causes of exceeded limits: the likely one, and the changes before it by their shares."""
+"""The ranked list of changes before an exceeded limit, and what it is computed from."""

@@ -1,169 +1,168 @@
-"""The changes before an exceeded limit, ranked by their part of the disturbance and their time."""
+"""The changes before an exceeded limit, ranked by their part of the disturbance and their time.
 
-from collections.abc import Sequence
-from dataclasses import replace
+The only ranking: explanations, headlines and alerts name its first row.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import log
 from typing import Final
 
-from controlplane.explain.cause import Cause
-from controlplane.explain.causes.effects import (
-    ChangeEffect,
-    LoadEffects,
-    capacity_effects,
-    unmeasured_effects,
-)
-from controlplane.explain.causes.evidence import NodeEvidence
-from controlplane.explain.node_findings import shift_of
-from controlplane.explain.node_speed import slow_cause, stalled_cause
-from controlplane.explain.observation import ClusterObservation, mean
-from controlplane.explain.series_shifts import LEAST
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.explain.causes.effects import ChangeEffect, effects_of, speed_effects
+from controlplane.explain.causes.evidence import Evidence, NodeEvidence
+from controlplane.explain.causes.flow_effects import flow_effects
+from controlplane.explain.causes.states import state_of
 from controlplane.explain.values import RankedChange, TimeRelation
 from controlplane.models import Node
+from controlplane.watch.observation import FULL, mean
+from controlplane.watch.series_shifts import LEAST
 
 # Ranked changes of an explanation.
 RANKED: Final = 5
+# Nodes whose changes are read, those with the most disturbance.
+_NODES: Final = 3
 # A change with a smaller part of the disturbance is left out.
 _LEAST_SHARE: Final = 0.05
+# Work that has grown by a smaller factor has not changed.
+_LEAST_GROWTH: Final = log(1.15)
 # A change that is so far from the start of the disturbance counts half for its rank.
 _HALF: Final = timedelta(minutes=15)
 # So close to the start, a change and the disturbance began together.
 _TOGETHER: Final = timedelta(minutes=1)
-# A node that processes no records is as slow as one that needs a hundred times as long for each.
-_STALLED: Final = 100.0
 # A load that rises from nothing counts as one that rises a hundredfold.
 _FROM_NOTHING: Final = 0.01
+# The measures of the work of nodes; those of traffic and losses are explained by `flow_effects`.
+_OF_WORK: Final = frozenset(AlertMeasure) - {AlertMeasure.REPLICATION}
 
-# Effects with their parts of the disturbance, None if they are not measured.
-Shares = list[tuple[ChangeEffect, float | None]]
+
+@dataclass(frozen=True)
+class _Weighted:
+    """An effect with its weight: the growth of work by it, times how far its node is to a limit."""
+
+    effect: ChangeEffect
+    weight: float
 
 
 def ranked_changes(
-    evidence: NodeEvidence, shares: Shares, start: datetime | None, *, is_latency: bool = False
-) -> list[RankedChange]:
+    evidence: Evidence, measures: Collection[str], nodes: Sequence[Node] = (),
+    start: datetime | None = None,
+) -> list[RankedChange]:  # fmt: skip
     """Return the changes with the largest scores, at most `RANKED`, the largest first.
 
-    `shares`: of `shares_of_node`; `start`: when the limit was exceeded, None if not known.
-    `is_latency`: True for a latency, which the slowest node of the cluster causes: slow nodes
-    besides the explained one are ranked, too.
+    `measures`: that are explained; `nodes`: only the changes at these, by default at all; slow
+    nodes delay the micro-batches of all, so for a latency they count everywhere. `start`: when the
+    limit was exceeded, None if not known. Without a change that explains it, the only row is a
+    state of the cluster: no row if none is known.
     """
-    began = start or evidence.shift.time
-    if is_latency:
-        shares = _with_slow_nodes(evidence, shares)
-    rows = [_ranked(effect, share, began) for effect, share in shares]
-    chosen = [row for row in rows if row.share is None or row.share >= _LEAST_SHARE]
-    chosen.sort(key=lambda row: (-_score(row), row.share is None, abs(row.lead_s or 0.0)))
+    weighted: list[_Weighted] = []
+    unexplained = 0.0
+    if not _OF_WORK.isdisjoint(measures):
+        disturbed = _disturbed(evidence, nodes)
+        weighted, unexplained = _work(evidence, measures, nodes, disturbed)
+        start = start or next((evidence.shifts[node.index].time for node in disturbed), None)
+    weighted += [_Weighted(effect, weight) for effect, weight in flow_effects(evidence, measures)]
+    merged: dict[object, _Weighted] = {}
+    for row in weighted:
+        known = merged.get(row.effect.cause.subject)
+        if known is None or row.weight > known.weight:
+            merged[row.effect.cause.subject] = row
+    total = sum(row.weight for row in merged.values()) + unexplained
+    rows = [_ranked(row.effect, row.weight / total, start) for row in merged.values() if total]
+    chosen = [row for row in rows if row.share is not None and row.share >= _LEAST_SHARE]
+    chosen.sort(key=lambda row: (-_score(row), abs(row.lead_s or 0.0)))
+    if not chosen:
+        state = state_of(evidence, measures, nodes)
+        chosen = [] if state is None else [_ranked(ChangeEffect(state), None, start)]
+    full = evidence.observed.full_share
+    if chosen and full is not None and full > FULL:
+        chosen[0] = replace(chosen[0], cause=replace(chosen[0].cause, full_share=full))
     return chosen[:RANKED]
 
 
-def with_share(cause: Cause | None, ranked: Sequence[RankedChange]) -> Cause | None:
-    """Return the likely cause with its share in the ranking; the first ranked one without any."""
-    if cause is None:
-        return next((row.cause for row in ranked if row.share is not None), None)
-    same = [row for row in ranked if _subject(row.cause) == _subject(cause)]
-    return replace(cause, share=same[0].share) if same and same[0].share is not None else cause
+def _work(
+    evidence: Evidence, measures: Collection[str], nodes: Sequence[Node],
+    disturbed: Sequence[Node],
+) -> tuple[list[_Weighted], float]:  # fmt: skip
+    """Return the changes of the work of nodes, and the largest weight that none explains."""
+    result, unexplained = list[_Weighted](), 0.0
+    for node in disturbed:
+        own, rest = _of_node(evidence.of_node(node))
+        pressure = max(float(evidence.pressures[node.index]), _FROM_NOTHING)
+        result += [_Weighted(effect, pressure * growth) for effect, growth in own]
+        unexplained = max(unexplained, pressure * rest)
+    if nodes and AlertMeasure.LATENCY in measures:
+        others = {place for place in evidence.speeds if place not in {n.index for n in disturbed}}
+        for node in evidence.observed.nodes:
+            if node.index in others:
+                pressure = float(evidence.pressures[node.index])
+                for effect in speed_effects(evidence.of_node(node)):
+                    result.append(_Weighted(effect, pressure * log(effect.factor)))
+    return result, unexplained
 
 
-def _subject(cause: Cause) -> tuple[object, ...]:
-    return cause.code, cause.node, cause.stream, cause.query, cause.key, cause.proposal
+def _disturbed(evidence: Evidence, nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes with the most disturbance, the largest first."""
+    known = [node for node in nodes or evidence.observed.active if node.index < _count(evidence)]
+    return sorted(known, key=lambda node: -_disturbance(evidence, node))[:_NODES]
 
 
-def shares_of_node(evidence: NodeEvidence) -> Shares:
-    """Return the changes at a node with their parts of the disturbance.
+def _count(evidence: Evidence) -> int:
+    return len(evidence.observed.nodes)
 
-    The disturbance is the growth of the node's work over its capacity: of its load, of the time per
-    record, and the loss of capacity, each by the logarithm of its factor.
+
+def _disturbance(evidence: Evidence, node: Node) -> float:
+    """Return how far a node is to its limits times how much its work has grown, estimated."""
+    shift, speed = evidence.shifts[node.index], evidence.speeds.get(node.index)
+    grown = (
+        _LEAST_GROWTH if shift.time is None else _growth(shift.after, shift.after - shift.before)
+    )
+    if speed is not None:
+        grown += log(max(1.0, (speed.after or 100.0) / (speed.before or 1.0)))
+    if node.index in evidence.lowered:
+        grown += 1.0
+    return float(evidence.pressures[node.index]) * max(grown, _LEAST_GROWTH)
+
+
+def _of_node(evidence: NodeEvidence) -> tuple[list[tuple[ChangeEffect, float]], float]:
+    """Return the changes at a node with the growth of its work by each, and what none explains.
+
+    The growth is that of its load, of the time per record, and of the loss of capacity, each by the
+    logarithm of its factor.
     """
-    adding = LoadEffects(evidence).all()
-    factors = [effect for effect in capacity_effects(evidence) if (effect.factor or 1.0) > 1]
-    factors += _speed(evidence.observed, evidence.node, factors)
-    known = [effect for effect in adding if effect.added is not None and effect.added > 0]
-    grown = _growth(evidence, known)
-    total = grown + sum(log(effect.factor or 1.0) for effect in factors)
-    added = max(sum(effect.added or 0.0 for effect in known), _increase(evidence, known))
-    result: Shares = []
-    if total > 0:
-        result += [(row, log(row.factor or 1.0) / total) for row in factors]
-        result += [(row, grown / total * (row.added or 0.0) / added) for row in known]
-    unmeasured = [effect for effect in adding if effect.added is None]
-    return [*result, *((row, None) for row in (*unmeasured, *unmeasured_effects(evidence)))]
+    effects = effects_of(evidence)
+    adding = [effect for effect in effects if effect.added > 0]
+    increase = _increase(evidence, adding)
+    grown = _growth(evidence.load, increase) if adding else 0.0
+    added = max(sum(effect.added for effect in adding), increase)
+    factors = [effect for effect in effects if effect.added <= 0]
+    if grown + sum(log(effect.factor) for effect in factors) < _LEAST_GROWTH:
+        return [], 0.0
+    result = [(effect, log(effect.factor)) for effect in factors]
+    result += [(effect, grown * effect.added / added) for effect in adding if added]
+    explained = sum(effect.added for effect in adding) / added if added else 1.0
+    return result, grown * (1 - explained)
 
 
-def _growth(evidence: NodeEvidence, known: Sequence[ChangeEffect]) -> float:
-    """Return the logarithm of the factor by which the load grew, 0 if it did not grow."""
-    load, increase = evidence.shift.after, _increase(evidence, known)
-    if load <= 0 or increase <= 0 or not known:
+def _growth(load: float, increase: float) -> float:
+    """Return the logarithm of the factor by which a load grew, 0 if it did not grow."""
+    if load <= 0 or increase <= 0:
         return 0.0
     return log(load / max(load - increase, _FROM_NOTHING * load))
 
 
-def _increase(evidence: NodeEvidence, known: Sequence[ChangeEffect]) -> float:
+def _increase(evidence: NodeEvidence, adding: Sequence[ChangeEffect]) -> float:
     """Return the increase of the load since before the first change, in records/s."""
     observed, shift = evidence.observed, evidence.shift
-    times = [effect.cause.time for effect in known if effect.cause.time is not None]
-    before = shift.before
+    times = [effect.cause.time for effect in adding if effect.cause.time is not None]
+    before = evidence.load if shift.time is None else shift.before
     if times:
         loads = observed.series.loads[:, evidence.node.index]
-        earlier = observed.series.between(loads, observed.start, min(times) - _TOGETHER / 2)
+        earlier = observed.series.between(loads, observed.settled, min(times) - _TOGETHER / 2)
         if len(earlier) >= LEAST:
             before = min(before, mean(earlier) or before)
-    return max(0.0, shift.after - before)
-
-
-def _speed(
-    observed: ClusterObservation, node: Node, lowered: Sequence[ChangeEffect]
-) -> list[ChangeEffect]:
-    """Return that a node processes no records or needs longer for each, with its factor.
-
-    A lowered capacity that is emulated makes the node slower, too: it is counted once.
-    """
-    stalled = stalled_cause(observed, node)
-    if stalled is not None:
-        return [ChangeEffect(stalled, factor=_STALLED)]
-    slow = slow_cause(observed, node)
-    if slow is None or not slow.before or not slow.after:
-        return []
-    factor = slow.after / slow.before
-    for effect in lowered:
-        factor /= effect.factor or 1.0
-    return [ChangeEffect(slow, factor=factor)] if factor > 1 else []
-
-
-def _with_slow_nodes(evidence: NodeEvidence, shares: Shares) -> Shares:
-    """Return the changes with slow nodes besides; each node counts by its latency."""
-    observed, own = evidence.observed, evidence.node
-    slow = [
-        (node, effect)
-        for node in observed.nodes if node.index != own.index
-        for effect in _speed(observed, node, ())
-    ]  # fmt: skip
-    if not slow:
-        return shares
-    weights = [_latency(observed, node) for node, _ in slow]
-    own_weight = _latency(observed, own) if any(share for _, share in shares) else 0.0
-    total = sum(weights) + own_weight
-    result: Shares = [
-        (effect, None if share is None else share * own_weight / total) for effect, share in shares
-    ]
-    for (node, effect), weight in zip(slow, weights, strict=True):
-        result.append((effect, _part_of_speed(observed, node, effect) * weight / total))
-    return result
-
-
-def _latency(observed: ClusterObservation, node: Node) -> float:
-    """Return the latency of a node, that of the cluster if it is not measured."""
-    own = mean(observed.recent(observed.series.p95_by_node)[:, node.index])
-    return own or mean(observed.recent(observed.series.p95)) or 1.0
-
-
-def _part_of_speed(observed: ClusterObservation, node: Node, effect: ChangeEffect) -> float:
-    """Return the part of the growth of a node's work that its speed explains, beside its load."""
-    slower = log(effect.factor or 1.0)
-    before, after, time = shift_of(observed, observed.series.loads[:, node.index])
-    if time is None or after <= before:
-        return 1.0
-    grown = log(after / max(before, _FROM_NOTHING * after))
-    return slower / (slower + grown)
+    return max(0.0, evidence.load - before)
 
 
 def _ranked(effect: ChangeEffect, share: float | None, start: datetime | None) -> RankedChange:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.explain.node_work import task_measures
 from controlplane.explain.query_report import SharedQuery, alike_queries, shared_queries
 from controlplane.models import Cluster, Node, QueryStream, Stream
 from controlplane.planning.online import OnlineProblem, read_online
@@ -14,6 +13,7 @@ from controlplane.topology import queries
 from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.placement import task_ranges_over
 from controlplane.topology.queries import ResolvedQuery
+from controlplane.watch.observation import ClusterObservation
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.query import Computation
 
@@ -136,7 +136,8 @@ def _state(
     cluster: Cluster, computation: Computation, rate: float, alike: Sequence[int], streams: int
 ) -> StateEstimate:
     """Return the expected state at `rate` records/s; `alike`: ids of queries that compute it."""
-    measured = [row for row in task_measures(cluster) if row.query in alike and row.records_per_s]
+    tasks = ClusterObservation.of_moment(cluster).task_measures
+    measured = [row for row in tasks if row.query in alike and row.records_per_s]
     if measured:
         per_record = sum(row.state_bytes for row in measured) / sum(
             row.records_per_s for row in measured

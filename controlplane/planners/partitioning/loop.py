@@ -8,22 +8,22 @@ from controlplane.numbers import percent
 from controlplane.planners.partitioning.skew_history import QuerySkew, recent_skews
 from controlplane.planning.measures import SKEW
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WINDOW, WatchObservation
+from controlplane.watch.observation import RECENT, ClusterObservation
 from controlplane.watch.reading import LoopReading, above
 
 # A text names so many queries.
 _NAMED: Final = 3
 
 
-def read_skew(observed: WatchObservation) -> LoopReading:
+def read_skew(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the most skewed query."""
     split = observed.split_queries
     return skew_reading(
-        observed, recent_skews(observed.cluster, observed.now - WINDOW) if split else ()
+        observed, recent_skews(observed.cluster, observed.now - RECENT) if split else ()
     )
 
 
-def skew_reading(observed: WatchObservation, skews: Sequence[QuerySkew]) -> LoopReading:
+def skew_reading(observed: ClusterObservation, skews: Sequence[QuerySkew]) -> LoopReading:
     """Return the reading of these skews of the split queries whose key grouping can change."""
     limit = observed.policy.watch_skew
     if not skews:

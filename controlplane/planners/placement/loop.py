@@ -6,11 +6,11 @@ from controlplane.numbers import percent
 from controlplane.planning.measures import REPLICATION_FACTOR
 from controlplane.policies.measure_limits import measure_limits
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WatchObservation
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.reading import RATIO, LoopReading, above
 
 
-def replication_reading(observed: WatchObservation) -> LoopReading:
+def replication_reading(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the replication factor, whose limit follows from what is reachable."""
     measured, reachable = observed.middle("rf"), observed.reachable
     if measured is None:

@@ -26,7 +26,7 @@ from controlplane.topology.versions import retry
 from controlplane.watch.codes import STALE, is_calm
 from controlplane.watch.decision_log import UNSEEN, last_decision
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WatchObservation
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.reading import LoopReading, above
 from controlplane.wire.routing.cluster_actions import SetLadder
 
@@ -102,7 +102,7 @@ def _drift(
     return drift
 
 
-def read_ladder(observed: WatchObservation) -> LoopReading:
+def read_ladder(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the armed ladder."""
     policy = observed.policy
     return ladder_reading(policy, ladder_of(observed.cluster, policy, observed.now))
@@ -163,10 +163,10 @@ def refine_provisional(cluster: Cluster) -> bool:
     return True
 
 
-def read_capacity(observed: WatchObservation) -> LoopReading:
+def read_capacity(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the load of all nodes together; an armed ladder answers to it."""
     limit = observed.policy.watch_load
-    loads = [observed.load(node) for node in observed.active]
+    loads = [observed.load(node.index) for node in observed.active]
     capacity = sum(node.capacity for node in observed.active)
     if not capacity or all(load is None for load in loads):
         return LoopReading(None, limit, "No node has reported its load")

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from algorithms.partitioning.replay import key_hashes
 from controlplane.access.roles import Actor
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.errors import Invalid, NotFound
-from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
+from controlplane.explain import Cause, CauseCode, explain, likely_causes, parse_subject
 from controlplane.explain.change import ChangeKind
 from controlplane.explain.values import RemedyReason
 from controlplane.models import (
     Cluster,
     Decision,
-    KeySkew,
     MetricSample,
     Node,
     Query,
@@ -29,6 +27,7 @@ from controlplane.topology import nodes
 from tests.support.cluster import placed, placed_split, stream_id
 from tests.support.explaining import OverTime, record_past, steps
 from tests.support.key_samples import sampled
+from tests.support.watching import reachable
 
 
 @pytest.fixture
@@ -38,6 +37,12 @@ def now() -> datetime:
 
 def node_of(query: Query) -> Node:
     return Task.objects.get(query=query, index=0).node
+
+
+def likely(sf: Cluster, measure: str, now: datetime) -> Cause | None:
+    """Return the likely cause of an exceeded limit of a measure."""
+    ranked = likely_causes(sf, [measure], now=now)
+    return ranked[0].cause if ranked else None
 
 
 def one_query(operator: Actor, sf: Cluster) -> tuple[Query, Node]:
@@ -60,7 +65,7 @@ def test_a_stream_that_rose_is_the_cause_and_the_largest_contribution(
         sf, now, even(sf, node, steps(150, 650, 8)),
         {rose: steps(100, 600, 8), flat: steps(50, 50, 8)}, arrived=100.0,
     )  # fmt: skip
-    cause = likely_cause(sf, Breach("node_load", node.index), now)
+    cause = explain(sf, parse_subject(f"node:{node.index}"), now).cause
     assert cause is not None
     assert (cause.code, cause.stream, cause.node) == (CauseCode.STREAM_ROSE, rose, node.index)
     assert (cause.before, cause.after) == pytest.approx((100, 600), rel=0.05)
@@ -100,7 +105,7 @@ def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
     record_past(sf, now, even(sf, node, steps(200, 200, 1)), streams)
     nodes.configure(operator, node, "maintenance", capacity=120, emulated=True)
     later = timezone.now()
-    cause = likely_cause(sf, Breach("latency_p95"), later)
+    cause = likely(sf, "latency_p95", later)
     assert cause is not None
     assert (cause.code, cause.node) == (CauseCode.CAPACITY_LOWERED, node.index)
     assert (cause.before, cause.after, cause.actor) == (500, 120, operator.name)
@@ -112,24 +117,6 @@ def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
     assert found.finding.since == change.time, "not before the limit was lowered"
 
 
-def test_a_slow_node_is_the_cause_of_a_latency_below_its_capacity(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    """By its own time per record before; a micro-batch waits for its slowest node."""
-    _, node = one_query(operator, sf)
-    busy = [0.8 if index == node.index else 0.02 for index in range(sf.slots)]
-    record_past(
-        sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, batch_ms=4_000.0,
-        busy=lambda ago: busy if ago < 5 else [0.02] * sf.slots,
-    )  # fmt: skip
-    cause = likely_cause(sf, Breach("latency_p95"), now)
-    assert cause is not None
-    assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, 0)
-    assert cause.before == pytest.approx(200, rel=0.1)
-    assert cause.after == pytest.approx(8_000, rel=0.1)
-    assert likely_cause(sf, Breach("replication_factor"), now) is None, "it follows from placement"
-
-
 def test_a_slow_node_without_a_past_is_compared_with_the_others(
     operator: Actor, sf: Cluster, now: datetime
 ) -> None:
@@ -137,36 +124,9 @@ def test_a_slow_node_without_a_past_is_compared_with_the_others(
     busy = [0.8 if index == node.index else 0.02 for index in range(sf.slots)]
     record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, busy=busy)
     MetricSample.objects.filter(cluster=sf, t__lt=now - timedelta(minutes=5)).delete()
-    cause = likely_cause(sf, Breach("latency_p95"), now)
+    cause = likely(sf, "latency_p95", now)
     assert cause is not None
     assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, sf.slots - 1)
-
-
-def test_a_node_that_processes_nothing_is_the_cause(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    _, node = one_query(operator, sf)
-
-    def waiting(ago: float) -> list[int]:
-        grown = round(100 * 60 * (5 - ago)) if ago < 5 else 0
-        return [grown if index == node.index else 0 for index in range(sf.slots)]
-
-    def processed(ago: float) -> list[float]:
-        return [0.0 if index == node.index and ago < 5 else 100.0 for index in range(sf.slots)]
-
-    record_past(
-        sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, node_waiting=waiting,
-        node_processed=processed,
-    )  # fmt: skip
-    for found in (
-        likely_cause(sf, Breach("latency_p95"), now),
-        explain(sf, parse_subject(f"node:{node.index}"), now).cause,
-    ):
-        assert found is not None
-        assert (found.code, found.node) == (CauseCode.NODE_STALLED, node.index)
-        assert found.count > 20_000
-        assert found.time is not None
-        assert abs(found.time - (now - timedelta(minutes=5))) < timedelta(seconds=40)
 
 
 def test_streams_that_rose_together_fill_all_nodes(
@@ -176,7 +136,7 @@ def test_streams_that_rose_together_fill_all_nodes(
     RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
     rates = {stream_id(sf, f"s{i}"): steps(60, 400, 6) for i in range(6)}
     record_past(sf, now, [steps(120, 800, 6)] * 4, rates)
-    cause = likely_cause(sf, Breach("node_load", node_of(queries[0]).index), now)
+    cause = explain(sf, parse_subject(f"node:{node_of(queries[0]).index}"), now).cause
     assert cause is not None
     assert cause.code in (CauseCode.STREAM_ROSE, CauseCode.STREAMS_ROSE)
     assert cause.full_share == pytest.approx(1.6, rel=0.01)
@@ -200,7 +160,7 @@ def test_many_streams_rose_although_no_single_rise_is_more_than_its_noise(
     rates = {stream_id(sf, name): noisy(steps(40, 60, 6)) for name in names[1:]}
     rates[stream_id(sf, "s0")] = steps(100, 100, 6)
     record_past(sf, now, even(sf, node, steps(300, 400, 6)), rates)
-    cause = likely_cause(sf, Breach("node_load", node.index), now)
+    cause = explain(sf, parse_subject(f"node:{node.index}"), now).cause
     assert cause is not None
     assert cause.code is CauseCode.STREAMS_ROSE
     assert cause.count in (4, 5)
@@ -208,36 +168,6 @@ def test_many_streams_rose_although_no_single_rise_is_more_than_its_noise(
     assert cause.after == pytest.approx(60 * cause.count, rel=0.2)
     assert cause.time is not None
     assert abs(cause.time - (now - timedelta(minutes=6))) < timedelta(seconds=60)
-
-
-def test_a_hot_key_is_the_cause_although_its_streams_rose(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    query = placed_split(operator, sf, key_grouping="key")
-    RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
-    Cluster.objects.filter(pk=sf.pk).update(last_batch=ms(now) // 1000)
-    sf.refresh_from_db()
-    sampled(query, now, {"taxi": 900, **{f"car {i}": 1 for i in range(300)}}, splits=2)
-    starts = [now - timedelta(minutes=6, seconds=10 * place) for place in range(20)]
-    KeySkew.objects.bulk_create(
-        KeySkew(query=query, seconds=10, t=start, top_share=0.02, top10_share=0.1, imbalance=0.01,
-                pairs=300, records_per_s=300, grouping="key")
-        for start in starts
-    )  # fmt: skip
-    hosts = query_hosts(sf, query)
-    busiest = max(hosts, key=hosts.__getitem__)
-    node = sf.nodes.get(index=busiest)
-    loads = [steps(75, 800 if index == busiest else 80, 5) for index in range(4)]
-    rates = {stream_id(sf, name): steps(150, 500, 5) for name in ("s0", "s1")}
-    record_past(sf, now, loads, rates)
-    found = explain(sf, parse_subject(f"node:{node.index}"), now)
-    assert found.cause is not None
-    assert (found.cause.code, found.cause.key) == (CauseCode.HOT_KEY, "taxi")
-    assert found.cause.query == query.pk
-    assert found.keys is not None
-    assert (found.keys.rows[0].name, found.keys.rows[0].query) == ("taxi", query.name)
-    assert found.remedies[0].planner == "partitioning"
-    assert found.remedies[0].reason is RemedyReason.HOT_KEY
 
 
 def test_a_key_that_a_new_query_samples_is_the_cause_on_a_node_that_reads_its_stream(
@@ -288,31 +218,6 @@ def sample_hot_key(
     sampled(query, now, keys, records_per_s=total, streams=dict.fromkeys(keys, stream))
 
 
-def test_a_slow_node_is_the_cause_of_a_latency_although_another_node_is_full(
-    operator: Actor, sf: Cluster, now: datetime
-) -> None:
-    _, node = one_query(operator, sf)
-    slow = (node.index + 1) % sf.slots
-    busy = [0.9 if index == slow else 0.1 for index in range(sf.slots)]
-    record_past(
-        sf, now, even(sf, node, steps(600, 600, 1)), {}, p95=12_000.0,
-        busy=lambda ago: busy if ago < 5 else [0.1] * sf.slots,
-    )  # fmt: skip
-    found = likely_cause(sf, Breach("latency_p95"), now)
-    assert found is not None
-    assert (found.code, found.node) == (CauseCode.SLOW_NODE, slow)
-    assert found.time is not None
-    assert abs(found.time - (now - timedelta(minutes=5))) < timedelta(seconds=40)
-
-
-def query_hosts(sf: Cluster, query: Query) -> dict[int, int]:
-    """Return the records of the key "taxi" by node, from its task."""
-    keys = ["taxi", *(f"car {i}" for i in range(300))]
-    task = key_hashes(len(keys)).tolist()[0] % query.task_count
-    ranges = Task.ranges(Task.objects.filter(query=query))[query.pk]
-    return {node: int(first <= task < stop) for node, first, stop in ranges}
-
-
 def test_a_plan_that_moved_queries_is_the_cause(
     operator: Actor, sf: Cluster, now: datetime
 ) -> None:
@@ -331,6 +236,33 @@ def test_a_plan_that_moved_queries_is_the_cause(
     assert (found.cause.code, found.cause.proposal) == (CauseCode.PLAN_MOVED, proposal.pk)
     (change,) = [row for row in found.changes if row.kind is ChangeKind.PLAN]
     assert (change.proposal, change.arrived, change.time) == (proposal.pk, 1, moment)
+
+
+def test_traffic_rises_with_a_placement(operator: Actor, sf: Cluster, now: datetime) -> None:
+    _, node = one_query(operator, sf)
+    moment = now - timedelta(minutes=6)
+    ops = [{"op": "add_query", "query": 7, "node": node.index}]
+    version = RoutingVersion.objects.create(cluster=sf, version=99, ops=ops, actor="x")
+    RoutingVersion.objects.filter(pk=version.pk).update(created_at=moment)
+    record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, rf=steps(1.2, 1.8, 6))
+    cause = likely(sf, "replication_factor", now)
+    assert cause is not None
+    assert (cause.code, cause.count) == (CauseCode.QUERIES_PLACED, 1)
+    assert likely(sf, "latency_p95", now) is None, "nothing else has changed"
+
+
+def test_a_limit_that_no_plan_reaches_is_too_low(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    _, node = one_query(operator, sf)
+    record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, imbalance=0.41)
+    reachable(sf, 1.5, imbalance=0.1)
+    assert likely(sf, "imbalance", now) is None
+    reachable(sf, 1.5, imbalance=0.35)
+    cause = likely(sf, "imbalance", now)
+    assert cause is not None
+    assert (cause.code, cause.measure) == (CauseCode.LIMIT_TOO_LOW, "imbalance")
+    assert (cause.before, cause.after) == pytest.approx((0.2, 0.35))
 
 
 def test_streams_and_decisions_are_explained(operator: Actor, sf: Cluster, now: datetime) -> None:
@@ -367,7 +299,7 @@ def test_other_texts_are_no_subjects(text: str) -> None:
 
 
 def test_a_cluster_without_data_has_no_cause(operator: Actor, sf: Cluster, now: datetime) -> None:
-    assert likely_cause(sf, Breach("node_load", 0), now) is None
+    assert explain(sf, parse_subject(f"node:{0}"), now).cause is None
     found = explain(sf, parse_subject("node:0"), now)
     assert (found.finding.value, found.finding.grade) == (None, Grade.UNKNOWN)
     for text in ("node:99", "stream:x", "query:x", "decision:1"):

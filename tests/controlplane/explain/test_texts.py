@@ -6,9 +6,9 @@ from django.utils import timezone
 
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.change import ChangeKind, NearbyChange
-from controlplane.explain.series_shifts import exceeded_since, largest_shifts
 from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.explain.values import Remedy, RemedyReason
+from controlplane.watch.series_shifts import exceeded_since, largest_shifts
 
 
 def test_every_code_has_a_sentence() -> None:

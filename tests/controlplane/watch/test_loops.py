@@ -83,13 +83,13 @@ def test_records_that_queue_up_are_an_overload() -> None:
 
 def test_an_overload_is_forecast_with_its_horizon() -> None:
     """20 records/s more each minute: 60 now, 160 in five minutes."""
-    trend = [sample(10 * at, loads=[20.0 + 20 * at / 6, 50.0]) for at in range(13)]
-    found = read("overload", trend=trend)
+    risen = [sample(at, loads=[20.0 + at / 3, 50.0]) for at in range(121)]
+    found = read("overload", samples=risen)
     assert found.trouble is True
     assert found.number == pytest.approx(1.6)
     assert found.text == "node 0 is forecast at 160 % of its capacity in 5 min"
-    level = [sample(10 * at, loads=[60.0 + at % 2, 50.0]) for at in range(13)]
-    assert not read("overload", trend=level).trouble
+    level = [sample(at, loads=[60.0 + at % 2, 50.0]) for at in range(121)]
+    assert not read("overload", samples=level).trouble
 
 
 def test_a_node_that_is_not_active_and_hosts_tasks_is_lost() -> None:

@@ -1,14 +1,14 @@
 """A watch loop of the planner: the age of the oldest query."""
 
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import WatchObservation
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.reading import SECONDS, LoopReading, above
 from tests.planners.mixed.observation import read_input
 
 LIMIT_S = 7 * 86_400.0
 
 
-def read(observed: WatchObservation) -> LoopReading:
+def read(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the oldest query."""
     ages = read_input(observed.cluster).ages
     if not ages:

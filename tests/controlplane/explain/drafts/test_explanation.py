@@ -6,11 +6,11 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Invalid
-from controlplane.explain.drafts import explanation
 from controlplane.explain.drafts.explanation import explain
 from controlplane.models import Cluster, Query, RoutingVersion
 from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
+from controlplane.watch.observation import ClusterObservation
 from controlplane.wire.measures import TaskMeasure
 from controlplane.wire.query_text import QueryText
 from tests.support import cluster as made
@@ -61,7 +61,7 @@ def test_queries_with_the_same_computation_share_records_and_measure_the_state(
     query = queries.submit(operator, sf, QuerySpec("same", ("s5",), TEXT))
     placement.place_pending(sf.pk)
     measure = TaskMeasure(query.pk, 0, 0, 3.0, 1500)
-    monkeypatch.setattr(explanation, "task_measures", lambda _: [measure])
+    monkeypatch.setattr(ClusterObservation, "task_measures", [measure])
     answer = explain(sf, QuerySpec("", ("s5", "s0"), TEXT))
     assert [(row.name, row.records_per_s) for row in answer.shared] == [("same", 6.0)]
     assert answer.shared_count == 1

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0002_no_better_plan'),
+        ('controlplane', '0003_reachable_measures'),
     ]
 
     operations = [
