@@ -5,10 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import numpy as np
-
-from algorithms.vocabulary import Floats
-from controlplane.explain.causes.stream_rises import StreamRises
 from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.explain.units import ValueUnit
 from controlplane.models import (
@@ -24,10 +20,6 @@ from controlplane.models import (
 _VERSIONS: Final = 300
 # Rows of an explanation.
 LISTED: Final = 8
-# Streams whose rates changed, in an explanation.
-_RISES: Final = 3
-# A change of a rate by less than this part is the usual variation.
-LEAST_RISE: Final = 0.2
 # Placements that follow so closely are one row.
 _TOGETHER: Final = timedelta(minutes=5)
 # An audit entry and its routing version are written in one transaction.
@@ -241,16 +233,3 @@ def _former_capacity(row: AuditEntry, subject: str, index: str) -> float | None:
     part = row.before if row.object == subject else row.before.get(index, {})
     known = part.get("capacity") if isinstance(part, dict) else None
     return None if known is None else float(known)
-
-
-def rate_changes(rises: StreamRises, weights: Floats) -> list[NearbyChange]:
-    """Return the largest changes of rates of streams by their records on a node (`weights`)."""
-    sizes = weights * np.abs(rises.after - rises.before)
-    least = LEAST_RISE * weights * np.maximum(rises.before, rises.after)
-    rows = map(rises.row, rises.largest(sizes, _RISES, rises.are_changed & (sizes > least)))
-    return [
-        NearbyChange(
-            ChangeKind.RATE, rise.time, rise.name, rise.id, before=rise.before, after=rise.after
-        )
-        for rise in rows if rise.time is not None
-    ]  # fmt: skip

@@ -12,8 +12,9 @@ from controlplane.catalog.queries import query_by_name
 from controlplane.errors import NotFound
 from controlplane.explain.causes.evidence import Evidence, NodeEvidence
 from controlplane.explain.causes.ranking import ranked_changes
+from controlplane.explain.causes.stream_rises import rate_changes
 from controlplane.explain.change import ChangeKind, NearbyChange
-from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
+from controlplane.explain.changes import LISTED, changes_of_node
 from controlplane.explain.contributions import (
     key_contributions,
     query_contributions,

@@ -9,9 +9,9 @@ from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.causes.evidence import Evidence
 from controlplane.explain.causes.ranking import ranked_changes
-from controlplane.explain.causes.stream_rises import StreamRise
+from controlplane.explain.causes.stream_rises import StreamRise, rate_changes
 from controlplane.explain.change import ChangeKind, NearbyChange
-from controlplane.explain.changes import changes_of_node, rate_changes
+from controlplane.explain.changes import changes_of_node
 from controlplane.explain.node_findings import series_of
 from controlplane.explain.remedies import stream_remedies
 from controlplane.explain.subjects import ExplanationSubject

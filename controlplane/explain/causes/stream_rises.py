@@ -10,10 +10,15 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from algorithms.vocabulary import Flags, Floats, Ints
+from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.telemetry.arrivals import PERIOD_S, RateHistory
 from controlplane.watch.observation import RECENT
 from controlplane.watch.series_shifts import LEAST, filled_forward, largest_shifts
 
+# A change of a rate by less than this part is the usual variation.
+LEAST_RISE: Final = 0.2
+# Streams whose rates changed, in an explanation.
+_RISES: Final = 3
 # A stream rises with the others if it rises by this part of their relative rise.
 _ALIKE: Final = 0.25
 # Streams rise together if at least so many do, and this part of those with records.
@@ -155,3 +160,16 @@ def _newest(history: RateHistory) -> Floats:
     known = ~np.isnan(last)
     means: Floats = np.where(known, last, 0.0).sum(axis=1) / np.maximum(1, known.sum(axis=1))
     return means
+
+
+def rate_changes(rises: StreamRises, weights: Floats) -> list[NearbyChange]:
+    """Return the largest changes of rates of streams by their records on a node (`weights`)."""
+    sizes = weights * np.abs(rises.after - rises.before)
+    least = LEAST_RISE * weights * np.maximum(rises.before, rises.after)
+    rows = map(rises.row, rises.largest(sizes, _RISES, rises.are_changed & (sizes > least)))
+    return [
+        NearbyChange(
+            ChangeKind.RATE, rise.time, rise.name, rise.id, before=rise.before, after=rise.after
+        )
+        for rise in rows if rise.time is not None
+    ]  # fmt: skip
