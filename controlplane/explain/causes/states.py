@@ -64,7 +64,7 @@ def _frequent_key(evidence: NodeEvidence) -> Cause | None:
     """Return the key that is most of the load of a node above its capacity."""
     rows = () if evidence.keys is None else evidence.keys.rows
     top = next((row for row in rows if row.stands_out), None)
-    if top is None or not 0 < evidence.load - evidence.node.capacity <= top.rate:
+    if top is None or evidence.load <= evidence.node.capacity:
         return None
     if top.rate < _MOST * evidence.load:
         return None

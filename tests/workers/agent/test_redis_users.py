@@ -33,7 +33,8 @@ METER: Final = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("n", "int64")), "at"
 )
 # Of producers and of the pages; by the name of the function that returns them.
-CONTROL: Final = {"schemas_key", "previews_key", "preview_key", "producer_key"}
+CONTROL: Final = {"reachable_key", "trade_request_key", "trade_key", "schemas_key", "previews_key",
+                  "preview_key", "producer_key"}  # fmt: skip
 BEATS: Final = ["weir:beats", "weir:agent:clusters", "weir:supervisor:children", "weir:archiver"]
 NO_KEY: Final = [
     "KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SAVE",

@@ -120,12 +120,12 @@ def test_what_no_column_can_be_is_said_by_column() -> None:
 @pytest.mark.parametrize(
     ("body", "kind", "why"),
     [
-        (b"", Format.CSV, "no csv"), (b"a,b\n", Format.CSV, "no record"),
-        (b"[]", Format.JSON, "no json"), (b"{}", Format.JSON, "list"),
-        (b"[1]", Format.JSON, "no json"),
+        (b"", Format.CSV, "not csv"), (b"a,b\n", Format.CSV, "no record"),
+        (b"[]", Format.JSON, "not json"), (b"{}", Format.JSON, "list"),
+        (b"[1]", Format.JSON, "not json"),
         (b'{"a": 1}\n{"a": "x"}', Format.NDJSON, "number to string in row 1"),
-        (b"PAR1", Format.PARQUET, "no parquet"), (b"\x00", Format.ARROW, "no arrow"),
-        (b"[" * 100_000, Format.JSON, "no json"), (b"a,b\n1,2,3\n", Format.CSV, "3"),
+        (b"PAR1", Format.PARQUET, "not parquet"), (b"\x00", Format.ARROW, "not arrow"),
+        (b"[" * 100_000, Format.JSON, "not json"), (b"a,b\n1,2,3\n", Format.CSV, "3"),
         (b"x" * (samples.MAX_BYTES + 1), Format.CSV, "4 MiB"),
     ],
 )  # fmt: skip
