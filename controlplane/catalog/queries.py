@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import F, FilteredRelation, Q, QuerySet, Value
+from django.db.models import Count, F, FilteredRelation, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from controlplane.catalog.columns.queries import COLUMNS, LIVE, STATES
@@ -124,7 +124,7 @@ def query_by_name(cluster: Cluster, name: str) -> Query:
 
 def names_of_streams(query: Query) -> dict[int, str]:
     """Return the names of the streams that a query reads, by their ids."""
-    return dict(query.streams.values_list("id", "name"))
+    return {stream.pk: stream.name for stream in query.streams.all()}
 
 
 def computed_by(query: Query) -> Computation:
@@ -138,7 +138,8 @@ def computed_by(query: Query) -> Computation:
 
 def state_counts(cluster: Cluster) -> dict[str, int]:
     """Return how many queries are in each state, zeros included."""
-    return {state: cluster.queries.filter(state=state).count() for state in STATES}
+    rows = cluster.queries.order_by().values("state").annotate(n=Count("pk"))
+    return dict.fromkeys(STATES, 0) | dict(rows.values_list("state", "n"))
 
 
 def _whole(cluster: Cluster) -> QuerySet[Query]:

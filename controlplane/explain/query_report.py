@@ -21,7 +21,6 @@ from controlplane.models import (
     QueryStream,
     RoutingVersion,
     Step,
-    Stream,
     Task,
 )
 from controlplane.plans.plan import Plan
@@ -107,15 +106,10 @@ class QueryReport:
 
 def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     """Return the report on a query of a cluster."""
-    cluster, evidence = (
-        query.cluster,
-        Evidence(ClusterObservation.of_moment(query.cluster, now=now)),
-    )
+    cluster = query.cluster
+    evidence = Evidence(ClusterObservation.of_moment(cluster, now=now))
     observed = evidence.observed
-    streams = {
-        stream.pk: stream.weight
-        for stream in Stream.objects.filter(queries=query).only("id", "rate", "declared_rate")
-    }
+    streams = {stream.pk: stream.weight for stream in query.streams.all()}
     placements = _placements(query, list(streams))
     hosts = sorted({row.node for row in placements})
     subject = ExplanationSubject(SubjectKind.QUERY, query.name)

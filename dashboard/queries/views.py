@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 from redis import RedisError
@@ -57,8 +58,12 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
     require_known(request, RESULT_PARAMETERS)
-    row = row_of(query_by_id(cluster, pk))
-    context = {"row": row, "query": row.query} | _text(row)
+    query = query_by_id(cluster, pk)
+    # Several parts of the page read them.
+    query.cluster = cluster
+    prefetch_related_objects([query], "streams")
+    row = row_of(query)
+    context = {"row": row, "query": query} | _text(row)
     context |= edges_context(cluster, row.query) | {"units": list(UNITS)}
     if request.htmx and not request.htmx.boosted:
         return render_page(request, "_query_facts.html", context)

@@ -149,7 +149,8 @@ PAGES: Final = _rules(
         stream-coordinates query-preview query-preview-cancel query-end
         query-restore query-move bulk-restore bulk-cancel
         query-retention query-key-grouping query-task-count query-aggregator-count
-        query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask proposal-trade
+        query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
+        proposal-trade
         request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove
         shedding-arm shedding-disarm
         shedding-activate shedding-release shedding-weights lab-cancel lab-again lab-change
