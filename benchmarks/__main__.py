@@ -18,6 +18,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.online_speed": "--repeats 1 --queries 5000",
     "planners.placement_quality": "--seeds 1 --seconds 0.5 --queries 2000",
     "planners.improvement.quality": "--clusters 1 --seconds 0.1",
+    "planners.improvement.speed": "--seconds 1",
     "planners.migration_speed": "--repeats 1 --tasks 64",
     "planners.migration_quality": "--histories 1 --taus 0.4 --migrations 2",
     "availability.estimates": "--queries 300 --planners shedding",

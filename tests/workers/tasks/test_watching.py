@@ -9,7 +9,7 @@ from controlplane.policies.store import update_policy
 from controlplane.proposals import requests
 from tests.support.cluster import actor, small_cluster
 from tests.support.execution import scattered
-from tests.support.watching import measured, newest
+from tests.support.watching import measured, newest, reachable
 from tests.workers.tasks.test_worker import until
 from workers.celery import app
 
@@ -22,6 +22,7 @@ def test_a_loop_acts_from_the_figure_to_the_first_step(celery_worker: None) -> N
     cluster = scattered(by, small_cluster(by))
     update_policy(by, cluster, {"watch": "act", "auto_kinds": ["placement"]})
     measured(cluster, timezone.now(), rf=4.0)
+    reachable(cluster, 2.0)
     send_on_commit(WATCH)
     until(lambda: Proposal.objects.filter(state="executing", approved_by="policy").exists())
     assert Proposal.objects.get().requested_by == "watch"
