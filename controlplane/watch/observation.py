@@ -11,17 +11,9 @@ from django.db.models import Count, QuerySet
 from redis.exceptions import RedisError
 
 from algorithms.vocabulary import Flags, Floats
+from controlplane import models
 from controlplane.connections import redis_client
-from controlplane.models import (
-    Cluster,
-    Exclusion,
-    MetricSample,
-    Node,
-    Query,
-    ReachableMeasures,
-    Stream,
-    Task,
-)
+from controlplane.models import Cluster, Exclusion, MetricSample, Node, Query, Stream, Task
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
@@ -37,7 +29,7 @@ from controlplane.wire.measures import TaskMeasure, read_tasks
 
 # How far an observation looks back.
 LOOKBACK: Final = timedelta(minutes=30)
-# Means and medians are over this time up to the moment, so that one slow batch is no problem.
+# Means and medians are over this time up to the moment, so one slow batch is not a problem.
 RECENT: Final = timedelta(seconds=60)
 # A moment so close to now is now: it is explained live.
 LIVE: Final = timedelta(seconds=30)
@@ -248,7 +240,7 @@ class ClusterObservation:
         return self._running.filter(task_count__gt=1).count()
 
     @cached_property
-    def reachable(self) -> ReachableMeasures | None:
+    def reachable(self) -> models.ReachableMeasures | None:
         """Return what placement reaches, None before it was computed."""
         return reachable_of([self.cluster.pk]).get(self.cluster.pk)
 

@@ -8,6 +8,7 @@ default policy.
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,10 +30,14 @@ class Reports:
         self.moments.append(time.process_time())
 
 
-def main() -> None:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the search")
-    seconds = parser.parse_args().seconds
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    seconds = parse_options().seconds
     for queries, nodes, streams in SIZES:
         problem = drawn(queries, nodes, streams)
         Improve(seconds=0.0).solve(problem)

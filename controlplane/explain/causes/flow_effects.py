@@ -17,7 +17,7 @@ from controlplane.explain.changes import changes_of_cluster
 # Traffic and losses follow a change within this time.
 _FOLLOWS: Final = timedelta(minutes=2)
 _BEFORE: Final = timedelta(seconds=30)
-# Growth by a smaller factor is no change.
+# Growth by a smaller factor is not a change.
 _LEAST: Final = 1.05
 # A part of the input so small is none: losses begin from it.
 _NO_LOSS: Final = 0.01

@@ -90,7 +90,7 @@ def test_a_refusal_has_the_reachable_values_and_the_next_step(
 
 def test_a_planner_without_measures_is_judged_by_the_limits_alone() -> None:
     def code(**after: Any) -> GateCode | None:
-        judgement = PlanGate("shedding", (), EVERY_LIMIT).decide(plan(**after))
+        judgement = PlanGate("without", (), EVERY_LIMIT).decide(plan(**after))
         return judgement.code if judgement is not None else None
 
     assert (code(), code(fullest=1.2)) == (None, GateCode.EXCEEDS)
