@@ -35,6 +35,12 @@ MEASURES: Final = (
         ("Tasks on inactive nodes",),
     ),
     Term(
+        "load at twice the capacity",
+        "The load of the fullest resource if twice as many records arrive as the cluster can "
+        "process, with the steps of an armed ladder. A ladder should keep it at 100 %.",
+        ("Load at twice the capacity",),
+    ),
+    Term(
         "lower bound",
         "The value that no plan with the same queries and balance can undercut. The distance to "
         "it is the possible gain.",
@@ -173,19 +179,12 @@ MEASURES: Final = (
         "traffic",
         "The records that all nodes receive per second: each record once per node with a query "
         "that reads it.",
-        (
-            "Traffic",
-            "Added traffic to the node",
-        ),
+        ("Traffic", "Added traffic to the node"),
     ),
     Term(
         "share of records",
         "The part of the records that a node processes, or that a query or key has.",
-        (
-            "Share of records",
-            "Share of node",
-            "Share",
-        ),
+        ("Share of records", "Share of node", "Share"),
     ),
     Term(
         "most tasks on a node",
@@ -200,10 +199,7 @@ MEASURES: Final = (
     Term(
         "overload of split nodes",
         "The expected records per second above the capacities of the split nodes.",
-        (
-            "Overload of split nodes",
-            "Overload",
-        ),
+        ("Overload of split nodes", "Overload"),
     ),
     Term(
         "open split nodes",
@@ -223,39 +219,23 @@ MEASURES: Final = (
     Term(
         "rate",
         "The records of a stream per second: a mean of the last 10 s, or of an hour.",
-        (
-            "Rate",
-            "Rate now",
-            "Mean of 1 h",
-            "Declared rate",
-        ),
+        ("Rate", "Rate now", "Mean of 1 h", "Declared rate"),
     ),
     Term(
         "share of a split node",
         "The rate of the stream over the capacity of its split node.",
-        (
-            "Split node used",
-            "Share of split node",
-            "Expected, of capacity",
-        ),
+        ("Split node used", "Share of split node", "Expected, of capacity"),
     ),
     Term(
         "first overload",
         "The first time at which the forecast of the stream is above what the other streams of "
         "its split node leave free.",
-        (
-            "Above what is left",
-            "First hour of overload",
-        ),
+        ("Above what is left", "First hour of overload"),
     ),
     Term(
         "waiting time at a split node",
         "The time that a record waits in the log until its split node reads it.",
-        (
-            "Wait at its split node",
-            "Wait",
-            "Split node latency",
-        ),
+        ("Wait at its split node", "Wait", "Split node latency"),
     ),
     Term(
         "waiting records",
@@ -265,11 +245,7 @@ MEASURES: Final = (
     Term(
         "free capacity",
         "The records per second that a split node can read beyond those of its streams.",
-        (
-            "Free",
-            "Free now",
-            "Free after",
-        ),
+        ("Free", "Free now", "Free after"),
     ),
     Term(
         "readers",
@@ -284,10 +260,7 @@ MEASURES: Final = (
     Term(
         "dropped records",
         "The records that drop rules or the ladder removed before queries aggregate them.",
-        (
-            "Dropped",
-            "Records dropped",
-        ),
+        ("Dropped", "Records dropped"),
     ),
     Term(
         "time above capacity",
@@ -303,10 +276,7 @@ MEASURES: Final = (
         "cost of a record",
         "The time that a node needs for one record of a query, measured over micro-batches; ± "
         "is its standard error.",
-        (
-            "Time per record",
-            "Cost of a record",
-        ),
+        ("Time per record", "Cost of a record"),
     ),
     Term(
         "fixed time of a batch",
@@ -327,10 +297,7 @@ MEASURES: Final = (
     Term(
         "largest key",
         "The part of the records that the most frequent keys have, from samples.",
-        (
-            "Largest key",
-            "Ten largest",
-        ),
+        ("Largest key", "Ten largest"),
     ),
     Term(
         "keys",
@@ -353,10 +320,7 @@ MEASURES: Final = (
         "without the plan",
         "What the placement before the plan would have given with the rates measured since its "
         "execution.",
-        (
-            "Without this plan",
-            "Without the plan",
-        ),
+        ("Without this plan", "Without the plan"),
     ),
     Term(
         "calibration",
