@@ -289,7 +289,8 @@ def test_a_mixed_plan_survives_the_death_of_each_process(weir: RunningWeir, page
     # The reports that wait meanwhile arrive at once; at night a steady stream is within defaults.
     changed = {**dict.fromkeys(TOLERANCES, 1.0), "tolerated_rates": 10.0}
     # The moves of the plan may raise what is limited.
-    changed |= {"watch_imbalance": 1.0, "watch_load": 100.0}
+    changed |= dict.fromkeys(("watch_imbalance", "watch_skew"), 1.0)
+    changed |= dict.fromkeys(("watch_load", "watch_replication"), 100.0)
     change_policy(weir, **changed)
     number = post(page, "proposals", {"planner": "mixed"})["id"]
     row = wait_for(page, number, "ready")
