@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx
 
 from tests.end_to_end.gauges import CLUSTER, Coast, cluster_document
+from tests.end_to_end.policy_changes import WIDE_LIMITS
 from tests.end_to_end.surviving import assert_applied_once
 from tests.end_to_end.weir_processes import WeirProcesses, send_signal
 from tests.support.running_weir import RunningWeir
@@ -124,7 +125,7 @@ class Harbour(Coast):
 
     def execute(self) -> None:
         """Request and approve a mixed plan; one action a step makes its execution last."""
-        self.api.patch("/policy", json={"cluster_moves": 1}).raise_for_status()
+        self.api.patch("/policy", json={"cluster_moves": 1, **WIDE_LIMITS}).raise_for_status()
         self.wait(self._is_under_way)
 
     def _is_under_way(self) -> bool:

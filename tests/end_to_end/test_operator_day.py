@@ -25,7 +25,7 @@ from tests.end_to_end.mixed_plan import (
     weir_prints,
 )
 from tests.end_to_end.mixed_plan import read as read_api
-from tests.end_to_end.policy_changes import change_policy
+from tests.end_to_end.policy_changes import WIDE_LIMITS, change_policy
 from tests.end_to_end.surviving import assert_applied_once
 from tests.end_to_end.weir_processes import COMMANDS, WeirProcesses, undeclared
 from tests.support.running_weir import RunningWeir
@@ -238,6 +238,7 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
     )
     planners = {one["name"]: one for one in read_api(page, "planners")}
     assert planners["mixed"]["measures"][-1]["name"] == "relief"
+    change_policy(weir, **WIDE_LIMITS)
     candidates = [{"planner": "mixed"}, {"planner": "placement"}]
     body = {"asked": candidates, "budgets": [{}, {"moves": 1}]}
     comparison = post(page, "comparisons", body)["id"]
@@ -262,6 +263,7 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
 def test_a_mixed_plan_is_stopped_and_rolled_back(weir: RunningWeir, page: Page) -> None:
     """On the real pipeline; after the rollback every object is as before."""
     page.goto("/")
+    change_policy(weir, **WIDE_LIMITS)
     first = post(page, "proposals", {"planner": "mixed"})["id"]
     row = wait_for(page, first, "ready")
     actions = actions_of(page, first)
@@ -288,10 +290,7 @@ def test_a_mixed_plan_survives_the_death_of_each_process(weir: RunningWeir, page
     usual = read_api(page, "policy")
     # The reports that wait meanwhile arrive at once; at night a steady stream is within defaults.
     changed = {**dict.fromkeys(TOLERANCES, 1.0), "tolerated_rates": 10.0}
-    # The moves of the plan may raise what is limited.
-    changed |= dict.fromkeys(("watch_imbalance", "watch_skew"), 1.0)
-    changed |= dict.fromkeys(("watch_load", "watch_replication"), 100.0)
-    change_policy(weir, **changed)
+    change_policy(weir, **changed, **WIDE_LIMITS)
     number = post(page, "proposals", {"planner": "mixed"})["id"]
     row = wait_for(page, number, "ready")
     post(page, f"proposals/{number}/approve", {"seal": row["seal"]})
@@ -308,7 +307,7 @@ def test_a_mixed_plan_survives_the_death_of_each_process(weir: RunningWeir, page
     assert execution["applied"] + execution["skipped"] == len(done)
     assert {one["kind"] for one in done if one["status"] == "applied"} == KINDS
     assert_applied_once(weir, number, execution["step_rows"])
-    change_policy(weir, **{name: usual[name] for name in changed})
+    change_policy(weir, **{name: usual[name] for name in (*changed, *WIDE_LIMITS)})
 
 
 @pytest.mark.nightly("operator")
