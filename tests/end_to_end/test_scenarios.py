@@ -1,6 +1,6 @@
 """The scenario of each planner on a whole Weir: alert, recommended plan, approval, verdict.
 
-By day one of them runs. `WEIR_SCENARIO_RUNS` runs each so many times and prints how many of them
+`WEIR_SCENARIO_RUNS` runs each so many times and prints how many of them
 end with the alert gone and the measured gain near the promised one; nine of ten must.
 """
 
@@ -15,18 +15,16 @@ from playwright.sync_api import Page
 from controlplane.clusters.scenarios import KINDS, ScenarioKind
 from tests.end_to_end.mixed_plan import post, read, wait_for
 from tests.end_to_end.policy_changes import change_policy
-from tests.support.nightly import NIGHTLY
 from tests.support.running_weir import RunningWeir
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
-    pytest.mark.nightly("scenarios", by_day=True),
+    pytest.mark.nightly("scenarios"),
 ]
 
 RUNS: Final = int(os.environ.get("WEIR_SCENARIO_RUNS", "1"))
 OF_PLANNERS: Final = [kind for kind in KINDS.values() if kind.planner]
-TRIED: Final = OF_PLANNERS if NIGHTLY else OF_PLANNERS[:1]
 # A state that takes longer will not come; a busy machine needs most of it.
 PATIENCE_S: Final = 900
 # The part of the promised gain by which the measured one may be less.
@@ -123,7 +121,7 @@ def keeps_its_promise(kind: ScenarioKind, entry: Mapping[str, Any]) -> bool:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in TRIED])
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in OF_PLANNERS])
 def test_the_recommended_plan_ends_the_alert_and_keeps_its_promise(
     page: Page, kind: ScenarioKind
 ) -> None:
