@@ -9,16 +9,15 @@ from django.views.decorators.cache import never_cache
 from controlplane.access import tokens
 from controlplane.access.roles import PRODUCER
 from controlplane.catalog.streams import stream_by_id
-from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.numbers import counted
 from controlplane.records.append import AppendResult
-from controlplane.records.bodies import Format, format_of_file
 from controlplane.records.kept_samples import append_sample
 from controlplane.records.requests import OnBad, append_body
 from dashboard.guards import PageRequest, cluster_action
 from dashboard.responses import cluster_change, notify_refusals
 from dashboard.streams.detail import stream_page
+from dashboard.streams.schema_forms import uploaded_file
 
 # A token for a first look: producers that stay have one of their own.
 _DAYS: Final = 1
@@ -39,14 +38,9 @@ def make_token(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 @cluster_change("stream", "pk")
 def append_file(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Append an uploaded file; records that do not fit become dead letters."""
-    stream, upload = stream_by_id(cluster, pk).stream, request.FILES.get("records")
-    if upload is None:
-        raise Invalid({"records": ["Choose a file"]})
-    named = request.POST.get("format", "")
-    kind = Format(named) if named in list(Format) else format_of_file(upload.name or "")
-    if kind is None:
-        raise Invalid({"records": ["Its name has no known extension: choose a format"]})
-    body = upload.read()
+    stream, named = stream_by_id(cluster, pk).stream, request.POST.get("format", "")
+    file, kind = uploaded_file(request.FILES.get("records"), named, "records")
+    body = file.read()
     return _result_text(append_body(request.actor, stream, body, kind, on_bad=OnBad.DEAD_LETTER))
 
 

@@ -161,12 +161,23 @@ class UploadedSample:
 
 def sample_in(upload: "UploadedFile[Any] | None", named: str) -> UploadedSample:
     """Return the beginning of an uploaded file. Raises `Invalid` (field `sample`)."""
+    file, kind = uploaded_file(upload, named, "sample")
+    return UploadedSample(file.name or "", head_of(file.read(MAX_BYTES + 1), kind), kind)
+
+
+def uploaded_file(
+    upload: "UploadedFile[Any] | None", named: str, field: str
+) -> "tuple[UploadedFile[Any], Format]":
+    """Return a file of records and its format: the named one, else by the name of the file.
+
+    Raises `Invalid` (the field) without a file or a format.
+    """
     if upload is None:
-        raise Invalid({"sample": ["Choose a file"]})
+        raise Invalid({field: ["Choose a file"]})
     kind = Format(named) if named in list(Format) else format_of_file(upload.name or "")
     if kind is None:
-        raise Invalid({"sample": ["Its name has no known extension: choose a format"]})
-    return UploadedSample(upload.name or "", head_of(upload.read(MAX_BYTES + 1), kind), kind)
+        raise Invalid({field: ["Its name has no known extension: choose a format"]})
+    return upload, kind
 
 
 def _pad(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:

@@ -22,7 +22,7 @@ from controlplane.wire.routing.query_actions import MoveTasks
 
 # So many times its limit is what exceeds it clearly.
 CLEARLY: Final = 1.8
-# The part of the queries of the other nodes that gather on one.
+# One of so many queries of the other nodes gathers on one node.
 GATHERED: Final = 2
 # The mean load of an overloaded cluster, as a share of its capacity.
 OVERLOADED: Final = 1.4
