@@ -80,7 +80,7 @@ def plan_for(
     chosen = adapter.algorithm(algorithm)
     given = checked_parameters(adapter, chosen, parameters, cluster)
     policy = settings_of(description.policy.given())
-    limits = PolicyLimits.of(measure_limits(policy, None))
+    limits = PolicyLimits.of(measure_limits(policy, None), policy.dead_band)
     snapshot = replace(snapshot_of(description), inputs={PolicyLimits.name: limits})
     offered = _with_unplaced_node(description, snapshot) if adapter.places else snapshot
     result = adapter.plan_for(chosen.name, given, offered, progress)

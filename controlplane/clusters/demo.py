@@ -33,10 +33,7 @@ RENEWED_DAYS_AHEAD: Final = 7
 
 @dataclass(frozen=True)
 class DemoCluster:
-    """A cluster of the demo; `capacity`: records/s of a node; `policy`: changed settings.
-
-    `late_nodes`: how many of the nodes are inactive until the replayer activates them.
-    """
+    """A cluster of the demo; `capacity`: records/s of a node; `policy`: changed settings."""
 
     slug: str
     name: str
@@ -45,7 +42,6 @@ class DemoCluster:
     splits: int
     capacity: float
     policy: Mapping[str, Any] = field(default_factory=dict)
-    late_nodes: int = 0
 
 
 # The nodes' capacities are about twice the usual load: peaks take most of them.
@@ -61,7 +57,6 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
                 "node_moves": 40, "cluster_moves": 160, "redirects": "recommend",
                 "watch_kept": 0.5, "cooldown_s": 60, "close_split_nodes": False,
             },
-            late_nodes=2,
         ),
         DemoCluster(
             "web", "Web server",
@@ -165,13 +160,7 @@ def ensure_cluster(slug: str) -> Cluster:
     )
     if created:
         Node.objects.bulk_create(
-            Node(
-                cluster=cluster,
-                index=index,
-                name=f"node {index}",
-                capacity=demo.capacity,
-                active=index < demo.nodes - demo.late_nodes,
-            )
+            Node(cluster=cluster, index=index, name=f"node {index}", capacity=demo.capacity)
             for index in range(demo.nodes)
         )
     Policy.objects.get_or_create(cluster=cluster, defaults={"settings": dict(demo.policy)})

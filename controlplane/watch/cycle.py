@@ -9,26 +9,27 @@ from django.db import transaction
 from django.db.models import Max
 
 from controlplane.models import Cluster, Execution, Proposal
+from controlplane.planning.measures import STRANDED
 from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
+from controlplane.policies.measure_limits import measure_limits
 from controlplane.policies.store import policy_of
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.loops import all_loops
+from controlplane.watch.loops import all_loops, loop_named
 from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.planner_request import (
     FRUITLESS,
-    last_watch_proposal,
+    OPEN,
     planners_for,
     request_plan,
+    watch_proposals,
 )
 from controlplane.watch.reading import LoopReading
 from controlplane.watch.review import loop_of, review_waiting
 
 logger = logging.getLogger(__name__)
-
-OPEN = (Proposal.State.COMPUTING, Proposal.State.READY)
 
 
 def watch_all(now: datetime) -> None:
@@ -68,7 +69,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
 def ordered_loops(cluster: Cluster) -> list[WatchLoop]:
     """Return the loops in the order of evaluation, the one with a rejected last plan last."""
     loops = [loop for loop in all_loops() if loop.evaluate is None]
-    own = last_watch_proposal(cluster)
+    own = watch_proposals(cluster).first()
     if own is None or own.state not in FRUITLESS:
         return loops
     asker = loop_of(own)
@@ -80,8 +81,8 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
     seen_at = cluster.last_sample_at
     running = Proposal.objects.filter(cluster=cluster, state__in=APPROVED)
     blackout = in_blackout(cluster, now)
-    own = last_watch_proposal(cluster)
-    waiting = own if own is not None and own.state in OPEN else None
+    own = watch_proposals(cluster).first()
+    waiting = watch_proposals(cluster).filter(state__in=OPEN).first()
     # Measures follow the moves of an execution with a delay.
     ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
     moments = [own.requested_at if own else None, ended["at"]]
@@ -119,6 +120,8 @@ def _evaluate_loop(
     last = last_decision(observed.cluster, loop.name)
     seen = observed.catching_up() if loop.is_measured else None
     present = replace(situation, catching_up=seen)
+    if reading.trouble and _leaves_in_trouble(situation.waiting, loop, observed):
+        present = replace(present, waiting=None)
     outcome = decide(reading, present, observed.policy, last.code if last else "", observed.now)
     if outcome.code == "asked":
         planners = planners_for(observed, loop)
@@ -133,3 +136,21 @@ def _evaluate_loop(
             )
     record_decision(observed.cluster, loop.name, outcome, observed.now, last)
     return situation
+
+
+def _leaves_in_trouble(waiting: int | None, loop: WatchLoop, observed: ClusterObservation) -> bool:
+    """Return whether a ready plan of a less urgent loop leaves the measure of this one exceeded.
+
+    Then it does not prevent another plan, by which it is replaced.
+    """
+    if waiting is None:
+        return False
+    ready = Proposal.objects.filter(pk=waiting, state=Proposal.State.READY)
+    plan = ready.only("after").first()
+    asker = loop_named(loop_of(plan)) if plan is not None else None
+    if plan is None or asker is None or asker.order <= loop.order:
+        return False
+    measure = loop.measure or STRANDED.name
+    limits = measure_limits(observed.policy, observed.reachable)
+    after = plan.after.get(measure)
+    return after is None or after > limits.get(measure, loop.limit(observed.policy))

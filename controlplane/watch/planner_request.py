@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from django.db.models import QuerySet
+
 from controlplane.access.roles import Automatic
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import WatchSupport
@@ -12,6 +14,7 @@ from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import ClusterObservation
 
 WATCH: Final = Automatic("watch")
+OPEN: Final = (Proposal.State.COMPUTING, Proposal.State.READY)
 # The states of plans that were rejected or failed.
 FRUITLESS: Final = (
     Proposal.State.REJECTED, Proposal.State.FAILED, Proposal.State.NO_BETTER_PLAN,
@@ -38,7 +41,7 @@ def request_plan(
     `troubled`: the measures of all loops in trouble, of which it must improve one.
     If the last plan of the loops was rejected or failed, the next planner is chosen.
     """
-    last = last_watch_proposal(observed.cluster)
+    last = watch_proposals(observed.cluster).first()
     if last is not None and last.state in FRUITLESS and last.planner in planners[:-1]:
         planner = planners[planners.index(last.planner) + 1]
     else:
@@ -51,7 +54,7 @@ def request_plan(
     return requests.request(WATCH, observed.cluster, "", parameters, planner=planner, aims=aims)
 
 
-def last_watch_proposal(cluster: Cluster) -> Proposal | None:
-    """Return the last proposal that the loops requested."""
+def watch_proposals(cluster: Cluster) -> QuerySet[Proposal]:
+    """Return the proposals that the loops requested, the newest first."""
     own = Proposal.objects.filter(cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None)
-    return own.order_by("-requested_at", "-id").defer(*Proposal.HEAVY).first()
+    return own.order_by("-requested_at", "-id").defer(*Proposal.HEAVY)

@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access.roles import Automatic
@@ -18,10 +20,11 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import observe_drift
 from controlplane.proposals.staleness import mark_stale
+from controlplane.proposals.transitions import move_on
 from controlplane.watch.decision import LoopDecision
 from controlplane.watch.decision_log import record_decision
 from controlplane.watch.loops import all_loops, loop_named
-from controlplane.watch.planner_request import WATCH, last_watch_proposal
+from controlplane.watch.planner_request import WATCH, watch_proposals
 from controlplane.watch.reading import MOVES, RATIO, SHARE
 
 POLICY: Final = Automatic("policy")
@@ -55,13 +58,10 @@ def review_proposal(proposal_id: int) -> None:
 
 def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> None:
     """Review the watch loops' waiting proposals again: blackouts end and snapshots become stale."""
-    own = Proposal.objects.select_related("cluster").filter(
-        cluster=cluster, origin=Proposal.Origin.WATCH, comparison=None, state=READY, decided_by=""
-    )
-    last = last_watch_proposal(cluster)
+    last = watch_proposals(cluster).first()
     if last is not None and last.state == NO_BETTER_PLAN and not _is_reviewed(last):
         review_proposal(last.pk)
-    for proposal in own:
+    for proposal in _waiting(cluster):
         age = now - proposal.requested_at
         acts = policy.watch == "act"
         if not _is_reviewed(proposal) or (
@@ -78,6 +78,11 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
             record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
 
 
+def _waiting(cluster: Cluster) -> QuerySet[Proposal]:
+    """Return the ready plans of the loops on which nobody has decided."""
+    return watch_proposals(cluster).select_related("cluster").filter(state=READY, decided_by="")
+
+
 def _is_reviewed(proposal: Proposal) -> bool:
     return Decision.objects.filter(proposal=proposal, code__in=REVIEWED).exists()
 
@@ -86,6 +91,7 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
     """Approve or recommend a proposal; return the loop that it helps and the outcome."""
     policy, loop = policy_of(proposal.cluster), loop_of(proposal)
     if proposal.state != NO_BETTER_PLAN:
+        _replace_older(proposal)
         loop = _helped(proposal, loop, _least_gain(policy))
         return loop, _propose(proposal, policy, loop, now)
     requester = loop_named(loop)
@@ -94,6 +100,13 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
     judgement = Judgement.from_json(proposal.judgement)
     assert judgement is not None, "the gate has decided the plan"
     return loop, _refused(proposal, judgement, _least_gain(policy))
+
+
+@transaction.atomic
+def _replace_older(proposal: Proposal) -> None:
+    """Supersede the waiting plans that the loops requested before this one."""
+    for older in _waiting(proposal.cluster).filter(pk__lt=proposal.pk):
+        move_on(WATCH, older, "supersede", message=f"replaced by proposal {proposal.pk}")
 
 
 def _helped(proposal: Proposal, asker: str, least: float) -> str:

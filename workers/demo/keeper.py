@@ -11,16 +11,13 @@ from datetime import datetime
 from typing import Any, Final
 
 import httpx
-import redis
 
-from controlplane.wire.keys import cluster_prefix
 from workers.demo.program import ProgramQuery
 from workers.demo.scenarios import Disturbance
 
 # Well under the API's limit of 1000, so that one request stays short beside live traffic.
 BULK: Final = 500
 PAGE: Final = 1000
-_DONE: Final = b"1"
 
 
 class RequestRejected(Exception):
@@ -69,10 +66,6 @@ class WeirApi:
         """End live queries together, all or none. Raises `RequestRejected` if one has ended."""
         self._call("POST", "/queries/end", {"names": list(names)})
 
-    def pending(self) -> int:
-        """Return how many queries wait for their placement."""
-        return int(self._call("GET", "/queries?state=pending&limit=1")["total"])
-
     def disturbances(self) -> list[Disturbance]:
         """Return the scenarios of the cluster that have not ended."""
         rows = self._call("GET", "/scenarios")["scenarios"]
@@ -86,10 +79,6 @@ class WeirApi:
             for row in rows
             if row["ended_at"] is None
         ]
-
-    def activate(self, node: int) -> None:
-        """Activate a node by its index."""
-        self._call("PATCH", f"/nodes/{node}", {"active": True, "reason": "the cluster grows"})
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
         answer = self._client.request(method, self._base + path, json=body)
@@ -152,32 +141,3 @@ class QueryKeeper:
             self._api.submit(queries)
             self._live.update(query.name for query in queries)
         return due
-
-
-class LateNodes:
-    """Activates nodes once, when no query waits for its placement; survives the process.
-
-    They have nothing to do then, so a placement plan has much to gain, and the gain lasts.
-    """
-
-    def __init__(
-        self, api: WeirApi, client: "redis.Redis", cluster: str, nodes: Sequence[int]
-    ) -> None:
-        """Activate the nodes with these indices."""
-        self._api = api
-        self._client = client
-        self._key = f"{cluster_prefix(cluster)}replay-late-nodes"
-        self._nodes = nodes
-        self._is_done = not nodes
-
-    def step(self) -> None:
-        """Activate the nodes if it is time. Raises `httpx.HTTPError` while Weir is away."""
-        if self._is_done:
-            return
-        if self._client.get(self._key) is None:
-            if self._api.pending():
-                return
-            for node in self._nodes:
-                self._api.activate(node)
-            self._client.set(self._key, _DONE)
-        self._is_done = True

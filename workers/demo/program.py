@@ -48,13 +48,11 @@ class Program(Protocol):
     """One demonstration.
 
     `slug`: its cluster; `prefixes`: of the names of its queries; other queries of the cluster are
-    not ended; `late_nodes`: the indices of the nodes that join after the first placement; `key`:
-    the column of hot keys.
+    not ended; `key`: the column of hot keys.
     """
 
     slug: str
     prefixes: Sequence[str]
-    late_nodes: Sequence[int]
     key: str
 
     def declarations(self) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from controlplane.wire.errors import LogFull, LogUnavailable
 from controlplane.wire.keys import cluster_prefix
 from controlplane.wire.producer import Producer
 from controlplane.wire.redis_clients import connect_patiently
-from workers.demo.keeper import LateNodes, QueryKeeper, RequestRejected, WeirApi
+from workers.demo.keeper import QueryKeeper, RequestRejected, WeirApi
 from workers.demo.program import Program, ProgramQuery
 from workers.demo.scenarios import OF_KEYS, Disturbances, DisturbedRecords
 from workers.demo.taxis import Taxis
@@ -183,11 +183,10 @@ def replay_one(
         store = connect_patiently(redis_url())
         place = StoredMoment(store, program.slug)
         api = WeirApi(client, program.slug)
-        late_nodes = LateNodes(api, store, program.slug, program.late_nodes)
         while not persistently(api.exists, stop):
             if stop.wait(_NO_CLUSTER_S):
                 return
-        replay(program, api, producer, place, stop, arguments.speed, late_nodes.step)
+        replay(program, api, producer, place, stop, arguments.speed)
 
 
 def replay(
@@ -197,7 +196,6 @@ def replay(
     place: StoredMoment,
     stop: Event,
     speed: float,
-    late_nodes: Callable[[], None],
 ) -> None:
     """Register the streams, then feed records and keep queries until `stop`.
 
@@ -217,7 +215,7 @@ def replay(
         own = program.queries_by_key() if is_by_key else ()
         return [*program.queries_at(feed.moment), *own]
 
-    queries = Thread(target=keep_queries, args=(keeper, wanted, stop, late_nodes), daemon=True)
+    queries = Thread(target=keep_queries, args=(keeper, wanted, stop), daemon=True)
     queries.start()
     try:
         feed.run(stop)
@@ -231,16 +229,11 @@ def keep_queries(
     keeper: QueryKeeper,
     wanted_now: Callable[[], Sequence[ProgramQuery]],
     stop: Event,
-    late_nodes: Callable[[], None],
 ) -> None:
-    """Step the keeper every tick until `stop`; after a failure with growing pauses.
-
-    `late_nodes` is called after each step.
-    """
+    """Step the keeper every tick until `stop`; after a failure with growing pauses."""
     try:
         while not stop.wait(TICK_S):
             persistently(lambda: keeper.step(wanted_now()), stop)
-            persistently(late_nodes, stop)
     finally:
         # Records without queries would be half a replay: the process ends and is restarted.
         stop.set()

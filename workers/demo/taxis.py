@@ -66,7 +66,6 @@ class Taxis:
 
     slug = "sf"
     prefixes: Sequence[str] = ("trip-", "mouse-", "by-")
-    late_nodes: Sequence[int] = (2, 3)
     key = "car"
 
     def __init__(self, speed: float, long_lived: int, recording: Recording | None = None) -> None:

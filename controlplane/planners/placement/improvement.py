@@ -30,7 +30,8 @@ def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
     model = LoadModel.of(snapshot)
     budget = request.parameters.get("budget") or {}
     most = MoveBudget(budget.get("moves", np.inf), budget.get("bytes", np.inf))
-    problem = replace(improve_problem(snapshot, model), budget=most)
+    problem = improve_problem(snapshot, model)
+    problem = replace(problem, budget=most, limits=ending_alerts(snapshot))
     plan: Improvement = request.algorithm.solve(problem, request.own, request.progress)
     return PlannerResult(
         moves_of(model, problem.present, plan.assignment),
@@ -76,8 +77,21 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel) -> ImproveProbl
     )
 
 
+def ending_alerts(snapshot: ClusterSnapshot) -> MeasureLimits:
+    """Return the values below which the alerts of the policy's limits end.
+
+    A plan that keeps them keeps the limits; if none does, the least exceedance decides.
+    """
+    below = 1 - _policy(snapshot).dead_band
+    return MeasureLimits._make(below * limit for limit in _limits(snapshot))
+
+
+def _policy(snapshot: ClusterSnapshot) -> PolicyLimits:
+    return snapshot.input(PolicyLimits) or PolicyLimits.by_default()
+
+
 def _limits(snapshot: ClusterSnapshot) -> MeasureLimits:
-    policy = snapshot.input(PolicyLimits) or PolicyLimits.by_default()
+    policy = _policy(snapshot)
     return MeasureLimits(policy.replication or np.inf, policy.imbalance, policy.load)
 
 

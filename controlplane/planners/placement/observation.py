@@ -12,7 +12,8 @@ from controlplane.policies.store import policy_of
 
 def read_input(cluster: Cluster) -> PolicyLimits:
     """Return the limits of a cluster's policy as it is now."""
-    return PolicyLimits.of(cluster_limits(cluster, policy_of(cluster)))
+    policy = policy_of(cluster)
+    return PolicyLimits.of(cluster_limits(cluster, policy), policy.dead_band)
 
 
 def missing(cluster: Cluster, algorithm: str) -> Missing | None:

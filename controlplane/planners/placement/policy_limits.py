@@ -13,26 +13,28 @@ class PolicyLimits:
     """What the policy limits in placements.
 
     `replication`: of the replication factor, None without one; `imbalance`; `load`: of the fullest
-    node, as a share of its capacity.
+    node, as a share of its capacity. `dead_band`: an alert ends only that share below its limit.
     """
 
     name: ClassVar[str] = "limits"
     replication: float | None
     imbalance: float
     load: float
+    dead_band: float
 
     @classmethod
-    def of(cls, limits: Mapping[str, float]) -> Self:
+    def of(cls, limits: Mapping[str, float], dead_band: float) -> Self:
         """Return the limits of a policy, of its limits by measure."""
         return cls(
-            limits.get(REPLICATION_FACTOR.name), limits[IMBALANCE.name], limits[FULLEST.name]
-        )
+            limits.get(REPLICATION_FACTOR.name), limits[IMBALANCE.name], limits[FULLEST.name],
+            dead_band,
+        )  # fmt: skip
 
     @classmethod
     def by_default(cls) -> Self:
         """Return the limits of a policy without changes, in a process without a database."""
         policy = PolicySettings()
-        return cls(None, policy.watch_imbalance, policy.watch_load)
+        return cls(None, policy.watch_imbalance, policy.watch_load, policy.dead_band)
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as JSON values."""

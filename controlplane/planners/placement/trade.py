@@ -21,7 +21,11 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.events.task_names import COMPUTE_TRADE, send_on_commit
 from controlplane.models import Cluster
-from controlplane.planners.placement.improvement import improve_problem, moves_of
+from controlplane.planners.placement.improvement import (
+    ending_alerts,
+    improve_problem,
+    moves_of,
+)
 from controlplane.planners.placement.observation import read_input
 from controlplane.planning.adapter import Progress
 from controlplane.planning.execution_plan import ExecutionCost, StepLimits, estimate_cost
@@ -148,11 +152,14 @@ class _Plans:
         model = LoadModel.of(self.snapshot)
         problem = improve_problem(self.snapshot, model)
         allowed, limit = problem.limits.imbalance, problem.limits.replication
+        aimed = replace(problem, limits=ending_alerts(self.snapshot))
         now = problem.measured(problem.present)
         points, curve = [], [(0, now.replication)]
         for slack in self._slacks(allowed):
             limits = problem.limits._replace(imbalance=slack)
-            plan = Improve(imbalance=slack, seconds=_SEARCH_S).solve(problem, progress)
+            # The plan of the policy's own limit is the one of a request without a limit.
+            given = None if slack == allowed else slack
+            plan = Improve(imbalance=given, seconds=_SEARCH_S).solve(aimed, progress)
             cost = self._cost(moves_of(model, problem.present, plan.assignment))
             points.append(
                 TradePoint(

@@ -339,3 +339,26 @@ def test_decisions_are_forgotten_after_a_month(spread: Cluster, now: datetime) -
 def test_the_front_door_names_every_code_that_is_written() -> None:
     assert {"asked", "recommended", "acted", "no_gain"} <= controlplane_watch.CODES.keys()
     assert PolicySettings().watch == "recommend"
+
+
+def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
+    spread: Cluster, now: datetime
+) -> None:
+    """A node without tasks asks first; its plan must not prevent the one that ends the alert."""
+    Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
+    measured(spread, now, rf=1.0)
+    watch_cluster(spread, now)
+    first = Proposal.objects.get()
+    assert newest(spread, "node added").code == "asked"
+    computation.compute(first.pk)
+    review_proposal(first.pk)
+    Proposal.objects.filter(pk=first.pk).update(after={**first.after, "replication_factor": 4.0})
+    later = now + timedelta(seconds=PolicySettings().cooldown_s + 1)
+    measured(spread, later, **SCATTERED)
+    watch_cluster(spread, later)
+    assert newest(spread, "replication").code == "asked"
+    second = Proposal.objects.get(state="computing")
+    computation.compute(second.pk)
+    review_proposal(second.pk)
+    states = Proposal.objects.in_bulk([first.pk, second.pk])
+    assert [states[first.pk].state, states[second.pk].state] == ["superseded", "ready"]

@@ -52,7 +52,7 @@ def test_a_fault_of_our_own_ends_the_process_instead_of_half_of_it() -> None:
     """Reports would flow on while no query arrives or departs, and nobody would notice."""
     stop = Clockless()
     with pytest.raises(AttributeError):
-        keep_queries(QueryKeeper(None, ("trip-",)), list, stop, list)  # type: ignore[arg-type]
+        keep_queries(QueryKeeper(None, ("trip-",)), list, stop)  # type: ignore[arg-type]
     assert stop.is_set()
 
 

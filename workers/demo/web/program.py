@@ -111,7 +111,6 @@ class Web:
 
     slug = "web"
     prefixes: Sequence[str] = (PREFIX,)
-    late_nodes: Sequence[int] = ()
     key = "url"
 
     def __init__(self, speed: float) -> None:
