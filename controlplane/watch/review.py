@@ -79,7 +79,7 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
 
 
 def _waiting(cluster: Cluster) -> QuerySet[Proposal]:
-    """Return the ready plans of the loops on which nobody has decided."""
+    """Return the ready plans of the loops that wait for a decision."""
     return watch_proposals(cluster).select_related("cluster").filter(state=READY, decided_by="")
 
 
