@@ -1,6 +1,6 @@
 """Locks of approvals: why a ready proposal cannot be approved now."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -8,6 +8,7 @@ from typing import Any, Final
 from controlplane.errors import Conflict
 from controlplane.numbers import percent
 from controlplane.policies.settings import PolicySettings
+from controlplane.proposals.drift import would_exceed
 from controlplane.proposals.review import Review
 
 # On a busy cluster some queries of a plan end between reading and clicking. What is lost by it
@@ -21,16 +22,21 @@ class LockCode(StrEnum):
     GAIN_LOST = "gain_lost"
     NOTHING_APPLIES = "nothing_applies"
     CLUSTER_CHANGED = "cluster_changed"
+    EXCEEDS = "exceeds"
 
 
 @dataclass(frozen=True)
 class ApprovalLock:
-    """A lock of an approval; `gain_lost`, `tolerated`: shares of the gain."""
+    """A lock of an approval; `gain_lost`, `tolerated`: shares of the gain.
+
+    `raised`: the measures that the plan would raise above their limit.
+    """
 
     code: LockCode
     applicable: int
     gain_lost: float | None
     tolerated: float
+    raised: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the lock as JSON values."""
@@ -43,6 +49,8 @@ class ApprovalLock:
             return f"{left}, at least {percent(1 - self.tolerated)} is required"
         if self.code is LockCode.NOTHING_APPLIES:
             return "none of the actions can be applied any more"
+        if self.code is LockCode.EXCEEDS:
+            return would_exceed(self.raised)
         return "nodes or objects of the actions have changed"
 
 
@@ -60,6 +68,8 @@ def approval_lock(
         code = LockCode.NOTHING_APPLIES
     elif lost is not None and lost > tolerated:
         code = LockCode.GAIN_LOST
+    elif raised := review.drift.get("raised"):
+        return ApprovalLock(LockCode.EXCEEDS, review.applicable, lost, tolerated, raised)
     return ApprovalLock(code, review.applicable, lost, tolerated) if code is not None else None
 
 

@@ -14,8 +14,10 @@ from typing import Any, Final
 from django.utils import timezone
 
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
-from controlplane.numbers import percent
+from controlplane.numbers import lowered, percent
+from controlplane.planning.adapters import all_measures
 from controlplane.plans.proposal_states import State
+from controlplane.policies.gate import PlanGate
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.review import Review
@@ -31,7 +33,8 @@ class Drift:
     queries that are not in the snapshot. `gone_nodes`: indices of deactivated nodes; `capacities`:
     indices of nodes with another capacity. `obstacles`: the number of actions that cannot be
     applied, by code (topology.applicability). `rate_change`: the sum of |rate now - then| over the
-    sum of rates then. `gain_lost`: that of the last review (proposals.review), None if unknown.
+    sum of rates then. `gain_lost`: that of the last review (proposals.review), None if unknown;
+    `raised`: the measures that the plan would raise above their limit, by the same review.
     `exceeded`: clauses about the values beyond the policy's tolerance; `changed`: True if one of
     them is about a change by people. `drifting_since`: since when (ISO 8601) values are beyond it,
     None if they are not; `lasted_s`: for how many observed seconds, `hold_s`: from how many the
@@ -46,6 +49,7 @@ class Drift:
     obstacles: Mapping[str, int]
     rate_change: float
     gain_lost: float | None = None
+    raised: list[str] = field(default_factory=list)
     exceeded: list[str] = field(default_factory=list)
     changed: bool = False
     drifting_since: str | None = None
@@ -112,11 +116,14 @@ def drift_of(
 ) -> Drift:
     """Return the drift of a proposal, whose first `done` actions were published."""
     policy, now = policy or policy_of(proposal.cluster), now or timezone.now()
-    measured = _measured(proposal, done)
+    measured = replace(_measured(proposal, done), raised=_raised(proposal, policy))
     changes, values = _changed(measured), _exceeded(measured, policy)
-    drift = replace(
-        measured, exceeded=[*changes, *values], changed=bool(changes), hold_s=policy.drift_hold_s
-    )
+    # Beyond a limit for as long as for an alert, a plan is not offered any longer.
+    hold_s = policy.drift_hold_s
+    if measured.raised:
+        hold_s = min(hold_s, policy.alert_hold_s)
+
+    drift = replace(measured, exceeded=[*changes, *values], changed=bool(changes), hold_s=hold_s)
     since = _since(proposal, drift, now)
     if since is None:
         return drift
@@ -202,6 +209,8 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
             f"{percent(drift.gain_lost)} of the gain is lost,"
             f" {percent(policy.tolerated_gain_loss)} is tolerated"
         )
+    if drift.raised:
+        exceeded.append(would_exceed(drift.raised))
     return exceeded
 
 
@@ -228,6 +237,20 @@ def _gain_lost(proposal: Proposal) -> float | None:
         return None
     lost: float | None = proposal.review["gain_lost"]
     return lost
+
+
+def would_exceed(raised: Sequence[str]) -> str:
+    """Return the clause about the measures that a plan would raise above their limit."""
+    known = all_measures()
+    names = [lowered(known[name].title) if name in known else name for name in raised]
+    return f"the plan would exceed the limit of the {' and '.join(names)}"
+
+
+def _raised(proposal: Proposal, policy: PolicySettings) -> list[str]:
+    if _gain_lost(proposal) is None:
+        return []
+    last = proposal.review
+    return PlanGate.of(proposal, policy).raised(last["before"], last["after"])
 
 
 def _numbers(indices: Sequence[int]) -> str:

@@ -54,7 +54,7 @@ def mark_stale(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
 def review_waiting(now: datetime) -> int:
     """Review the waiting proposals whose review is due; return how many.
 
-    A proposal that has lost too much of its gain becomes stale.
+    A proposal that has lost too much of its gain, or would exceed a limit, becomes stale.
     """
     waiting = Proposal.objects.filter(
         state__in=(State.READY, State.APPROVED), snapshot_row__isnull=False
@@ -87,7 +87,8 @@ def _review(proposal: Proposal) -> None:
     policy = policy_of(proposal.cluster)
     drift = observe_drift(proposal, policy=policy)
     _keep_drift(proposal, drift)
-    if lost is not None and lost > policy.tolerated_gain_loss and drift.stale:
+    is_lost = lost is not None and lost > policy.tolerated_gain_loss
+    if drift.stale and (is_lost or drift.raised):
         mark_stale(proposal, drift)
     elif _differs(before, fresh):
         notify(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")

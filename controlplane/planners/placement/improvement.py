@@ -17,6 +17,8 @@ from controlplane.wire.routing.query_actions import MoveTasks
 
 NO_NODE: Final = "No node of the cluster is active: activate one"
 NO_QUERY: Final = "No query is running, so there is nothing to place: submit one"
+# A plan keeps the limit of the imbalance also when the load has grown so many times.
+GROWTH: Final = 1.25
 _MEASURES: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
 
 
@@ -31,7 +33,7 @@ def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
     budget = request.parameters.get("budget") or {}
     most = MoveBudget(budget.get("moves", np.inf), budget.get("bytes", np.inf))
     problem = improve_problem(snapshot, model)
-    problem = replace(problem, budget=most, limits=ending_alerts(snapshot))
+    problem = replace(problem, budget=most, limits=aimed_limits(snapshot, problem))
     plan: Improvement = request.algorithm.solve(problem, request.own, request.progress)
     return PlannerResult(
         moves_of(model, problem.present, plan.assignment),
@@ -77,13 +79,20 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel) -> ImproveProbl
     )
 
 
-def ending_alerts(snapshot: ClusterSnapshot) -> MeasureLimits:
-    """Return the values below which the alerts of the policy's limits end.
+def aimed_limits(snapshot: ClusterSnapshot, problem: ImproveProblem) -> MeasureLimits:
+    """Return the values that a plan aims at; what is within its limit need not be improved."""
+    now = problem.measured(problem.present)
+    return MeasureLimits._make(
+        aim if value > limit else min(limit, max(aim, value))
+        for aim, limit, value in zip(lowered_limits(snapshot), problem.limits, now, strict=True)
+    )
 
-    A plan that keeps them keeps the limits; if none does, the least exceedance decides.
-    """
+
+def lowered_limits(snapshot: ClusterSnapshot) -> MeasureLimits:
+    """Return the limits of the policy, lower by the dead band and by the room for more load."""
     below = 1 - _policy(snapshot).dead_band
-    return MeasureLimits._make(below * limit for limit in _limits(snapshot))
+    lower = MeasureLimits._make(below * limit for limit in _limits(snapshot))
+    return lower._replace(imbalance=lower.imbalance / GROWTH)
 
 
 def _policy(snapshot: ClusterSnapshot) -> PolicyLimits:

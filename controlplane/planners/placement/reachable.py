@@ -17,7 +17,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.events.task_names import COMPUTE_REACHABLE, send_on_commit
 from controlplane.models import Cluster, ReachableMeasures
-from controlplane.planners.placement.improvement import improve_problem
+from controlplane.planners.placement.improvement import improve_problem, lowered_limits
 from controlplane.planners.placement.observation import read_input
 from controlplane.planning.adapter import Progress
 from controlplane.planning.load_model import LoadModel
@@ -94,7 +94,7 @@ def reach(snapshot: ClusterSnapshot, progress: Progress) -> Measured:
     problem = improve_problem(snapshot, LoadModel.of(snapshot))
     free = replace(
         problem,
-        limits=problem.limits._replace(replication=np.inf),
+        limits=lowered_limits(snapshot)._replace(replication=np.inf),
         costs=np.zeros(problem.units),
     )
     return Improve().solve(free, progress).measured

@@ -22,7 +22,7 @@ from controlplane.errors import Conflict
 from controlplane.events.task_names import COMPUTE_TRADE, send_on_commit
 from controlplane.models import Cluster
 from controlplane.planners.placement.improvement import (
-    ending_alerts,
+    aimed_limits,
     improve_problem,
     moves_of,
 )
@@ -152,7 +152,7 @@ class _Plans:
         model = LoadModel.of(self.snapshot)
         problem = improve_problem(self.snapshot, model)
         allowed, limit = problem.limits.imbalance, problem.limits.replication
-        aimed = replace(problem, limits=ending_alerts(self.snapshot))
+        aimed = replace(problem, limits=aimed_limits(self.snapshot, problem))
         now = problem.measured(problem.present)
         points, curve = [], [(0, now.replication)]
         for slack in self._slacks(allowed):

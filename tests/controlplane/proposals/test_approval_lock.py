@@ -1,5 +1,7 @@
 """What an approver reads must be what happens, but for a few ended queries."""
 
+from typing import Any
+
 import pytest
 
 from controlplane.errors import Conflict
@@ -8,8 +10,10 @@ from controlplane.proposals.approval_lock import require_unlocked
 from controlplane.proposals.review import Review
 
 
-def approve(applicable: int, named: int | None) -> None:
-    row = Review(7, "2026-11-17T10:46:00+00:00", 0.1, applicable, {}, {}, {}, None, 0).to_json()
+def approve(applicable: int, named: int | None, **drift: Any) -> None:
+    row = Review(
+        7, "2026-11-17T10:46:00+00:00", 0.1, applicable, {}, {}, {}, None, 0, drift
+    ).to_json()
     require_unlocked(row, PolicySettings(), 200, named)
 
 
@@ -24,3 +28,10 @@ def test_another_number_of_actions_is_read_again(applicable: int, named: int) ->
         approve(applicable, named)
     assert refused.value.code == "effect_changed"
     assert refused.value.data == {"applicable": applicable, "named": named}
+
+
+def test_a_plan_that_exceeds_a_limit_as_loads_are_now_is_not_approved() -> None:
+    with pytest.raises(Conflict) as refused:
+        approve(100, 100, raised=["imbalance"])
+    assert refused.value.code == "exceeds"
+    assert refused.value.data["raised"] == ["imbalance"]

@@ -287,3 +287,14 @@ def test_obstacles_of_another_routing_version_are_counted_again(proposal: Propos
     stale = Review(99, NOW.isoformat(), 0.0, 0, {"changed": 3}, {}, {}, None, 0)
     proposal.review = stale.to_json()
     assert drift_of(proposal, policy=POLICY, now=NOW).obstacles == {}
+
+
+def test_a_plan_that_exceeds_a_limit_is_stale_after_the_hold_time_of_alerts(
+    proposal: Proposal,
+) -> None:
+    before, after = {"imbalance": 0.1}, {"imbalance": 0.3}
+    proposal.review = Review(99, NOW.isoformat(), 0.0, 1, {}, before, after, 0.0, 0).to_json()
+    policy = settings_of({"drift_hold_s": 600, "alert_hold_s": 30})
+    observe_drift(proposal, policy=policy, now=NOW)
+    drift = observe_drift(proposal, policy=policy, now=NOW + timedelta(seconds=30))
+    assert (drift.raised, drift.stale) == (["imbalance"], True)
