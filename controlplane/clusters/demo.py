@@ -50,7 +50,7 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
     for demo in (
         DemoCluster(
             "sf", "San Francisco taxis",
-            "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 130.0,
+            "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 150.0,
             # Redirections wait for a person, an overload may cost half of the input, and one
             # scenario may follow another.
             {

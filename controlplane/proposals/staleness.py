@@ -42,12 +42,15 @@ def refuse_if_stale(proposal: Proposal) -> None:
 
 
 @transaction.atomic
-def mark_stale(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
-    """Mark a proposal as stale; return False if its state has changed since it was read."""
+def mark_stale(proposal: Proposal, drift: Drift, by: Actor = WEIR, why: str = "") -> bool:
+    """Mark a proposal as stale; return False if its state has changed since it was read.
+
+    `why`: the drift by default.
+    """
+    why = why or str(drift)
     if not unchanged(proposal):
         return False
-    move_on(by, proposal, "mark stale", message=f"stale: {drift}", error=str(drift),
-            drift=drift.to_json())  # fmt: skip
+    move_on(by, proposal, "mark stale", message=f"stale: {why}", error=why, drift=drift.to_json())
     return True
 
 

@@ -60,7 +60,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
             situation = _evaluate_loop(loop, reading, observed, situation, troubled)
-    situation = replace(situation, catching_up=observed.catching_up())
+    situation = _measured(situation, observed)
     for loop in all_loops():
         if loop.evaluate is not None:
             loop.evaluate(cluster, policy, situation, now)
@@ -99,6 +99,11 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
     )
 
 
+def _measured(situation: Situation, observed: ClusterObservation) -> Situation:
+    """Return the situation with what keeps the measures from showing the load."""
+    return replace(situation, catching_up=observed.catching_up(), is_new=observed.is_new)
+
+
 def _read(loop: WatchLoop, observed: ClusterObservation) -> LoopReading:
     """Return a loop's reading, an empty one if the policy switches the loops off."""
     if observed.policy.watch == "off" or not observed.samples:
@@ -118,8 +123,7 @@ def _evaluate_loop(
     `troubled`: the measures of all loops in trouble.
     """
     last = last_decision(observed.cluster, loop.name)
-    seen = observed.catching_up() if loop.is_measured else None
-    present = replace(situation, catching_up=seen)
+    present = _measured(situation, observed) if loop.is_measured else situation
     if reading.trouble and _leaves_in_trouble(situation.waiting, loop, observed):
         present = replace(present, waiting=None)
     outcome = decide(reading, present, observed.policy, last.code if last else "", observed.now)

@@ -19,7 +19,8 @@ class Situation:
 
     `age_s`: of the newest sample, None before the first one. `running`: the approved or executing
     proposal; `waiting`: a computing or ready proposal of the loops, requested at `waiting_since`.
-    `catching_up`: why the last minute shows an outage and not the load, None if it shows the load.
+    `catching_up`: why the last minute shows an outage and not the load, None if it shows the load;
+    `is_new`: it was measured for less than a minute.
     `quiet_since`: the last request of the loops or the end of the last execution. `blackout`: the
     reason of the blackout that ends at `blackout_until`.
     """
@@ -34,6 +35,7 @@ class Situation:
     blackout: str = ""
     blackout_until: datetime | None = None
     catching_up: CatchingUp | None = None
+    is_new: bool = False
 
     def cooldown_end(self, policy: PolicySettings) -> datetime | None:
         """Return the end of the cool-down after the last plan, None without one."""
@@ -97,6 +99,8 @@ def unobservable(situation: Situation) -> LoopDecision | None:
         return LoopDecision("data_too_old", None, None, text)
     if situation.catching_up is not None:
         return _catching_up(situation.catching_up)
+    if situation.is_new:
+        return LoopDecision("no_data", None, None, "Measured for less than a minute")
     return None
 
 

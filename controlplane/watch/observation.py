@@ -271,6 +271,15 @@ class ClusterObservation:
         known = [sample[figure] for sample in self.samples if sample.get(figure) is not None]
         return median(np.array(known, np.float64))
 
+    @cached_property
+    def is_new(self) -> bool:
+        """Return whether no sample is older than `RECENT`: the first ones do not show the load."""
+        older = MetricSample.objects.filter(
+            cluster=self.cluster, resolution=MetricSample.Resolution.RAW,
+            t__gt=self.time - LOOKBACK, t__lte=self.time - RECENT,
+        )  # fmt: skip
+        return not older.exists()
+
     def catching_up(self) -> CatchingUp | None:
         """Return why the last `RECENT` shows an outage and not the load, None if it does."""
         return catching_up(self.samples, self.cluster.trigger_ms)

@@ -21,8 +21,9 @@ from controlplane.proposals import decisions
 from controlplane.proposals.drift import observe_drift
 from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import move_on
+from controlplane.watch.codes import CODES
 from controlplane.watch.decision import LoopDecision
-from controlplane.watch.decision_log import record_decision
+from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import all_loops, loop_named
 from controlplane.watch.planner_request import WATCH, watch_proposals
 from controlplane.watch.reading import MOVES, RATIO, SHARE
@@ -70,12 +71,25 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
             # The task of its review may be lost.
             review_proposal(proposal.pk)
         elif age >= timedelta(seconds=policy.cooldown_s):
-            drift = observe_drift(proposal)
             # It would prevent a new plan.
-            if not drift.stale or not mark_stale(proposal, drift, WATCH):
-                continue
-            text = f"Proposal {proposal.pk} is stale: {drift}"
-            record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
+            why = _staleness(proposal, policy, now)
+            if why:
+                text = f"Proposal {proposal.pk} is stale: {why}"
+                record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
+
+
+def _staleness(proposal: Proposal, policy: PolicySettings, now: datetime) -> str:
+    """Mark a waiting plan as stale if it is; return why, "" if it is not."""
+    drift = observe_drift(proposal)
+    if drift.stale:
+        return str(drift) if mark_stale(proposal, drift, WATCH) else ""
+    last = last_decision(proposal.cluster, loop_of(proposal))
+    if last is None or CODES[last.code].grade != "good":
+        return ""
+    calm = now - last.first_at
+    why = f"what it is to end has been within its limit for {calm.total_seconds() / 60:.0f} min"
+    is_over = calm >= timedelta(seconds=policy.drift_hold_s)
+    return why if is_over and mark_stale(proposal, drift, WATCH, why) else ""
 
 
 def _waiting(cluster: Cluster) -> QuerySet[Proposal]:

@@ -12,9 +12,9 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
-    """Store one sample a second, the newest one a second old; the load is even."""
-    for at in range(COUNT):
-        t = now - timedelta(seconds=COUNT - at)
+    """Store a sample of a minute ago and one a second, the newest a second old; loads are even."""
+    for age in (61, *range(COUNT, 0, -1)):
+        t = now - timedelta(seconds=age)
         t_ms = round(t.timestamp() * 1000)
         values = {
             "t": t_ms, "version": 1, "in": 100.0, "read": 100.0, "delivered": 120.0, "rf": 1.2,
@@ -80,7 +80,7 @@ def looked(**changed: Any) -> ClusterObservation:
         {
             "policy": PolicySettings(), "samples": samples, "series": series, "split_queries": 0,
             "nodes": [row for row, _, _ in rows], "excluded_queries": frozenset(),
-            "reachable": None,
+            "reachable": None, "is_new": False,
             "tasks": {row.index: tasks for row, tasks, _ in rows},
             "excluded_nodes": frozenset(row.name for row, _, excluded in rows if excluded),
         }

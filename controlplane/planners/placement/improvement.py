@@ -18,7 +18,7 @@ from controlplane.wire.routing.query_actions import MoveTasks
 NO_NODE: Final = "No node of the cluster is active: activate one"
 NO_QUERY: Final = "No query is running, so there is nothing to place: submit one"
 # A plan keeps the limit of the imbalance also when the load has grown so many times.
-GROWTH: Final = 1.25
+GROWTH: Final = 1.1
 _MEASURES: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
 
 

@@ -362,3 +362,17 @@ def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
     review_proposal(second.pk)
     states = Proposal.objects.in_bulk([first.pk, second.pk])
     assert [states[first.pk].state, states[second.pk].state] == ["superseded", "ready"]
+
+
+def test_a_waiting_plan_whose_alert_is_over_is_withdrawn(spread: Cluster, now: datetime) -> None:
+    proposal = asked(spread, now)
+    review_proposal(proposal.pk)
+    set_policy(spread, drift_hold_s=60)
+    for minutes in (2, 3, 4):
+        later = now + timedelta(minutes=minutes)
+        measured(spread, later, rf=1.0)
+        reachable(spread, 1.3, factor=1.0)
+        watch_cluster(spread, later)
+    proposal.refresh_from_db()
+    assert proposal.state == "stale"
+    assert proposal.error == "what it is to end has been within its limit for 1 min"
