@@ -18,7 +18,6 @@ from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.query_models import query_fields, text_fields
 from controlplane.errors import WeirError
 from controlplane.formats.moments import IN_CALENDAR
-from controlplane.plans.snapshot import DEFAULT_NU
 from controlplane.policies.settings import optional_fields
 from controlplane.wire.routing.ladder import MAX_COSTS, MAX_RUNGS, MAX_WINDOWS
 from controlplane.wire.schema import (
@@ -69,7 +68,7 @@ class ClusterPart(DocumentPart):
         0.0, ge=0, le=MAX_CAPACITY, description="records/s of each split node; 0: measured"
     )
     split_emulated: bool = Field(False, description="whether split nodes are limited to it")  # noqa: FBT003
-    nu: float = Field(DEFAULT_NU, ge=0, description="slack of the placement, relative")
+    nu: float = Field(0.05, ge=0, description="slack of the placement, relative")
     alpha: float = Field(10.0, ge=0, description="slack of the placement, in queries")
     trigger_ms: int = Field(1000, ge=1, le=2**31 - 1, description="milliseconds per micro-batch")
     master: str = Field("local[2]", max_length=200, description="which Spark runs the nodes")

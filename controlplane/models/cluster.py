@@ -9,7 +9,6 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import F, Q
 
-from controlplane.plans.snapshot import DEFAULT_NU
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import check_url
 from controlplane.wire.network import destinations
@@ -96,7 +95,7 @@ class Cluster(models.Model):
     split_capacity = models.FloatField(default=0.0, validators=[MinValueValidator(0.0)])
     split_emulated = models.BooleanField(default=False)
     # The relaxation ratio of the placement paper (section 2), and its additive slack alpha.
-    nu = models.FloatField(default=DEFAULT_NU, validators=[MinValueValidator(0.0)])
+    nu = models.FloatField(default=0.05, validators=[MinValueValidator(0.0)])
     alpha = models.FloatField(default=10.0, validators=[MinValueValidator(0.0)])
     routing_version = models.PositiveBigIntegerField(default=0)
     applied_version = models.PositiveBigIntegerField(default=0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from django.db.models import Count
 
-from algorithms.placement.online import LeastCost, OnlineState
+from algorithms.placement.online import LeastCostWithinLoads, LoadLimits, OnlineState
 from controlplane.models import Cluster, Node, QueryStream, Stream, Task
 
 
@@ -17,15 +17,15 @@ class OnlineProblem:
     `state` changes with each placed or removed query.
     """
 
-    algorithm: LeastCost
     nodes: list[Node]
     sources: dict[int, int]
     state: OnlineState
 
-    def place(self, streams: Iterable[int]) -> Node:
+    def place(self, streams: Iterable[int], limits: LoadLimits) -> Node:
         """Assign a query on these stream ids to a node, and return the node."""
+        capacities = np.array([node.capacity for node in self.nodes], np.float64)
         wanted = [self.sources[stream] for stream in streams]
-        return self.nodes[self.algorithm.place(self.state, wanted)]
+        return self.nodes[LeastCostWithinLoads(capacities, limits).place(self.state, wanted)]
 
     def remove(self, streams: Iterable[int], node_id: int) -> None:
         """Remove a query of a node; queries of inactive nodes are not counted."""
@@ -38,8 +38,6 @@ class OnlineProblem:
 def read_online(cluster: Cluster) -> OnlineProblem | None:
     """Return the cluster's online problem, None without an active node.
 
-    Nodes host queries in proportion to their capacity (decision 0009).
-
     A split query counts once, on the node of its first task. The database sums the counts, so that
     ten thousand queries become a few thousand rows.
     """
@@ -50,10 +48,9 @@ def read_online(cluster: Cluster) -> OnlineProblem | None:
     weighed = Stream.objects.filter(cluster=cluster).only("id", "rate", "declared_rate")
     streams = list(weighed.order_by("id"))
     sources = {stream.pk: source for source, stream in enumerate(streams)}
-    algorithm = LeastCost(nu=cluster.nu, alpha=cluster.alpha)
     rates = [stream.weight for stream in streams]
     state = _read_state(rates, nodes, sources)
-    return OnlineProblem(algorithm, nodes, sources, state)
+    return OnlineProblem(nodes, sources, state)
 
 
 def _read_state(rates: list[float], nodes: list[Node], sources: dict[int, int]) -> OnlineState:

@@ -9,10 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
-# The slack of placements: a node hosts at most 1.5 times its share of the queries. The limits of a
-# policy are about loads; a smaller slack spreads queries that read the same streams.
-DEFAULT_NU: Final = 0.5
-
 
 class PlannerInput(Protocol):
     """A part of a snapshot that only some planners need; `name`: its name in the snapshot."""

@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from algorithms.placement.online import LoadLimits
 from controlplane.models import Cluster, ReachableMeasures
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, SKEW, STRANDED
 from controlplane.policies.settings import PolicySettings
 
+# A placement keeps the limit of the imbalance also when the load has grown so many times.
+GROWTH: Final = 1.1
 # The measures whose reachable values are known.
 REACHED: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
 
@@ -23,6 +26,21 @@ def measure_limits(policy: PolicySettings, reachable: ReachableMeasures | None) 
         least = max(1.0, reachable.replication_factor)
         limits[REPLICATION_FACTOR.name] = (1 + policy.watch_replication) * least
     return limits
+
+
+def arrival_limits(policy: PolicySettings) -> LoadLimits:
+    """Return the limits of loads that the placement of new queries keeps."""
+    aims = aimed_values(measure_limits(policy, None), policy.dead_band)
+    return LoadLimits(aims[IMBALANCE.name], aims[FULLEST.name])
+
+
+def aimed_values(limits: Mapping[str, float], dead_band: float) -> dict[str, float]:
+    """Return the values that placements aim at: alerts end below their limits by the dead band.
+
+    The imbalance grows with the load, for which there is room.
+    """
+    aims = {name: (1 - dead_band) * limit for name, limit in limits.items()}
+    return aims | {IMBALANCE.name: aims[IMBALANCE.name] / GROWTH}
 
 
 def cluster_limits(cluster: Cluster, policy: PolicySettings) -> dict[str, float]:

@@ -13,9 +13,12 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Q
 
+from algorithms.placement.online import LoadLimits
 from controlplane.errors import Conflict, VersionMoved
 from controlplane.models import Cluster, Node, Query, Task
 from controlplane.planning.online import OnlineProblem, read_online
+from controlplane.policies.measure_limits import arrival_limits
+from controlplane.policies.store import policy_of
 from controlplane.queries.key_groupings import route_text
 from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import TopologyChange, apply
@@ -170,9 +173,12 @@ def _choose(
     """Return the place of each pending query; the leaving ones make room first."""
     if problem is None:
         return {}
+    limits = arrival_limits(policy_of(cluster))
     for task in work.ending:
         problem.remove(work.streams[task.query_id], task.node_id)
-    places = {query.pk: _place(problem, query, work.streams[query.pk]) for query in work.pending}
+    places = {
+        query.pk: _place(problem, query, work.streams[query.pk], limits) for query in work.pending
+    }
     if merged := [query.pk for query in work.pending if query.key_grouping]:
         # Once all are placed: what they read counts.
         aggregators = AggregatorNodes(cluster, problem)
@@ -180,8 +186,10 @@ def _choose(
     return places
 
 
-def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _Place:
-    node, tasks = problem.place(streams), query.task_count
+def _place(
+    problem: OnlineProblem, query: Query, streams: tuple[int, ...], limits: LoadLimits
+) -> _Place:
+    node, tasks = problem.place(streams, limits), query.task_count
     return _Place(node, task_ranges_over(problem.nodes, node, tasks) if tasks > 1 else ())
 
 

@@ -1,5 +1,6 @@
 """Online placement, section 5: each query is placed when it arrives and stays."""
 
+from algorithms.placement.online.load_limits import LeastCostWithinLoads, LoadLimits
 from algorithms.placement.online.pipeline import OnlinePlacement
 from algorithms.placement.online.reservation import Reservation
 from algorithms.placement.online.rules import LeastCost, LeastQueryTypes, LeastSource, OnRand
@@ -7,8 +8,10 @@ from algorithms.placement.online.state import OnlineState
 
 __all__ = [
     "LeastCost",
+    "LeastCostWithinLoads",
     "LeastQueryTypes",
     "LeastSource",
+    "LoadLimits",
     "OnRand",
     "OnlinePlacement",
     "OnlineState",

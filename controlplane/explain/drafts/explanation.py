@@ -8,6 +8,8 @@ from typing import Final
 from controlplane.explain.query_report import SharedQuery, alike_queries, shared_queries
 from controlplane.models import Cluster, Node, QueryStream, Stream
 from controlplane.planning.online import OnlineProblem, read_online
+from controlplane.policies.measure_limits import arrival_limits
+from controlplane.policies.store import policy_of
 from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from controlplane.topology.aggregators import AggregatorNodes
@@ -108,7 +110,7 @@ def _place(
     weights: Mapping[int, float],
 ) -> DraftPlace:
     """Return the place that the online placement chooses, as `topology.placement` does."""
-    node = problem.place(query.streams)
+    node = problem.place(query.streams, arrival_limits(policy_of(cluster)))
     readers = QueryStream.objects.filter(stream__in=query.streams, query__tasks__node=node)
     received = set(readers.values_list("stream", flat=True))
     several = task_ranges_over(problem.nodes, node, spec.tasks) if spec.tasks > 1 else ()

@@ -13,12 +13,11 @@ from controlplane.planning.adapter import PlannerResult, PlanRequest
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
 from controlplane.plans.snapshot import ClusterSnapshot, Excluded
+from controlplane.policies.measure_limits import aimed_values
 from controlplane.wire.routing.query_actions import MoveTasks
 
 NO_NODE: Final = "No node of the cluster is active: activate one"
 NO_QUERY: Final = "No query is running, so there is nothing to place: submit one"
-# A plan keeps the limit of the imbalance also when the load has grown so many times.
-GROWTH: Final = 1.1
 _MEASURES: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
 
 
@@ -90,9 +89,9 @@ def aimed_limits(snapshot: ClusterSnapshot, problem: ImproveProblem) -> MeasureL
 
 def lowered_limits(snapshot: ClusterSnapshot) -> MeasureLimits:
     """Return the limits of the policy, lower by the dead band and by the room for more load."""
-    below = 1 - _policy(snapshot).dead_band
-    lower = MeasureLimits._make(below * limit for limit in _limits(snapshot))
-    return lower._replace(imbalance=lower.imbalance / GROWTH)
+    named = dict(zip(_MEASURES, _limits(snapshot), strict=True))
+    aims = aimed_values(named, _policy(snapshot).dead_band)
+    return MeasureLimits._make(aims[name] for name in _MEASURES)
 
 
 def _policy(snapshot: ClusterSnapshot) -> PolicyLimits:

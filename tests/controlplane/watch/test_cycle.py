@@ -367,7 +367,7 @@ def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
 def test_a_waiting_plan_whose_alert_is_over_is_withdrawn(spread: Cluster, now: datetime) -> None:
     proposal = asked(spread, now)
     review_proposal(proposal.pk)
-    set_policy(spread, drift_hold_s=60)
+    set_policy(spread, drift_hold_s=60, cooldown_s=60)
     for minutes in (2, 3, 4):
         later = now + timedelta(minutes=minutes)
         measured(spread, later, rf=1.0)
