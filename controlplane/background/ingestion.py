@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
+from django.db.models import Min
 from django.utils import timezone
 
 from controlplane.events.publish import send_samples
@@ -136,16 +137,20 @@ def update_rates(cluster_id: int, records: Mapping[int, float], seconds: float) 
     """Update the measured rates from the records that arrived per stream; return how many.
 
     `seconds`: the time in which they arrived (`arrivals.intervals`). Rates are exponentially
-    weighted means, so that silent streams decay. A stream younger than the time constant has the
-    mean since its creation, as its first batch may have all records since.
+    weighted means, so that silent streams decay. A stream that is counted for less than the time
+    constant has the mean since then: since its creation, or since the first batch of the cluster,
+    whose own records may have waited for hours and are not counted.
     """
     now = timezone.now()
+    first = MetricSample.objects.filter(
+        cluster=cluster_id, resolution=MetricSample.Resolution.RAW
+    ).aggregate(t=Min("t"))["t"]
     # In the order of their ids, as all updates of many streams.
     streams = Stream.objects.filter(cluster=cluster_id).order_by("id")
     known = streams.values_list("id", "rate", "created_at")
     changes = []
     for stream, rate, created in known:
-        age = max(seconds, (now - created).total_seconds())
+        age = max(seconds, (now - max(created, first or created)).total_seconds())
         updated = _updated_rate(rate, records.get(stream, 0), seconds, age)
         if updated != rate:
             changes.append((updated, stream))

@@ -141,6 +141,19 @@ def test_what_a_new_stream_had_in_its_log_is_no_rate_of_seconds(sf: Cluster) -> 
         assert stream.rate == pytest.approx(rate, rel=0.01)
 
 
+def test_a_new_stream_has_the_mean_since_the_first_batch_of_its_cluster(sf: Cluster) -> None:
+    """The records of the first batch are not counted, so neither is the time before it."""
+    now = timezone.now()
+    stream = Stream.objects.get(name="s0")
+    Stream.objects.filter(pk=stream.pk).update(rate=None, created_at=now - timedelta(seconds=40))
+    MetricSample.objects.create(
+        cluster=sf, resolution=1, t=now - timedelta(seconds=20), values={"t": 1}
+    )
+    ingestion.update_rates(sf.pk, {stream.pk: 400}, 5.0)
+    stream.refresh_from_db()
+    assert stream.rate == pytest.approx(20, rel=0.01)
+
+
 def test_a_span_is_read_in_at_most_nine_hundred_rows(sf: Cluster) -> None:
     """A chart of a day does not fetch a day of seconds."""
     now = datetime.now(UTC)
