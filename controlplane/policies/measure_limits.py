@@ -28,10 +28,14 @@ def measure_limits(policy: PolicySettings, reachable: ReachableMeasures | None) 
     return limits
 
 
-def arrival_limits(policy: PolicySettings) -> LoadLimits:
-    """Return the limits of loads that the placement of new queries keeps."""
+def arrival_limits(cluster: Cluster, policy: PolicySettings) -> LoadLimits:
+    """Return the limits of loads that the placement of new queries keeps.
+
+    Once loads are measured, a new query may take some of the room that a plan has left.
+    """
     aims = aimed_values(measure_limits(policy, None), policy.dead_band)
-    return LoadLimits(aims[IMBALANCE.name], aims[FULLEST.name])
+    room = GROWTH if cluster.last_sample_at is not None else 1.0
+    return LoadLimits(room * aims[IMBALANCE.name], aims[FULLEST.name])
 
 
 def aimed_values(limits: Mapping[str, float], dead_band: float) -> dict[str, float]:

@@ -173,7 +173,7 @@ def _choose(
     """Return the place of each pending query; the leaving ones make room first."""
     if problem is None:
         return {}
-    limits = arrival_limits(policy_of(cluster))
+    limits = arrival_limits(cluster, policy_of(cluster))
     for task in work.ending:
         problem.remove(work.streams[task.query_id], task.node_id)
     places = {

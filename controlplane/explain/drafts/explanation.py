@@ -110,7 +110,7 @@ def _place(
     weights: Mapping[int, float],
 ) -> DraftPlace:
     """Return the place that the online placement chooses, as `topology.placement` does."""
-    node = problem.place(query.streams, arrival_limits(policy_of(cluster)))
+    node = problem.place(query.streams, arrival_limits(cluster, policy_of(cluster)))
     readers = QueryStream.objects.filter(stream__in=query.streams, query__tasks__node=node)
     received = set(readers.values_list("stream", flat=True))
     several = task_ranges_over(problem.nodes, node, spec.tasks) if spec.tasks > 1 else ()
