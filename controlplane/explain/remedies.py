@@ -7,12 +7,13 @@ from controlplane.alerts.measures import AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
-from controlplane.models import Cluster, Proposal, Task
+from controlplane.models import Proposal, Task
 from controlplane.planning import measures
-from controlplane.planning.adapter import PlannerAdapter
-from controlplane.planning.adapters import adapters, measures_of, missing_for
+from controlplane.planning.adapters import adapters, measures_of
 from controlplane.policies.grades import Grade
+from controlplane.watch.loops import loop_named
 from controlplane.watch.observation import FULL, ClusterObservation
+from controlplane.watch.planner_request import plan_parameters, planners_for
 
 # Waiting proposals that are read, the newest first.
 _PROPOSALS: Final = 5
@@ -117,13 +118,13 @@ def _effect(measure: measures.Measure, before: float, after: float) -> Predicted
 
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:
     """Return the planners whose plans end the reasons, one for each reason, in their order."""
-    split = observed.split_queries
     result: list[Remedy] = []
-    for reason in _reasons(observed, cause, measure, split):
-        for adapter in _serving(_LOOPS[reason], observed.cluster):
-            parameters = _parameters(observed, adapter, reason)
-            result.append(Remedy(adapter.name, adapter.effect, reason, parameters))
-            break
+    for reason in _reasons(observed, cause, measure, observed.split_queries):
+        loop = loop_named(_LOOPS[reason])
+        planners = planners_for(observed, loop) if loop is not None else []
+        if loop is not None and planners:
+            parameters = plan_parameters(planners[0], loop, observed.policy)
+            result.append(Remedy(planners[0], _title(planners[0]), reason, parameters))
     return result
 
 
@@ -152,27 +153,3 @@ def _has_tasks(cause: Cause) -> bool:
     """
     tasks = Task.objects.filter(query=cause.query, node__index=cause.node or 0)
     return cause.node is not None and tasks.exists()
-
-
-def _serving(loop: str, cluster: Cluster) -> list[PlannerAdapter]:
-    """Return the planners that serve a watch loop and can plan for the cluster, best first."""
-    known = [
-        (adapter.watch.order, adapter)
-        for adapter in adapters().values()
-        if adapter.watch is not None
-        and loop in adapter.watch.loops
-        and missing_for(cluster, adapter) is None
-    ]
-    return [adapter for _, adapter in sorted(known, key=lambda pair: pair[0])]
-
-
-def _parameters(
-    observed: ClusterObservation, adapter: PlannerAdapter, reason: RemedyReason
-) -> dict[str, Any]:
-    """Return the parameters with which the watch loops would request the plan."""
-    if adapter.watch is None:
-        return {}
-    policy = observed.policy
-    is_skew = reason is RemedyReason.HOT_KEY
-    limit = policy.watch_skew if is_skew else policy.watch_imbalance
-    return dict(adapter.watch.parameters(_LOOPS[reason], limit))
