@@ -7,7 +7,7 @@ from controlplane.alerts.measures import AlertMeasure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
-from controlplane.models import Proposal, Task
+from controlplane.models import Cluster, Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapters import adapters, measures_of
 from controlplane.policies.grades import Grade
@@ -42,7 +42,7 @@ def remedies(
 
     `node`: the index of the node that the waiting proposals must touch, None for any proposal.
     """
-    waiting = _waiting(observed, node) if observed.is_live else []
+    waiting = waiting_plans(observed.cluster, "node", node) if observed.is_live else []
     offered = _offered(observed, cause, measure)
     known = {remedy.planner for remedy in waiting}
     rows = [*waiting, *(remedy for remedy in offered if remedy.planner not in known)]
@@ -58,13 +58,16 @@ def stream_remedies(grade: Grade) -> list[Remedy]:
     return [Remedy(adapter.name, adapter.effect, reason, is_best=True)]
 
 
-def _waiting(observed: ClusterObservation, node: int | None) -> list[Remedy]:
-    """Return the ready proposals of the cluster with actions on a node, or all of them."""
-    ready = Proposal.awaiting_approval().filter(cluster=observed.cluster)
+def waiting_plans(cluster: Cluster, kind: str, number: int | None) -> list[Remedy]:
+    """Return the ready proposals of the cluster with actions on a "node" or "query", newest first.
+
+    `number`: the index of the node or the id of the query, None for all proposals.
+    """
+    ready = Proposal.awaiting_approval().filter(cluster=cluster)
     rows = ready.defer("imbalance_after", "drift")
     result = []
     for row in rows.order_by("-requested_at", "-id")[:_PROPOSALS]:
-        count = len(row.actions) if node is None else _touching(row.actions, node)
+        count = len(row.actions) if number is None else _touching(row.actions, kind, number)
         if not count:
             continue
         result.append(
@@ -81,18 +84,18 @@ def _title(planner: str) -> str:
     return planner if adapter is None else adapter.effect
 
 
-def _touching(actions: Iterable[Any], node: int) -> int:
-    """Return the number of stored actions that move tasks from or to a node, or change others.
+def _touching(actions: Iterable[Any], kind: str, number: int) -> int:
+    """Return the number of stored actions that move tasks of it, from it or to it, or change it.
 
-    Actions of other kinds concern the whole cluster, or a query whose node is not stored.
+    Of the others, those that name no node concern all nodes.
     """
     count = 0
     for row in actions:
         if isinstance(row, list):
-            count += node in (row[2], row[3])
+            count += number in (row[2:4] if kind == "node" else row[:1])
         else:
-            named = row.get("action", row).get("node")
-            count += named is None or named == node
+            named = row["action"].get(kind)
+            count += named == number or (named is None and kind == "node")
     return count
 
 

@@ -57,11 +57,6 @@ class Drift:
         """Return whether a value exceeds the policy's tolerance for long enough."""
         return bool(self.exceeded) and (self.changed or self.lasted_s >= self.hold_s)
 
-    @property
-    def passing(self) -> bool:
-        """Return whether a value exceeds the tolerance, but not for long enough."""
-        return bool(self.exceeded) and not self.stale
-
     def to_json(self) -> dict[str, Any]:
         """Return the drift as JSON values."""
         return asdict(self) | {"stale": self.stale}
