@@ -55,7 +55,7 @@ def test_it_is_computed_again_after_changes_and_after_a_while(sf: Cluster) -> No
 def test_workers_are_requested_once(sf: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(
-        "controlplane.planners.placement.reachable.send_on_commit",
+        "controlplane.planners.placement.snapshot_work.send_on_commit",
         lambda name, cluster, **_: sent.append(cluster),
     )
     now = timezone.now()
