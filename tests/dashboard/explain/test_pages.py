@@ -42,7 +42,7 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     assert reverse("stream", args=["sf", stream_id(cluster, "s0")]) in text
     assert reverse("node", args=["sf", node]) in text
     row = panel.context["row"]
-    assert (row.value.cause.stream, row.later) == (stream_id(cluster, "s0"), "")
+    assert (row["value"].cause.stream, row["later"]) == (stream_id(cluster, "s0"), "")
     assert row.earlier.startswith(f"node:{node}@")
     (ranked,) = row.value.ranked
     assert (ranked.mark, ranked.relation_text) == ("bad", "when the limit was exceeded")
