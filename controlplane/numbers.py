@@ -154,6 +154,11 @@ def age(moment: datetime | None, now: datetime) -> str:
     return f"in {duration(-elapsed)}"
 
 
+def clock(moment: datetime, now: datetime) -> str:
+    """Return a time as that of the day, with its date unless it is today."""
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%d %b %H:%M}"
+
+
 def duration(length: timedelta) -> str:
     """Return a duration in its largest fitting unit: 42 s, 7 min, 5 h, 3 d."""
     seconds = length.total_seconds()
@@ -212,6 +217,12 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
     "count": compact,
     "": compact,
 }
+
+
+def count_word(count: int) -> str:
+    """Return a small number as a word."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven")
+    return words[count] if count < len(words) else str(count)
 
 
 def lowered(text: str) -> str:

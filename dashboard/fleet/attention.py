@@ -16,7 +16,6 @@ from dashboard.clusters.headline import headline_of, phrase
 from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
 from dashboard.fleet.alert_rows import alert_row
-from dashboard.fleet.headline import since_text
 from dashboard.fleet.measure_plot import measure_plot
 from dashboard.fleet.rows import Chip, chip_of
 from dashboard.frame.headline import Headline
@@ -54,7 +53,7 @@ def attention_of(row: FleetCluster, now: datetime) -> Attention:
     return Attention(
         cluster=assessed.cluster,
         chip=chip_of(assessed),
-        since=since_text(assessed.since, now) if assessed.since is not None else "",
+        since=numbers.clock(assessed.since, now) if assessed.since is not None else "",
         held=numbers.duration(now - assessed.since) if assessed.since is not None else "",
         headline=headline,
         explain=explain,

@@ -12,9 +12,9 @@ from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
+from controlplane.explain import subject_of_measure
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
-from dashboard.clusters.headline import subject_of
 
 # The measures of the table, in the order of its columns.
 SHOWN: Final = (
@@ -158,4 +158,6 @@ def _explained(row: ClusterStatus, now: datetime) -> str:
     if row.status not in _EXPLAINED:
         return ""
     readings = [*row.readings.exceeded, *row.readings.near]
-    return subject_of(readings[0], now) if readings else ""
+    if not readings:
+        return ""
+    return str(subject_of_measure(readings[0].measure, readings[0].node, now))

@@ -15,9 +15,10 @@ from controlplane.alerts.states import AlertStatus
 from controlplane.alerts.statuses import cluster_statuses
 from controlplane.alerts.visits import changes_since, last_visit
 from controlplane.clusters import demo
+from controlplane.numbers import clock
 from dashboard.fleet.alert_rows import AlertRow, alert_rows
 from dashboard.fleet.attention import attention_of
-from dashboard.fleet.headline import fleet_headline, since_text
+from dashboard.fleet.headline import fleet_headline
 from dashboard.fleet.rows import SHOWN, fleet_row
 from dashboard.guards import PageRequest, anyone_page, cluster_page
 from dashboard.lists import require_known
@@ -95,9 +96,9 @@ def _context(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) 
 def _briefing(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) -> Briefing:
     ids = [row.assessed.cluster.pk for row in rows]
     changes = changes_since(ids, last_visit(request.actor, now), now)
-    title = f"Since {since_text(changes.start, now)}"
+    title = f"Since {clock(changes.start, now)}"
     if changes.is_visit:
-        title = f"Since your last visit, {since_text(changes.start, now)}"
+        title = f"Since your last visit, {clock(changes.start, now)}"
     return Briefing(title, changes)
 
 
