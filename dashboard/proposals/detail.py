@@ -92,8 +92,7 @@ def proof_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
     if entry is None or execution is None or execution.finished_at is None:
         return JsonResponse({"figures": {}})
     execution.proposal = proposal
-    columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
-    applied = applied_actions(proposal, list(execution.steps.order_by("number").values(*columns)))
+    applied = applied_actions(execution)
     start, stop = execution.started_at - _BEFORE, execution.finished_at + _AFTER
     series = counterfactual(execution, applied, start, min(stop, timezone.now()))
     if series is None:
