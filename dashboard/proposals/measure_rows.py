@@ -1,23 +1,15 @@
-"""Rows of a proposal's measures: now, as proposed, as expected, and as measured afterwards."""
+"""Rows of the measures of an executed plan: as approved, as expected, and as measured."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from controlplane.models import LedgerEntry
-from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size, value_text
+from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size
 from controlplane.planning.adapters import all_measures
-from controlplane.planning.measures import (
-    FULLEST,
-    IMBALANCE,
-    REPLICATION_FACTOR,
-    TRAFFIC,
-    Measure,
-    Unit,
-)
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC
 from controlplane.policies.assessment import Assessment, MeasureEffect
 from controlplane.policies.planner_record import error_of
-from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 
 _Write = Callable[[float | None], str]
 # The figures of the ledger: title, unit of charts, and format of cells.
@@ -33,29 +25,6 @@ LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
     "latency_ms": ("Latency p95", "ms", milliseconds),
     "dropped": ("Input dropped", "", percent),
 }
-# The words of a row's chip.
-STATUSES: Final[Mapping[MeasureStatus, str]] = {
-    MeasureStatus.RESOLVED: "now OK",
-    MeasureStatus.KEPT: "OK",
-    MeasureStatus.REMAINS: "above limit",
-    MeasureStatus.WORSENED: "worse",
-    MeasureStatus.NO_LIMIT: "",
-}
-
-
-@dataclass(frozen=True)
-class MeasureRow:
-    """A measure of a plan as text, with the values of its drawing."""
-
-    row: MeasureOutcome
-    title: str
-    now: str
-    proposed: str
-    expected: str
-    limit: str
-    bound: str
-    status: str
-    grade: str
 
 
 @dataclass(frozen=True)
@@ -72,35 +41,6 @@ class ProofRow:
     without_error: str
     limit: str
     effect: MeasureEffect | None
-
-
-def measure_rows(outcome: Outcome) -> list[MeasureRow]:
-    """Return the measures of a plan that have one value for the cluster."""
-    return [
-        MeasureRow(
-            row=row,
-            title=_title(row.measure),
-            now=_text(row.measure, row.now),
-            proposed=_text(row.measure, row.proposed),
-            expected=_text(row.measure, row.expected),
-            limit=_text(row.measure, row.limit, ""),
-            bound=_text(row.measure, row.bound, ""),
-            status=STATUSES[row.status],
-            grade="" if row.status is MeasureStatus.NO_LIMIT else str(row.grade),
-        )
-        for row in outcome.measures
-    ]
-
-
-def _title(measure: Measure) -> str:
-    """Return the title with the unit that the cells leave out for lack of space."""
-    return f"{measure.title}, {measure.unit}" if measure.unit is Unit.RATE else measure.title
-
-
-def _text(measure: Measure, value: float | None, missing: str = MISSING) -> str:
-    if value is None:
-        return missing
-    return compact(value) if measure.unit is Unit.RATE else value_text(value, measure.unit)
 
 
 def proof_rows(
