@@ -1,7 +1,6 @@
 """The page of the fleet: the worst cluster first, clusters by risk, alerts, and what waits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -27,14 +26,6 @@ from dashboard.responses import render_page
 
 _BY_NAME: Final = "name"
 _HANDLED: Final = (AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
-
-
-@dataclass(frozen=True)
-class Briefing:
-    """What happened since a moment, as in `ChangesSinceVisit`; `title`: the moment in words."""
-
-    title: str
-    changes: Any
 
 
 @anyone_page
@@ -93,13 +84,14 @@ def _context(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) 
     }
 
 
-def _briefing(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) -> Briefing:
+def _briefing(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) -> dict[str, Any]:
+    """Return what happened since a moment, which is the title in words."""
     ids = [row.assessed.cluster.pk for row in rows]
     changes = changes_since(ids, last_visit(request.actor, now), now)
     title = f"Since {clock(changes.start, now)}"
     if changes.is_visit:
         title = f"Since your last visit, {clock(changes.start, now)}"
-    return Briefing(title, changes)
+    return {"title": title, "changes": changes}
 
 
 def _counts(alerts: Sequence[AlertRow]) -> str:

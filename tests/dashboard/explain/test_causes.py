@@ -42,7 +42,7 @@ def test_every_entry_names_the_cause(operating: Client, operator: Actor, scenari
     for name, url in pages.items():
         page = operating.get(url)
         context = page.context["attention"] if name == "fleet" else None
-        headline = page.context["headline"] if context is None else context.headline
+        headline = page.context["headline"] if context is None else context["headline"]
         found[name] = [subject_of(cause) for cause in headline.causes]
         assert "xplain" in page.content.decode(), f"{name} has no Explain"
     if len(causes) > 1:
