@@ -1,8 +1,7 @@
 """Rows of the measures of an executed plan: as approved, as expected, and as measured."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from controlplane.models import LedgerEntry
 from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size
@@ -27,25 +26,9 @@ LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
 }
 
 
-@dataclass(frozen=True)
-class ProofRow:
-    """A figure of an executed plan as text; `effect`: on its measure, None if not assessed."""
-
-    title: str
-    before: str
-    approved: str
-    expected: str
-    measured: str
-    error: str
-    without: str
-    without_error: str
-    limit: str
-    effect: MeasureEffect | None
-
-
 def proof_rows(
     entry: LedgerEntry, before: Mapping[str, float], *, all_figures: bool = False
-) -> list[ProofRow]:
+) -> list[dict[str, Any]]:
     """Return the figures of an executed plan; `all_figures`: with those that are unknown."""
     assessment = Assessment.from_json(entry.assessment)
     effects = {row.measure: row for row in assessment.effects}
@@ -58,24 +41,29 @@ def proof_rows(
 
 def _proof_row(
     figure: str, entry: LedgerEntry, before: Mapping[str, float], effect: MeasureEffect | None
-) -> ProofRow:
+) -> dict[str, Any]:
+    """Return a figure as text; `effect`: on its measure, None if it is not assessed."""
     title, _, write = LEDGER[figure]
     approved, measured = entry.approved.get(figure), entry.measured.get(figure)
-    is_known = approved is not None and measured is not None
-    error = error_of(figure, approved, measured) if is_known else None
-    half = entry.without_error.get(figure)
     start = before.get(figure) if figure in all_measures() else None
+    error, half = None, entry.without_error.get(figure)
+    if approved is not None and measured is not None:
+        error = error_of(figure, approved, measured)
+    row = {
+        "title": title,
+        "before": write(start),
+        "approved": write(approved),
+        "expected": write(entry.expected.get(figure)),
+        "measured": write(measured),
+        "error": percent(error),
+        "without": write(entry.without.get(figure)),
+        "without_error": f"± {write(half)}" if half is not None else "",
+        "limit": write(effect.limit) if effect is not None and effect.limit is not None else "",
+        "effect": effect,
+    }
     if figure == "latency_ms":
-        start = approved
-    return ProofRow(
-        title=title,
-        before=write(start),
-        approved=MISSING if figure == "latency_ms" else write(approved),
-        expected=MISSING if figure == "latency_ms" else write(entry.expected.get(figure)),
-        measured=write(measured),
-        error=MISSING if error is None or figure == "latency_ms" else percent(error),
-        without=write(entry.without.get(figure)),
-        without_error=f"± {write(half)}" if half is not None else "",
-        limit=write(effect.limit) if effect is not None and effect.limit is not None else "",
-        effect=effect,
-    )
+        # No planner predicts it: what was approved is the latency before the execution.
+        row |= {"before": write(approved)} | dict.fromkeys(
+            ("approved", "expected", "error"), MISSING
+        )
+    return row

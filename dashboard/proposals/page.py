@@ -93,7 +93,8 @@ def _plan(cluster: Cluster, proposal: Proposal, policy: PolicySettings) -> dict[
     review = Review.from_json(proposal.review) if waits else None
     before, after = (review.before, review.after) if review else (proposal.before, proposal.after)
     loads = load_rows(before, after, cluster, names)
-    fullest = max(loads.rows, key=lambda row: row.before).name if loads and loads.rows else ""
+    rows = loads["rows"] if loads else []
+    fullest = max(rows, key=lambda row: row["before"])["name"] if rows else ""
     rollback_s = proposal.rollback_cost.get("seconds")
     return {
         "summary": summary,
