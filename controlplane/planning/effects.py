@@ -1,13 +1,13 @@
 """Effects of single actions: the changes of measures if a plan omits an action."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from algorithms.balance import imbalance
 from algorithms.vocabulary import Floats
+from controlplane.formats.json_values import JsonValue
 from controlplane.planning import arrays
 from controlplane.planning.load_model import LoadModel
 from controlplane.plans.plan import PlannedAction, TaskMove
@@ -15,7 +15,7 @@ from controlplane.plans.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(JsonValue):
     """The changes if the plan omits the action at `place`: value without it minus value with it.
 
     A positive change of imbalance or replication factor means that the action improves it. `bytes`
@@ -29,10 +29,6 @@ class Effect:
     bytes: int
     worst: int
     worst_share: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the effect as JSON values."""
-        return asdict(self)
 
 
 def effects(
