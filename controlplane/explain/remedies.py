@@ -19,13 +19,6 @@ from controlplane.watch.planner_request import plan_parameters, planners_for
 _PROPOSALS: Final = 5
 # The planner that redirects streams.
 _ADMISSION: Final = "admission"
-_UNITS: Final = {
-    measures.Unit.RATIO: ValueUnit.RATIO,
-    measures.Unit.SHARE: ValueUnit.SHARE,
-    measures.Unit.RATE: ValueUnit.RATE,
-    measures.Unit.BYTES: ValueUnit.BYTES,
-    measures.Unit.COUNT: ValueUnit.COUNT,
-}
 # The loop of the watch whose planners end what a reason states.
 _LOOPS: Final = {
     RemedyReason.HOT_KEY: "skew",
@@ -116,7 +109,7 @@ def _is_number(value: object) -> bool:
 
 
 def _effect(measure: measures.Measure, before: float, after: float) -> PredictedEffect:
-    return PredictedEffect(measure.name, measure.title, _UNITS[measure.unit], before, after)
+    return PredictedEffect(measure.name, measure.title, ValueUnit(measure.unit), before, after)
 
 
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:

@@ -338,11 +338,6 @@ class Explanation:
         return self.ranked[0].cause if self.ranked else None
 
     @property
-    def named(self) -> list[Cause]:
-        """Return the likely causes that headlines name, the likeliest first."""
-        return [row.cause for row in named_changes(self.ranked)]
-
-    @property
     def causes_text(self) -> str:
         """Return the likely causes as sentences, "" if none is known."""
         return causes_text(self.ranked)
