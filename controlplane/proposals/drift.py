@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.utils import timezone
 
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
-from controlplane.numbers import percent
+from controlplane.numbers import counted, percent
 from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -64,8 +64,7 @@ class Drift:
 
     def __str__(self) -> str:
         """Return the drift as one sentence."""
-        queries = "query" if self.ended == 1 else "queries"
-        parts = [f"{self.ended} {queries} ended, {self.new} new"]
+        parts = [f"{counted(self.ended, 'queries')} ended, {self.new} new"]
         parts += [f"rates changed by {percent(self.rate_change)}"]
         return "; ".join([*self.exceeded, ", ".join(parts)])
 

@@ -9,7 +9,6 @@ from django.utils import timezone
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
-from controlplane.alerts.statuses import limits_text
 from controlplane.explain import likely_causes, subject_of_measure
 from controlplane.explain.values import RankedChange
 from controlplane.health.summary import is_idle
@@ -90,7 +89,7 @@ def _exceeded(
     since = min((r.since for r in exceeded if r.since is not None), default=None)
     texts = ", ".join(phrase(cluster, reading) for reading in exceeded)
     when = f" since {numbers.clock(since, readings.end)}" if since else ""
-    chip = limits_text(count)
+    chip = f"{numbers.counted(count, 'limits')} exceeded"
     time = None if readings.is_live else readings.end
     ranked = likely_causes(cluster, [reading.measure for reading in exceeded], time, since)
     return ClusterHeadline(

@@ -66,10 +66,8 @@ def state_clause(row: ClusterStatus, now: datetime) -> str:
         return f": {title}{since}"
     exceeded, recovered = len(row.limits.exceeded), len(row.limits.recovered)
     count = exceeded or recovered
-    words, ending = count_word(count), "" if count == 1 else "s"
-    if not exceeded:
-        return f" has {words} firing alert{ending}{since}"
-    return f" exceeds {words} limit{ending}{since}"
+    things = counted(count, "limits" if exceeded else "firing alerts").partition(" ")[2]
+    return f" {'exceeds' if exceeded else 'has'} {count_word(count)} {things}{since}"
 
 
 def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> list[str]:
