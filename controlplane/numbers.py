@@ -171,17 +171,13 @@ def duration(length: timedelta) -> str:
 def with_unit(value: float | None, unit: str) -> tuple[str, str]:
     """Return a measure as number and unit: 3.4 and s, 103 and %, 2.72 and "", 2,640 and /s.
 
-    `unit`: ms, s, share, ratio or records/s.
+    `unit`: as of `value_text`.
     """
-    if value is None:
-        return MISSING, ""
-    if unit == "ms":
-        return (f"{value / 1000:,.1f}", "s") if value >= 1000 else (f"{value:.0f}", "ms")  # noqa: PLR2004
-    if unit == "share":
-        return points(value), "%"
-    if unit == "records/s":
-        return compact(round(value) if value >= 100 else value), "/s"  # noqa: PLR2004
-    return (f"{value:.0f}", "s") if unit == "s" else (ratio(value), "")
+    text = value_text(value, unit)
+    if text.endswith("/s"):
+        return text.removesuffix("/s"), "/s"
+    number, _, name = text.rpartition(" ")
+    return (number, name) if number else (name, "")
 
 
 def change(value: float | None, before: float | None, unit: str) -> str:

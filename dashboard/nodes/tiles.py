@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from controlplane import numbers
 from controlplane.explain import Explanation
-from controlplane.explain.units import ValueUnit, quantity
+from controlplane.explain.units import quantity
 from controlplane.explain.values import Fact
 from controlplane.policies.grades import Grade
 from dashboard.frame.tile import Tile, number_and_unit
@@ -34,8 +33,6 @@ def tile_rows(explanation: Explanation) -> list[Tile]:
 
 def _row(fact: Fact) -> Tile:
     number, unit = number_and_unit(fact.value, fact.unit)
-    if fact.value is not None and fact.unit is ValueUnit.RATE:
-        number, unit = numbers.compact(round(fact.value)), "/s"
     limit = "" if fact.limit is None else quantity(fact.limit, fact.unit)
     return Tile(
         _TITLES[fact.name], number, unit, _trend(fact), _LIMITS.get(fact.name, "").format(limit),
