@@ -5,6 +5,7 @@ from typing import Final
 from controlplane.explain import Explanation
 from controlplane.explain.units import quantity
 from controlplane.explain.values import Fact
+from controlplane.numbers import change
 from controlplane.policies.grades import Grade
 from dashboard.frame.tile import Tile, number_and_unit
 
@@ -48,8 +49,4 @@ def _trend(fact: Fact) -> str:
         return f"of {fact.total:,.0f} in the cluster"
     if fact.value is None or fact.before is None:
         return ""
-    change = fact.value - fact.before
-    if abs(change) <= 0.005 * max(abs(fact.value), abs(fact.before)):
-        return "no change in 5 min"
-    arrow = "\N{UPWARDS ARROW}" if change > 0 else "\N{DOWNWARDS ARROW}"
-    return f"{arrow} {quantity(abs(change), fact.unit)} in 5 min"
+    return f"{change(fact.value, fact.before, fact.unit)} in 5 min"
