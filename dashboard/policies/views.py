@@ -25,7 +25,7 @@ from controlplane.watch.decision_folding import folded_decisions
 from dashboard.forms import moment, number, optional, read_some
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists.page import RANGE_NAMES, list_page, render_list_page
-from dashboard.policies.decisions import decisions_headline, folded_row, single_row, why
+from dashboard.policies.decisions import decision_row, decisions_headline, why
 from dashboard.policies.forms import form_sections, policy_changes
 from dashboard.policies.history import change_rows
 from dashboard.responses import cluster_change, notify, render_page
@@ -131,14 +131,12 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     others = {*RANGE_NAMES, "fold"}
     shown = list_page(request, KINDS["decisions"], time_range=time_range, others=others)
     is_folded = request.GET.get("fold") != "no"
-    rows = [single_row(row) for row in shown.page.rows]
     if shown.listing is not None and is_folded:
-        folded = folded_decisions(shown.listing, period_of(time_range.length)).page
-        shown = replace(shown, page=folded)
-        rows = [folded_row(row) for row in folded.rows]
+        folded = folded_decisions(shown.listing, period_of(time_range.length))
+        shown = replace(shown, page=folded.page)
     last = why(cluster, policy_of(cluster), timezone.now())
     context = {
-        "rows": rows,
+        "rows": [decision_row(row) for row in shown.page.rows],
         "why": last,
         "is_folded": is_folded,
         "span": time_range,
