@@ -154,6 +154,11 @@ def age(moment: datetime | None, now: datetime) -> str:
     return f"in {duration(-elapsed)}"
 
 
+def clock(moment: datetime, now: datetime) -> str:
+    """Return a time as that of the day, with its date unless it is today."""
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%d %b %H:%M}"
+
+
 def duration(length: timedelta) -> str:
     """Return a duration in its largest fitting unit: 42 s, 7 min, 5 h, 3 d."""
     seconds = length.total_seconds()
@@ -166,17 +171,13 @@ def duration(length: timedelta) -> str:
 def with_unit(value: float | None, unit: str) -> tuple[str, str]:
     """Return a measure as number and unit: 3.4 and s, 103 and %, 2.72 and "", 2,640 and /s.
 
-    `unit`: ms, s, share, ratio or records/s.
+    `unit`: as of `value_text`.
     """
-    if value is None:
-        return MISSING, ""
-    if unit == "ms":
-        return (f"{value / 1000:,.1f}", "s") if value >= 1000 else (f"{value:.0f}", "ms")  # noqa: PLR2004
-    if unit == "share":
-        return points(value), "%"
-    if unit == "records/s":
-        return compact(round(value) if value >= 100 else value), "/s"  # noqa: PLR2004
-    return (f"{value:.0f}", "s") if unit == "s" else (ratio(value), "")
+    text = value_text(value, unit)
+    if text.endswith("/s"):
+        return text.removesuffix("/s"), "/s"
+    number, _, name = text.rpartition(" ")
+    return (number, name) if number else (name, "")
 
 
 def change(value: float | None, before: float | None, unit: str) -> str:
@@ -212,6 +213,12 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
     "count": compact,
     "": compact,
 }
+
+
+def count_word(count: int) -> str:
+    """Return a small number as a word."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven")
+    return words[count] if count < len(words) else str(count)
 
 
 def lowered(text: str) -> str:

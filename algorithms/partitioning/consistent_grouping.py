@@ -45,9 +45,6 @@ REMEMBERED: Final = 1 << 14
 OLDEST: Final = "oldest"
 NEWEST: Final = "newest"
 _MILLISECONDS: Final = 1_000
-_STEP: Final = 0x9E3779B97F4A7C15
-_HALF: Final = 32
-_LOW: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, eq=False)

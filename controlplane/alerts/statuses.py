@@ -11,6 +11,7 @@ from controlplane.alerts.readings import ClusterReadings, readings_of
 from controlplane.alerts.states import APPLICATION, FAILED_STATES, AlertStatus, status_of
 from controlplane.health.summary import is_idle
 from controlplane.models import Alert, Cluster
+from controlplane.numbers import counted
 from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress, running
 
@@ -66,14 +67,8 @@ class LimitCount:
     def text(self) -> str:
         """Return the count in a few words: of exceeded limits, else of firing alerts."""
         if self.exceeded:
-            return limits_text(len(self.exceeded))
-        count = len(self.recovered)
-        return f"{count} alert{'' if count == 1 else 's'} firing"
-
-
-def limits_text(count: int) -> str:
-    """Return a number of exceeded limits in words: 2 limits exceeded."""
-    return f"{count} limit{'' if count == 1 else 's'} exceeded"
+            return f"{counted(len(self.exceeded), 'limits')} exceeded"
+        return f"{counted(len(self.recovered), 'alerts')} firing"
 
 
 @dataclass(frozen=True)

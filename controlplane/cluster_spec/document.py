@@ -204,14 +204,6 @@ class QueryPart(_QUERY):  # type: ignore[misc]  # as above
         return [*self.streams, *self.text.right]
 
 
-class QueryList(DocumentPart):
-    """Queries alone, or those of a whole description; its other parts are ignored."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    queries: list[QueryPart] = Field(min_length=1)
-
-
 class TaskRangePart(DocumentPart):
     """Tasks [first, stop) of a query, on one node."""
 
@@ -230,7 +222,6 @@ Place = Annotated[
     Discriminator(_kind_of_place),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1)]
 
 
 _POLICY: Any = create_model("_Policy", __base__=DocumentPart, **optional_fields())

@@ -11,8 +11,6 @@ from algorithms.strict_json import BadJson, JsonLimits, place_of, read_bounded
 from controlplane.cluster_spec.document import (
     BadDescription,
     ClusterDescription,
-    QueryList,
-    QueryPart,
     SchemaPart,
 )
 from controlplane.cluster_spec.validation import faults_of
@@ -88,14 +86,6 @@ def parse_description(text: str) -> ClusterDescription:
     if faults := faults_of(description):
         raise BadDescription({place_of(path): message for path, message in faults.items()})
     return description
-
-
-def parse_queries(text: str) -> list[QueryPart]:
-    """Read the queries of a list or of a whole description. Raises `BadDescription`.
-
-    Whether there are such streams is checked by the cluster that they are submitted to.
-    """
-    return list(_valid(QueryList, text).queries)
 
 
 def parse_schema(text: str) -> SchemaPart:

@@ -4,7 +4,6 @@ Pages of a cluster are in the group of the cluster, pages of all clusters in the
 """
 
 import json
-import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, TypedDict
@@ -15,7 +14,6 @@ from django.utils import timezone
 from controlplane.events import event_loop, outbox
 from controlplane.events.after_commit import after_commit
 
-logger = logging.getLogger(__name__)
 # The channel-layer group of the pages of all clusters.
 FLEET: Final = "fleet"
 

@@ -2,7 +2,12 @@
 
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.service import explain, likely_causes
-from controlplane.explain.subjects import ExplanationSubject, SubjectKind, parse_subject
+from controlplane.explain.subjects import (
+    ExplanationSubject,
+    SubjectKind,
+    parse_subject,
+    subject_of_measure,
+)
 from controlplane.explain.values import Explanation
 
 __all__ = [
@@ -14,4 +19,5 @@ __all__ = [
     "explain",
     "likely_causes",
     "parse_subject",
+    "subject_of_measure",
 ]

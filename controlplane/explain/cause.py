@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.explain.units import ValueUnit, pair, quantity
+from controlplane.numbers import counted, raised
 
 # From this part of the streams on, all rose together.
 _ALL: Final = 0.9
@@ -139,19 +140,19 @@ def _since(cause: Cause) -> str:
 def _plan_moved(cause: Cause) -> str:
     where = f" to {cause.node_name}" if cause.node_name else ""
     return (
-        f"Proposal {cause.proposal} moved {_queries(cause.count)}{where}{cause.since}"
+        f"Proposal {cause.proposal} moved {counted(cause.count, 'queries')}{where}{cause.since}"
         f"{_added(cause)}."
     )
 
 
 def _queries_placed(cause: Cause) -> str:
-    what = f"Query {cause.query_name}" if cause.count == 1 else _queries(cause.count)
+    what = f"Query {cause.query_name}" if cause.count == 1 else counted(cause.count, "queries")
     verb = "was" if cause.count == 1 else "were"
     return f"{what} {verb} placed{_on(cause)}{cause.since}{_added(cause)}."
 
 
 def _expensive_query(cause: Cause) -> str:
-    others = f" and {_queries(cause.count - 1)} more" if cause.count > 1 else ""
+    others = f" and {counted(cause.count - 1, 'queries')} more" if cause.count > 1 else ""
     needs = pair(cause.before, cause.after, cause.unit)
     what = f"Query {cause.query_name}{others}, placed{_on(cause)}{cause.since}"
     return f"{what}, needs much processor time: {needs} per 1,000 records of the node."
@@ -169,17 +170,17 @@ def _slow_node(cause: Cause) -> str:
     if cause.count:
         needs, others = quantity(cause.after, cause.unit), quantity(cause.before, cause.unit)
         return (
-            f"{_name(cause)} needs more processor time per record than other nodes{_since(cause)}:"
-            f" {needs} per 1,000 records, the others {others}."
+            f"{raised(cause.node_name)} needs more processor time per record than other nodes"
+            f"{_since(cause)}: {needs} per 1,000 records, the others {others}."
         )
     change = pair(cause.before, cause.after, cause.unit)
-    more = f"{_name(cause)} needs more processor time per record{_since(cause)}"
+    more = f"{raised(cause.node_name)} needs more processor time per record{_since(cause)}"
     return f"{more}: {change} per 1,000 records."
 
 
 def _node_stalled(cause: Cause) -> str:
     rate = quantity(cause.before, ValueUnit.RATE)
-    what = f"{_name(cause)} processes no records{_since(cause)}"
+    what = f"{raised(cause.node_name)} processes no records{_since(cause)}"
     return f"{what}: {rate} arrive, {cause.count:,} records wait."
 
 
@@ -201,7 +202,7 @@ def _limit_too_low(cause: Cause) -> str:
 
 def _unbalanced(cause: Cause) -> str:
     load, mean = quantity(cause.after, cause.unit), quantity(cause.before, cause.unit)
-    return f"{_name(cause)} has {load} of its capacity, the mean of all nodes is {mean}."
+    return f"{raised(cause.node_name)} has {load} of its capacity, the mean of all nodes is {mean}."
 
 
 def _all_full(cause: Cause) -> str:
@@ -215,14 +216,6 @@ def _drops_changed(cause: Cause) -> str:
     if cause.before is None or cause.after is None:
         return f"{text}."
     return f"{text}: it drops {pair(cause.before, cause.after, cause.unit)} of the records."
-
-
-def _queries(count: int) -> str:
-    return "1 query" if count == 1 else f"{count:,} queries"
-
-
-def _name(cause: Cause) -> str:
-    return cause.node_name[:1].upper() + cause.node_name[1:]
 
 
 _TEXTS: Final[Mapping[CauseCode, Callable[[Cause], str]]] = {

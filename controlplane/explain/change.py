@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.explain.units import ValueUnit, pair, quantity
+from controlplane.numbers import counted
 
 
 class ChangeKind(StrEnum):
@@ -72,7 +73,7 @@ def _plan(change: NearbyChange) -> str:
     step = f", step {change.step}" if change.step else ""
     version = f" (routing v{change.version})" if change.version is not None else ""
     moved = [
-        f"{_queries(count)} moved {where}"
+        f"{counted(count, 'queries')} moved {where}"
         for count, where in ((change.arrived, "here"), (change.left, "away"))
         if count
     ]
@@ -80,13 +81,9 @@ def _plan(change: NearbyChange) -> str:
     return f"Proposal {change.proposal}{step}{version}: {effect}."
 
 
-def _queries(count: int) -> str:
-    return "1 query" if count == 1 else f"{count:,} queries"
-
-
 def _placement(change: NearbyChange) -> str:
     until = "" if change.until is None else f" until {change.until:%H:%M}"
-    return f"{_queries(change.arrived)} placed here{until} (online placement)."
+    return f"{counted(change.arrived, 'queries')} placed here{until} (online placement)."
 
 
 def _capacity(change: NearbyChange) -> str:

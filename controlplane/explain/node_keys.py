@@ -26,8 +26,7 @@ class NodeKey:
     `rate`: the records/s of the key that the node receives; `before`: at most so many before the
     change, None if not known. `share`: of the records of the query. `stream`: the id of the stream
     with most of its records, None if not known. `stands_out`: True if it is the most frequent key
-    of its query. `in_tasks`: True if tasks of the query on the node process its records; otherwise
-    other queries on the node read them.
+    of its query.
     """
 
     label: str
@@ -37,7 +36,6 @@ class NodeKey:
     before: float | None = None
     stream: int | None = None
     stands_out: bool = False
-    in_tasks: bool = True
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,6 @@ class _Received:
             label=self.measured.labels.get(key, f"{key:016x}"), query=self.query,
             rate=rate * factor, share=share, before=min(bounds, default=None),
             stream=max(parts, key=parts.__getitem__, default=None), stands_out=is_top,
-            in_tasks=part > 0,
         )  # fmt: skip
 
 

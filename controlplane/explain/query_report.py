@@ -1,7 +1,8 @@
 """The report on a query: what it costs, why it is on its nodes, which queries share its work."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from math import isnan
 from typing import Final
@@ -10,29 +11,25 @@ from django.db.models import Count, QuerySet
 
 from controlplane.catalog.processor_time import processor_percents
 from controlplane.explain.causes.evidence import Evidence
+from controlplane.explain.remedies import waiting_plans
 from controlplane.explain.service import explanation_of
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
-from controlplane.explain.values import Explanation
+from controlplane.explain.values import Explanation, Remedy
 from controlplane.models import (
     Cluster,
     Node,
-    Proposal,
     Query,
     QueryStream,
     RoutingVersion,
     Step,
     Task,
 )
-from controlplane.plans.plan import Plan
 from controlplane.policies.grades import Grade
 from controlplane.watch.observation import ClusterObservation
-from controlplane.wire.routing.actions import ObjectKind
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 # Rows of queries with the same computation.
 SHARED: Final = 8
-# Waiting proposals that are read.
-_PROPOSALS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -69,15 +66,6 @@ class SharedQuery:
 
 
 @dataclass(frozen=True)
-class WaitingPlan:
-    """A proposal that waits and changes the query with some of its actions."""
-
-    proposal: int
-    planner: str
-    actions: int
-
-
-@dataclass(frozen=True)
 class QueryReport:
     """A query now; None for what is not measured.
 
@@ -101,7 +89,7 @@ class QueryReport:
     processor: float | None
     shared: Sequence[SharedQuery]
     shared_count: int
-    waiting: Sequence[WaitingPlan]
+    waiting: Sequence[Remedy]
 
 
 def query_report(query: Query, now: datetime | None = None) -> QueryReport:
@@ -114,19 +102,22 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     hosts = sorted({row.node for row in placements})
     subject = ExplanationSubject(SubjectKind.QUERY, query.name)
     explanation = explanation_of(evidence, subject)
-    costs = _costs(observed, query.pk)
-    share_node, share = max(costs.shares.items(), key=lambda row: row[1], default=(-1, None))
+    own = [measure for measure in observed.task_measures if measure.query == query.pk]
+    shares = _shares(observed, query.pk)
+    share_node, share = max(shares.items(), key=lambda row: row[1], default=(-1, None))
     alike = alike_queries(cluster, query.text, hosts, streams).exclude(pk=query.pk)
     shared, count = shared_queries(alike, hosts, streams)
     load = next((fact for fact in explanation.facts if fact.name == "load"), None)
     return QueryReport(
         query=query, placements=placements, explanation=explanation,
         slowest_is_full=load is not None and load.grade == Grade.BAD,
-        records_per_s=costs.records_per_s,
+        records_per_s=sum(measure.records_per_s for measure in own) if own else None,
         source_per_s=sum(streams.values()), stream_count=len(streams),
-        state_bytes=costs.state_bytes, node_share=share,
+        state_bytes=sum(measure.state_bytes for measure in own) if own else None,
+        node_share=share,
         node_share_name=next((n.name for n in observed.nodes if n.index == share_node), ""),
-        processor=costs.processor, shared=shared, shared_count=count, waiting=_waiting(query),
+        processor=_processor(observed, query.pk), shared=shared, shared_count=count,
+        waiting=waiting_plans(cluster, "query", query.pk),
     )  # fmt: skip
 
 
@@ -162,37 +153,22 @@ def _readers(query: Query, nodes: set[int], streams: Sequence[int]) -> dict[int,
     return dict(counted.annotate(n=Count("query", distinct=True)).values_list("node", "n"))
 
 
-@dataclass(frozen=True)
-class _Costs:
-    """Records/s, bytes and processor time of the tasks of a query, None if they are not measured.
-
-    `shares`: its part of the processed records of each node, by the index of the node.
-    """
-
-    records_per_s: float | None = None
-    state_bytes: int | None = None
-    processor: float | None = None
-    shares: Mapping[int, float] = field(default_factory=dict)
-
-
-def _costs(observed: ClusterObservation, query: int) -> _Costs:
-    own: dict[int, float] = {}
-    totals: dict[int, float] = {}
-    state = 0
-    measures = observed.task_measures
-    for measure in measures:
-        totals[measure.node] = totals.get(measure.node, 0.0) + measure.records_per_s
-        if measure.query == query:
-            own[measure.node] = own.get(measure.node, 0.0) + measure.records_per_s
-            state += measure.state_bytes
-    if not own:
-        return _Costs()
-    shares = {node: rate / totals[node] for node, rate in own.items() if rate}
+def _processor(observed: ClusterObservation, query: int) -> float | None:
+    """Return the estimated part of a second that nodes compute for a query, None if unknown."""
     times = observed.recent_means(observed.series.busy).tolist()
     busy = {node: value for node, value in enumerate(times) if not isnan(value)}
-    percent = processor_percents(measures, busy).get(query)
-    processor = None if percent is None else percent / 100
-    return _Costs(sum(own.values()), state, processor, shares)
+    percent = processor_percents(observed.task_measures, busy).get(query)
+    return None if percent is None else percent / 100
+
+
+def _shares(observed: ClusterObservation, query: int) -> dict[int, float]:
+    """Return the part of a query in the processed records of each node, by its index."""
+    own, totals = defaultdict[int, float](float), defaultdict[int, float](float)
+    for measure in observed.task_measures:
+        totals[measure.node] += measure.records_per_s
+        if measure.query == query:
+            own[measure.node] += measure.records_per_s
+    return {node: rate / totals[node] for node, rate in own.items() if rate}
 
 
 def alike_queries(
@@ -225,23 +201,3 @@ def shared_queries(
     ]
     count = len(rows) if len(rows) < SHARED else alike.count()
     return sorted(listed, key=lambda row: -row.records_per_s), count
-
-
-def _waiting(query: Query) -> list[WaitingPlan]:
-    """Return the ready proposals with actions on the query."""
-    ready = Proposal.awaiting_approval().filter(cluster=query.cluster)
-    rows = ready.only("id", "planner", "actions")
-    result = []
-    for row in rows.order_by("-requested_at")[:_PROPOSALS]:
-        count = _touching(row.plan, query.pk)
-        if count:
-            result.append(WaitingPlan(row.pk, row.planner, count))
-    return result
-
-
-def _touching(plan: Plan, query: int) -> int:
-    """Return the number of actions of a plan that change a query."""
-    return sum(
-        any(s.kind == ObjectKind.QUERY and s.id == query for s in planned.action.subjects())
-        for planned in plan
-    )

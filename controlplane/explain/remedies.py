@@ -9,22 +9,16 @@ from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
 from controlplane.models import Cluster, Proposal, Task
 from controlplane.planning import measures
-from controlplane.planning.adapter import PlannerAdapter
-from controlplane.planning.adapters import adapters, measures_of, missing_for
+from controlplane.planning.adapters import adapters, measures_of
 from controlplane.policies.grades import Grade
+from controlplane.watch.loops import loop_named
 from controlplane.watch.observation import FULL, ClusterObservation
+from controlplane.watch.planner_request import plan_parameters, planners_for
 
 # Waiting proposals that are read, the newest first.
 _PROPOSALS: Final = 5
 # The planner that redirects streams.
 _ADMISSION: Final = "admission"
-_UNITS: Final = {
-    measures.Unit.RATIO: ValueUnit.RATIO,
-    measures.Unit.SHARE: ValueUnit.SHARE,
-    measures.Unit.RATE: ValueUnit.RATE,
-    measures.Unit.BYTES: ValueUnit.BYTES,
-    measures.Unit.COUNT: ValueUnit.COUNT,
-}
 # The loop of the watch whose planners end what a reason states.
 _LOOPS: Final = {
     RemedyReason.HOT_KEY: "skew",
@@ -41,7 +35,7 @@ def remedies(
 
     `node`: the index of the node that the waiting proposals must touch, None for any proposal.
     """
-    waiting = _waiting(observed, node) if observed.is_live else []
+    waiting = waiting_plans(observed.cluster, "node", node) if observed.is_live else []
     offered = _offered(observed, cause, measure)
     known = {remedy.planner for remedy in waiting}
     rows = [*waiting, *(remedy for remedy in offered if remedy.planner not in known)]
@@ -57,13 +51,16 @@ def stream_remedies(grade: Grade) -> list[Remedy]:
     return [Remedy(adapter.name, adapter.effect, reason, is_best=True)]
 
 
-def _waiting(observed: ClusterObservation, node: int | None) -> list[Remedy]:
-    """Return the ready proposals of the cluster with actions on a node, or all of them."""
-    ready = Proposal.awaiting_approval().filter(cluster=observed.cluster)
+def waiting_plans(cluster: Cluster, kind: str, number: int | None) -> list[Remedy]:
+    """Return the ready proposals of the cluster with actions on a "node" or "query", newest first.
+
+    `number`: the index of the node or the id of the query, None for all proposals.
+    """
+    ready = Proposal.awaiting_approval().filter(cluster=cluster)
     rows = ready.defer("imbalance_after", "drift")
     result = []
     for row in rows.order_by("-requested_at", "-id")[:_PROPOSALS]:
-        count = len(row.actions) if node is None else _touching(row.actions, node)
+        count = len(row.actions) if number is None else _touching(row.actions, kind, number)
         if not count:
             continue
         result.append(
@@ -80,18 +77,18 @@ def _title(planner: str) -> str:
     return planner if adapter is None else adapter.effect
 
 
-def _touching(actions: Iterable[Any], node: int) -> int:
-    """Return the number of stored actions that move tasks from or to a node, or change others.
+def _touching(actions: Iterable[Any], kind: str, number: int) -> int:
+    """Return the number of stored actions that move tasks of it, from it or to it, or change it.
 
-    Actions of other kinds concern the whole cluster, or a query whose node is not stored.
+    Of the others, those that name no node concern all nodes.
     """
     count = 0
     for row in actions:
         if isinstance(row, list):
-            count += node in (row[2], row[3])
+            count += number in (row[2:4] if kind == "node" else row[:1])
         else:
-            named = row.get("action", row).get("node")
-            count += named is None or named == node
+            named = row["action"].get(kind)
+            count += named == number or (named is None and kind == "node")
     return count
 
 
@@ -112,18 +109,18 @@ def _is_number(value: object) -> bool:
 
 
 def _effect(measure: measures.Measure, before: float, after: float) -> PredictedEffect:
-    return PredictedEffect(measure.name, measure.title, _UNITS[measure.unit], before, after)
+    return PredictedEffect(measure.name, measure.title, ValueUnit(measure.unit), before, after)
 
 
 def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:
     """Return the planners whose plans end the reasons, one for each reason, in their order."""
-    split = observed.split_queries
     result: list[Remedy] = []
-    for reason in _reasons(observed, cause, measure, split):
-        for adapter in _serving(_LOOPS[reason], observed.cluster):
-            parameters = _parameters(observed, adapter, reason)
-            result.append(Remedy(adapter.name, adapter.effect, reason, parameters))
-            break
+    for reason in _reasons(observed, cause, measure, observed.split_queries):
+        loop = loop_named(_LOOPS[reason])
+        planners = planners_for(observed, loop) if loop is not None else []
+        if loop is not None and planners:
+            parameters = plan_parameters(planners[0], loop, observed.policy)
+            result.append(Remedy(planners[0], _title(planners[0]), reason, parameters))
     return result
 
 
@@ -152,27 +149,3 @@ def _has_tasks(cause: Cause) -> bool:
     """
     tasks = Task.objects.filter(query=cause.query, node__index=cause.node or 0)
     return cause.node is not None and tasks.exists()
-
-
-def _serving(loop: str, cluster: Cluster) -> list[PlannerAdapter]:
-    """Return the planners that serve a watch loop and can plan for the cluster, best first."""
-    known = [
-        (adapter.watch.order, adapter)
-        for adapter in adapters().values()
-        if adapter.watch is not None
-        and loop in adapter.watch.loops
-        and missing_for(cluster, adapter) is None
-    ]
-    return [adapter for _, adapter in sorted(known, key=lambda pair: pair[0])]
-
-
-def _parameters(
-    observed: ClusterObservation, adapter: PlannerAdapter, reason: RemedyReason
-) -> dict[str, Any]:
-    """Return the parameters with which the watch loops would request the plan."""
-    if adapter.watch is None:
-        return {}
-    policy = observed.policy
-    is_skew = reason is RemedyReason.HOT_KEY
-    limit = policy.watch_skew if is_skew else policy.watch_imbalance
-    return dict(adapter.watch.parameters(_LOOPS[reason], limit))

@@ -33,6 +33,15 @@ class ExplanationSubject:
         return text if self.time is None else f"{text}@{round(self.time.timestamp() * 1000)}"
 
 
+def subject_of_measure(
+    measure: str, node: int | None = None, time: datetime | None = None
+) -> ExplanationSubject:
+    """Return the subject of a measure of a cluster; `node`: of a load, that of the fullest node."""
+    if measure == AlertMeasure.LOAD and node is not None:
+        return ExplanationSubject(SubjectKind.NODE, str(node), time)
+    return ExplanationSubject(SubjectKind.MEASURE, measure, time)
+
+
 _FORM: Final = "Must be as node:5, stream:NAME, query:NAME, measure:latency_p95 or decision:ID"
 _NUMBERED: Final = (SubjectKind.NODE, SubjectKind.DECISION)
 # The digits of ms since the epoch, from 2001 to 2286.

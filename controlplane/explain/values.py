@@ -11,7 +11,7 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
-from controlplane.numbers import compact
+from controlplane.numbers import compact, counted, raised
 from controlplane.policies.grades import Grade
 
 
@@ -291,8 +291,7 @@ class Remedy:
     def heading(self) -> str:
         """Return what a person can do: review the proposal, or request a plan."""
         if self.proposal is not None:
-            actions = "1 action" if self.actions == 1 else f"{self.actions:,} actions"
-            return f"Proposal {self.proposal}: {self.title}, {actions}"
+            return f"Proposal {self.proposal}: {self.title}, {counted(self.actions, 'actions')}"
         if self.reason is RemedyReason.ALL_FULL:
             return "Drop a part of the input: a ladder of load shedding"
         return f"Request a plan: {self.title}"
@@ -338,11 +337,6 @@ class Explanation:
         return self.ranked[0].cause if self.ranked else None
 
     @property
-    def named(self) -> list[Cause]:
-        """Return the likely causes that headlines name, the likeliest first."""
-        return [row.cause for row in named_changes(self.ranked)]
-
-    @property
     def causes_text(self) -> str:
         """Return the likely causes as sentences, "" if none is known."""
         return causes_text(self.ranked)
@@ -379,8 +373,7 @@ class Explanation:
         verb, share = "receives" if self.is_live else "received", "no capacity"
         if limit:
             share = f"{quantity(value / limit, ValueUnit.SHARE)} of its limit"
-        name = finding.node_name or self.title
-        name = name[:1].upper() + name[1:]
+        name = raised(finding.node_name or self.title)
         return f"{name} {verb} {quantity(value, finding.unit)}{when}, {share}."
 
     @property

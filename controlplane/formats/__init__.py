@@ -1,1 +1,1 @@
-"""Formats of what comes in and goes out: times, lines of logs and CSV, what is not storable."""
+"""Formats of what comes in and goes out: times, JSON, lines of logs, CSV, what is not storable."""

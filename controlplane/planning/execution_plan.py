@@ -1,15 +1,15 @@
 """Execution plans: order of actions, steps, cost and rollback."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count, groupby
-from typing import Any
 
 import numpy as np
 
 from algorithms.ordering import order_moves
 from algorithms.ordering.steps import NONE, Footprints, StepBounds, step_stops
 from algorithms.vocabulary import Ints
+from controlplane.formats.json_values import JsonValue
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
@@ -30,7 +30,7 @@ class StepLimits:
 
 
 @dataclass(frozen=True)
-class ExecutionCost:
+class ExecutionCost(JsonValue):
     """The predicted cost of an execution.
 
     `actions`, of which `moves` of tasks; `bytes` of state; `pause_ms`: the pause of a moved task;
@@ -43,10 +43,6 @@ class ExecutionCost:
     steps: int
     pause_ms: int
     seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the cost as JSON values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+from controlplane.formats.json_values import JsonValue
 from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.wire.routing.action_json import kind_of
 
@@ -23,7 +24,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class PlanSummary:
+class PlanSummary(JsonValue):
     """A summary of a plan.
 
     `kinds`: the number of actions by kind; `queries`: the number of queries of which tasks move, of
@@ -66,10 +67,6 @@ class PlanSummary:
     def peak(self) -> float | None:
         """Return the largest imbalance during the execution, None without actions."""
         return max(self.imbalance, default=None)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the summary as JSON values."""
-        return asdict(self)
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:

@@ -8,10 +8,10 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane.models import Proposal
-from controlplane.numbers import lowered, percent
+from controlplane.numbers import lowered, percent, size
 from controlplane.planning.adapters import adapters, all_measures
 from controlplane.policies.blackouts import in_blackout
-from controlplane.policies.description import days_text, size_text
+from controlplane.policies.description import days_text
 from controlplane.policies.gains import gain_of
 from controlplane.policies.gate import PlanGate
 from controlplane.policies.planner_record import record_of
@@ -49,7 +49,7 @@ def decide_auto_approval(
         if refusal is not None:
             return refusal
     gain = gain_of(proposal)
-    text = f"within the policy: {len(proposal.actions)} actions, {size_text(_bytes(proposal))}"
+    text = f"within the policy: {len(proposal.actions)} actions, {size(_bytes(proposal))}"
     if _improves(proposal):
         return _decision("allowed", f"{text}, {gain}", gain.share, policy.auto_gain)
     return _decision("allowed", text)
@@ -128,7 +128,7 @@ def _size(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
         text = f"{moves:,} moves, at most {policy.auto_moves:,} are allowed"
         return _decision("moves", text, moves, policy.auto_moves)
     if sent > policy.auto_bytes:
-        text = f"{size_text(sent)} of state, at most {size_text(policy.auto_bytes)} is allowed"
+        text = f"{size(sent)} of state, at most {size(policy.auto_bytes)} is allowed"
         return _decision("bytes", text, sent, policy.auto_bytes)
     return None
 

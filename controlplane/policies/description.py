@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.numbers import percent
+from controlplane.numbers import percent, size
 from controlplane.planning.adapters import adapters
 from controlplane.policies.settings import DAY_NAMES, PolicySettings
 
@@ -12,7 +12,6 @@ _WATCHING: Final = {
     "recommend": "The watch loops recommend plans; people decide.",
     "act": "The watch loops apply the plans that this allows, and recommend the others.",
 }
-_UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def summary(policy: PolicySettings) -> str:
@@ -44,7 +43,7 @@ def _when(policy: PolicySettings) -> str:
 
 def _bounds(policy: PolicySettings) -> str:
     text = (
-        f"at most {policy.auto_moves:,} moves and {size_text(policy.auto_bytes)},"
+        f"at most {policy.auto_moves:,} moves and {size(policy.auto_bytes)},"
         f" and a gain of at least {percent(policy.auto_gain)}"
     )
     if policy.auto_record:
@@ -71,14 +70,6 @@ def _range_text(begin: int, end: int) -> str:
         return DAY_NAMES[begin]
     joint = " and " if end == begin + 1 else " to "
     return f"{DAY_NAMES[begin]}{joint}{DAY_NAMES[end]}"
-
-
-def size_text(size: float) -> str:
-    """Return a number of bytes in its largest fitting unit."""
-    for scale, unit in _UNITS:
-        if size >= scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size:.0f} bytes"
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -144,7 +144,7 @@ class PlanGate:
         if _of(after, STRANDED.name) < _of(before, STRANDED.name):
             return None
         aims = self._aimed(before)
-        if aims and (share := self.best_gain(plan).share) < self.least:
+        if aims and (share := self.best_gain(before, after).share) < self.least:
             code = GateCode.WORSENS if share < -SAME else GateCode.NO_GAIN
             return self._judgement(code, aims, plan)
         raised = self.raised(before, after)
@@ -152,9 +152,9 @@ class PlanGate:
             return self._judgement(GateCode.EXCEEDS, raised, plan)
         return None
 
-    def best_gain(self, plan: Computed) -> Gain:
+    def best_gain(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Gain:
         """Return the largest gain of a plan in a measure of its aims, which must have one."""
-        gains = (gain_in(plan.before, plan.after, name) for name in self._aimed(plan.before))
+        gains = (gain_in(before, after, name) for name in self._aimed(before))
         return max(gains, key=lambda gain: gain.share)
 
     def raised(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

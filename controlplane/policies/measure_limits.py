@@ -10,8 +10,6 @@ from controlplane.policies.settings import PolicySettings
 
 # A placement keeps the limit of the imbalance also when the load has grown so many times.
 GROWTH: Final = 1.1
-# The measures whose reachable values are known.
-REACHED: Final = (REPLICATION_FACTOR.name, IMBALANCE.name, FULLEST.name)
 
 
 def measure_limits(policy: PolicySettings, reachable: ReachableMeasures | None) -> dict[str, float]:
@@ -56,13 +54,3 @@ def reachable_of(clusters: Iterable[int]) -> dict[int, ReachableMeasures]:
     """Return what placement reaches in clusters, by id, in one query."""
     rows = ReachableMeasures.objects.filter(cluster__in=list(clusters))
     return {row.cluster_id: row for row in rows}
-
-
-def unreachable(
-    limits: Mapping[str, float], reachable: ReachableMeasures | None
-) -> dict[str, float]:
-    """Return the measures whose limit no known placement keeps, with the least value reached."""
-    if reachable is None:
-        return {}
-    reached = {name: float(getattr(reachable, name)) for name in REACHED}
-    return {name: least for name, least in reached.items() if least > limits[name] + 1e-9}

@@ -1,11 +1,12 @@
 """Locks of approvals: why a ready proposal cannot be approved now."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from controlplane.errors import Conflict
+from controlplane.formats.json_values import JsonValue
 from controlplane.numbers import percent
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals.drift import would_exceed
@@ -26,7 +27,7 @@ class LockCode(StrEnum):
 
 
 @dataclass(frozen=True)
-class ApprovalLock:
+class ApprovalLock(JsonValue):
     """A lock of an approval; `gain_lost`, `tolerated`: shares of the gain.
 
     `raised`: the measures that the plan would raise above their limit.
@@ -37,10 +38,6 @@ class ApprovalLock:
     gain_lost: float | None
     tolerated: float
     raised: Sequence[str] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the lock as JSON values."""
-        return asdict(self)
 
     def __str__(self) -> str:
         """Return the reason as a clause."""

@@ -10,6 +10,7 @@ from controlplane.models import Proposal
 from controlplane.planning.measures import Unit
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.settings import PolicySettings
+from controlplane.proposals.drift import tolerances
 from controlplane.proposals.outcome import Outcome
 from controlplane.proposals.review import Review
 
@@ -76,19 +77,8 @@ def _of_plan(outcome: Outcome, policy: PolicySettings) -> Iterator[Check]:
 def _of_drift(review: Review | None, policy: PolicySettings) -> Iterator[Check]:
     if review is None or not review.drift:
         return
-    drift = review.drift
-    count = drift["queries"] or 1
-    numbers = (
-        (CheckCode.RATES, drift["rate_change"], policy.tolerated_rates),
-        (CheckCode.ENDED, drift["ended"] / count, policy.tolerated_ended),
-        (CheckCode.NEW, drift["new"] / count, policy.tolerated_new),
-    )
-    for code, number, limit in numbers:
-        yield Check(code, number <= limit, number, limit)
-    lost = review.gain_lost
-    if lost is not None:
-        limit = policy.tolerated_gain_loss
-        yield Check(CheckCode.GAIN, lost <= limit, lost, limit)
+    for name, number, limit in tolerances(review.drift, policy):
+        yield Check(CheckCode(name), number <= limit, number, limit)
 
 
 def _of_approval(proposal: Proposal) -> Iterator[Check]:

@@ -165,10 +165,8 @@ def _better(
         is_limit = limit is not None and slack > limit
         wider = replace(gate, limits={**gate.limits, name: slack}) if is_limit else gate
         if wider.decide(computed) is None:
-            measure, setting = (
-                gate.best_gain(computed).measure,
-                IMBALANCE_LIMIT if is_limit else name,
-            )
+            measure = gate.best_gain(computed.before, computed.after).measure
+            setting = IMBALANCE_LIMIT if is_limit else name
             return BetterParameter(setting, slack, measure, computed.after.get(measure))
     return None
 

@@ -17,6 +17,7 @@ from typing import Final, Self
 import numpy as np
 
 from algorithms.balance import imbalance
+from algorithms.rows import pick_rows
 from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.models import Cluster, Execution, Query, QueryStream, Task
 from controlplane.planning.load_model import LoadModel
@@ -37,89 +38,6 @@ _INTERVAL: Final = 0.8
 _SAME: Final = 0.005
 # Periods of a result; of more, the means of several in a row are taken.
 _MOST: Final = 180
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """The units of a cluster: queries of one task, then tasks of split queries.
-
-    `nodes` int64[u]: positions of nodes; `indptr`, `entries`: positions of the streams of a unit;
-    `own` float64[u]: records/s that it shares with no other; `begins`, `ends` int64[u]: when it
-    runs, in ms since the epoch; `whole` bool[u]: queries of one task.
-    """
-
-    nodes: Ints
-    indptr: Ints
-    entries: Ints
-    own: Floats
-    begins: Ints
-    ends: Ints
-    whole: Flags
-
-    @classmethod
-    def of(cls, model: LoadModel, ends: Mapping[int, int]) -> Self:
-        """Return the units of a model; `ends`: the ends of queries, by query."""
-        queries = [*model.ids.tolist(), *(query for query, _ in model.tasks)]
-        count = len(queries)
-        return cls(
-            model.nodes,
-            model.indptr,
-            model.entries,
-            model.own,
-            np.zeros(count, np.int64),
-            np.array([ends.get(query, _NEVER) for query in queries], np.int64),
-            np.arange(count) < len(model.ids),
-        )
-
-    def with_later(self, nodes: Ints, streams: Sequence[Sequence[int]], begins: Ints) -> Self:
-        """Return the units and queries of one task that started later."""
-        count = len(nodes)
-        lengths = np.array([len(row) for row in streams], np.int64)
-        flat = [stream for row in streams for stream in row]
-        return replace(
-            self,
-            nodes=np.concatenate([self.nodes, nodes]),
-            indptr=np.concatenate([self.indptr, self.indptr[-1] + np.cumsum(lengths)]),
-            entries=np.concatenate([self.entries, np.array(flat, np.int64)]),
-            own=np.concatenate([self.own, np.zeros(count)]),
-            begins=np.concatenate([self.begins, begins]),
-            ends=np.concatenate([self.ends, np.full(count, _NEVER)]),
-            whole=np.concatenate([self.whole, np.ones(count, np.bool_)]),
-        )
-
-    def loads(
-        self, rates: Floats, nodes: int, times: Ints, growth: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return the records/s of each node, float64[nodes, t], and the replication factors.
-
-        At these times (ms). `rates` float64[s, t] after drop rules; `growth` float64[t]: the factor
-        of `own`.
-        """
-        loads = np.zeros((nodes, len(times)))
-        factors = np.full(len(times), np.nan)
-        changes = np.unique(np.concatenate([self.begins, self.ends]))
-        # Between two changes of the set of queries, all times share one matrix.
-        groups = np.searchsorted(changes, times, side="right")
-        for group in np.unique(groups):
-            columns = np.flatnonzero(groups == group)
-            time = times[columns[0]]
-            runs = (self.begins <= time) & (time < self.ends)
-            received, live = self._received(runs, rates[:, columns], nodes)
-            own = np.bincount(self.nodes[runs], self.own[runs], nodes)
-            loads[:, columns] = received + own[:, None] * growth[columns]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                factors[columns] = received.sum(axis=0) / live
-        return loads, factors
-
-    def _received(self, runs: Flags, rates: Floats, nodes: int) -> tuple[Floats, Floats]:
-        """Return the records/s that each node receives, and those of all live streams."""
-        streams = len(rates)
-        owner = np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
-        chosen = runs[owner] & self.whole[owner]
-        flat = self.nodes[owner[chosen]] * streams + self.entries[chosen]
-        reads = np.bincount(flat, minlength=nodes * streams).reshape(nodes, streams) > 0
-        live: Floats = rates[reads.any(axis=0)].sum(axis=0)
-        return reads @ rates, live
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +116,46 @@ class _Replay:
         )
 
     def loads(self, model: LoadModel) -> tuple[Floats, Floats]:
-        """Return the loads and replication factors of a model; NaN without arrivals."""
-        units = Units.of(model, self.ends).with_later(*self.later)
+        """Return the records/s of each node, float64[k, t], and the replication factors.
+
+        NaN without arrivals.
+        """
+        every, begins, ends = self._units(model)
         rates = _rates(model, self.history)
-        loads, factors = units.loads(rates, len(model.capacities), self.times, self.growth)
+        loads = np.zeros((len(model.capacities), len(self.times)))
+        factors = np.full(len(self.times), np.nan)
+        # Between two changes of the set of queries, all times share one matrix.
+        changes = np.unique(np.concatenate([begins, ends]))
+        groups = np.searchsorted(changes, self.times, side="right")
+        for group in np.unique(groups):
+            columns = np.flatnonzero(groups == group)
+            time = self.times[columns[0]]
+            part = _some(every, np.flatnonzero((begins <= time) & (time < ends)), rates[:, columns])
+            own = np.bincount(part.nodes, part.own, len(loads))
+            loads[:, columns] = part.received + own[:, None] * self.growth[columns]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                live = part.rates[part.readers.any(axis=0)].sum(axis=0)
+                factors[columns] = part.received.sum(axis=0) / live
         missing = np.isnan(self.history.rates).all(axis=0)
         loads[:, missing] = factors[missing] = np.nan
         return loads, factors
+
+    def _units(self, model: LoadModel) -> tuple[LoadModel, Ints, Ints]:
+        """Return the model with the queries that started later, and when each unit runs (ms)."""
+        nodes, streams, placed = self.later
+        queries = [*model.ids.tolist(), *(query for query, _ in model.tasks)]
+        lengths = np.array([len(row) for row in streams], np.int64)
+        read = np.array([stream for row in streams for stream in row], np.int64)
+        every = replace(
+            model,
+            nodes=np.concatenate([model.nodes, nodes]),
+            indptr=np.concatenate([model.indptr, model.indptr[-1] + np.cumsum(lengths)]),
+            entries=np.concatenate([model.entries, read]),
+            own=np.concatenate([model.own, np.zeros(len(nodes))]),
+        )
+        ends = [self.ends.get(query, _NEVER) for query in queries] + [_NEVER] * len(nodes)
+        begins = np.concatenate([np.zeros(len(queries), np.int64), placed])
+        return every, begins, np.array(ends, np.int64)
 
     def measures(self, model: LoadModel) -> dict[str, Floats]:
         """Return the measures of a model, float64[t] each."""
@@ -258,6 +209,15 @@ def node_counterfactual(
     for period, rows in _by_period(samples, replay.history).items():
         measured[period] = _mean_loads(rows, node + 1)[node]
     return NodeLoad(replay.history.starts, without, modelled, measured)
+
+
+def _some(model: LoadModel, units: Ints, rates: Floats) -> LoadModel:
+    """Return a model with some of its units, and with rates over time, float64[s, t]."""
+    indptr, places = pick_rows(model.indptr, units)
+    return replace(
+        model, rates=rates, indptr=indptr, entries=model.entries[places], own=model.own[units],
+        nodes=model.nodes[units],
+    )  # fmt: skip
 
 
 def _known(values: Floats) -> Floats:

@@ -6,6 +6,7 @@ actions) makes it stale immediately. Only observed drift counts: while nobody ob
 cluster reports no samples, the time starts again.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ from typing import Any, Final
 from django.utils import timezone
 
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
-from controlplane.numbers import lowered, percent
+from controlplane.numbers import counted, lowered, percent
 from controlplane.planning.adapters import all_measures
 from controlplane.plans.proposal_states import State
 from controlplane.policies.gate import PlanGate
@@ -61,23 +62,23 @@ class Drift:
         """Return whether a value exceeds the policy's tolerance for long enough."""
         return bool(self.exceeded) and (self.changed or self.lasted_s >= self.hold_s)
 
-    @property
-    def passing(self) -> bool:
-        """Return whether a value exceeds the tolerance, but not for long enough."""
-        return bool(self.exceeded) and not self.stale
-
     def to_json(self) -> dict[str, Any]:
         """Return the drift as JSON values."""
         return asdict(self) | {"stale": self.stale}
 
     def __str__(self) -> str:
         """Return the drift as one sentence."""
-        queries = "query" if self.ended == 1 else "queries"
-        parts = [f"{self.ended} {queries} ended, {self.new} new"]
+        parts = [f"{counted(self.ended, 'queries')} ended, {self.new} new"]
         parts += [f"rates changed by {percent(self.rate_change)}"]
         return "; ".join([*self.exceeded, ", ".join(parts)])
 
 
+_CLAUSES: Final = {
+    "ended": "{} of the queries have ended, {} are tolerated",
+    "new": "{} as many queries are new, {} are tolerated",
+    "rates": "rates changed by {}, {} is tolerated",
+    "gain": "{} of the gain is lost, {} is tolerated",
+}
 # A drift that is not observed for this time starts again.
 UNSEEN: Final = timedelta(seconds=60)
 # The observation is stored again after this time, as advances come every two seconds.
@@ -188,30 +189,27 @@ def _changed(drift: Drift) -> list[str]:
     return exceeded
 
 
+def tolerances(drift: Mapping[str, Any], policy: PolicySettings) -> list[tuple[str, float, float]]:
+    """Return the measured values of a drift with what the policy tolerates, by name."""
+    count = drift["queries"] or math.inf
+    rows = [
+        ("ended", drift["ended"] / count, policy.tolerated_ended),
+        ("new", drift["new"] / count, policy.tolerated_new),
+        ("rates", drift["rate_change"], policy.tolerated_rates),
+    ]
+    if drift["gain_lost"] is not None:
+        rows.append(("gain", drift["gain_lost"], policy.tolerated_gain_loss))
+    return rows
+
+
 def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
     """Return clauses about the measured values beyond the policy's tolerance."""
-    exceeded = []
-    bounds = (
-        ("of the queries have ended", drift.ended, policy.tolerated_ended),
-        ("as many queries are new", drift.new, policy.tolerated_new),
-    )
-    for what, count, tolerated in bounds:
-        share = count / drift.queries if drift.queries else 0.0
-        if share > tolerated:
-            exceeded.append(f"{percent(share)} {what}, {percent(tolerated)} are tolerated")
-    if drift.rate_change > policy.tolerated_rates:
-        exceeded.append(
-            f"rates changed by {percent(drift.rate_change)}, {percent(policy.tolerated_rates)} is"
-            " tolerated"
-        )
-    if drift.gain_lost is not None and drift.gain_lost > policy.tolerated_gain_loss:
-        exceeded.append(
-            f"{percent(drift.gain_lost)} of the gain is lost,"
-            f" {percent(policy.tolerated_gain_loss)} is tolerated"
-        )
-    if drift.raised:
-        exceeded.append(would_exceed(drift.raised))
-    return exceeded
+    clauses = [
+        _CLAUSES[name].format(percent(value), percent(tolerated))
+        for name, value, tolerated in tolerances(asdict(drift), policy)
+        if value > tolerated
+    ]
+    return [*clauses, would_exceed(drift.raised)] if drift.raised else clauses
 
 
 def _obstacles(proposal: Proposal, done: int, ended: int) -> Mapping[str, int]:

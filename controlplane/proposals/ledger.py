@@ -106,9 +106,8 @@ def _shows_outage(execution: Execution, samples: Sequence[Sample]) -> bool:
 
 def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bool:
     proposal = execution.proposal
-    columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
-    steps = list(execution.steps.order_by("number").values(*columns))
-    applied, started = applied_actions(proposal, steps), execution.started_at
+    steps, started = _steps(execution), execution.started_at
+    applied = applied_actions(execution, steps)
     before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     without, without_error = _without(execution, applied, samples)
@@ -167,9 +166,20 @@ def _without(
     return _known(**means), _known(**{name: result.interval(name, since) for name in means})
 
 
-def applied_actions(proposal: Proposal, steps: Sequence[Mapping[str, Any]]) -> list[PlannedAction]:
-    """Return the actions that are in effect after these steps, in the order of the plan."""
-    plan, applied, rollback = proposal.plan, list[int](), rollback_places(steps)
+def _steps(execution: Execution) -> list[dict[str, Any]]:
+    columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
+    return list(execution.steps.order_by("number").values(*columns))
+
+
+def applied_actions(
+    execution: Execution, steps: Sequence[Mapping[str, Any]] | None = None
+) -> list[PlannedAction]:
+    """Return the actions that are in effect after an execution, in the order of the plan.
+
+    `steps`: those of the execution, if they were read before.
+    """
+    steps = _steps(execution) if steps is None else steps
+    plan, applied, rollback = execution.proposal.plan, list[int](), rollback_places(steps)
     for step in steps:
         places = [place for place, _ in step["inverses"]]
         if step["direction"] == Execution.Direction.FORWARD:
@@ -196,9 +206,7 @@ def last_applied(cluster: Cluster, stop: datetime) -> tuple[Execution, list[Plan
     )
     if execution is None:
         return None
-    columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
-    steps = list(execution.steps.order_by("number").values(*columns))
-    applied = applied_actions(execution.proposal, steps)
+    applied = applied_actions(execution)
     return (execution, applied) if applied else None
 
 

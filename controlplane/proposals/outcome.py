@@ -17,9 +17,10 @@ from controlplane.planning.measures import (
     STRANDED,
     Better,
     Measure,
+    Unit,
 )
 from controlplane.planning.plan_summary import PlanSummary
-from controlplane.policies.gains import Gain, gain_between
+from controlplane.policies.gains import SAME, Gain, gain_between
 from controlplane.policies.grades import Grade
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings
@@ -27,9 +28,6 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals.approval_lock import ApprovalLock, approval_lock
 from controlplane.proposals.executions.step_limits import range_s
 from controlplane.proposals.review import Review
-
-# Smaller differences are rounding errors.
-_SAME: Final = 1e-6
 
 
 class MeasureStatus(StrEnum):
@@ -66,7 +64,17 @@ class MeasureOutcome:
     limit: float | None
     bound: float | None
     status: MeasureStatus
-    grade_now: Grade
+
+    @property
+    def title(self) -> str:
+        """Return the title, with the unit of a rate."""
+        unit = self.measure.unit
+        return f"{self.measure.title}, {unit}" if unit is Unit.RATE else self.measure.title
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Return whether the value is above the limit now."""
+        return self.now is not None and self.limit is not None and self.now > self.limit
 
     @property
     def grade(self) -> Grade:
@@ -151,7 +159,7 @@ def _measures(
     limits = cluster_limits(proposal.cluster, policy)
     bounds = _bounds(proposal)
     return [
-        _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds, policy)
+        _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds)
         for measure in measures_of(proposal.planner)
         if not measure.per_node and _is_known(measure.name, proposal, review)
     ]
@@ -184,7 +192,6 @@ def _measure_outcome(
     review: Review | None,
     limit: float | None,
     bounds: Mapping[str, float],
-    policy: PolicySettings,
 ) -> MeasureOutcome:
     before: Mapping[str, Any] = review.before if review is not None else proposal.before
     after: Mapping[str, Any] = review.after if review is not None else proposal.after
@@ -197,7 +204,6 @@ def _measure_outcome(
         limit=limit,
         bound=bounds.get(measure.name),
         status=measure_status(now, expected, limit),
-        grade_now=grade_of(now, limit, policy),
     )
 
 
@@ -207,17 +213,8 @@ def measure_status(now: float | None, after: float | None, limit: float | None) 
         return MeasureStatus.NO_LIMIT
     if after <= limit:
         return MeasureStatus.RESOLVED if now > limit else MeasureStatus.KEPT
-    is_worse = now <= limit or after > now + _SAME
+    is_worse = now <= limit or after > now + SAME
     return MeasureStatus.WORSENED if is_worse else MeasureStatus.REMAINS
-
-
-def grade_of(value: float | None, limit: float | None, policy: PolicySettings) -> Grade:
-    """Return the level of a value: warn within the policy's dead band below the limit."""
-    if value is None or limit is None:
-        return Grade.UNKNOWN
-    if value > limit:
-        return Grade.BAD
-    return Grade.WARN if value > limit * (1 - policy.dead_band) else Grade.GOOD
 
 
 def _grade(measures: Sequence[MeasureOutcome], gain: Gain, lock: ApprovalLock | None) -> Grade:
@@ -231,12 +228,12 @@ def _grade(measures: Sequence[MeasureOutcome], gain: Gain, lock: ApprovalLock | 
 
 def _improves(measures: Sequence[MeasureOutcome], gain: Gain) -> bool:
     """Return whether the plan improves any measure that has a better direction."""
-    if gain.share > _SAME:
+    if gain.share > SAME:
         return True
     return any(
         row.now is not None
         and row.expected is not None
         and row.measure.better is not Better.NEITHER
-        and (row.now - row.expected) * (1 if row.measure.better is Better.LOWER else -1) > _SAME
+        and (row.now - row.expected) * (1 if row.measure.better is Better.LOWER else -1) > SAME
         for row in measures
     )

@@ -6,7 +6,6 @@ can be repeated: the next pass completes a pass that was killed. A reader reads 
 archive, so it always finds a window in one of them.
 """
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,8 +36,6 @@ from controlplane.wire.results.feed import followed, note_final
 from controlplane.wire.results.places import start_of
 from controlplane.wire.results.read import Range, WindowsPage, read_pages
 from controlplane.wire.results.watermarks import Watermarks
-
-logger = logging.getLogger(__name__)
 
 # The time of a pass (s), however much there is to do; the next one continues.
 PASS_S: Final = 1.5

@@ -1,7 +1,7 @@
 """Requests of the watch loops: choice of planner and parameters."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import QuerySet
 
@@ -9,6 +9,7 @@ from controlplane.access.roles import Automatic
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import WatchSupport
 from controlplane.planning.adapters import adapters, missing_for
+from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import requests
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import ClusterObservation
@@ -46,12 +47,16 @@ def request_plan(
         planner = planners[planners.index(last.planner) + 1]
     else:
         planner = planners[0]
-    watch = adapters()[planner].watch
-    limit = loop.limit(observed.policy)
-    parameters = dict(watch.parameters(loop.name, limit)) if watch is not None else {}
+    parameters = plan_parameters(planner, loop, observed.policy)
     # Tasks must leave a lost node at any cost, and an armed ladder must be up to date.
     aims = list(dict.fromkeys([loop.measure, *troubled])) if loop.measure else []
     return requests.request(WATCH, observed.cluster, "", parameters, planner=planner, aims=aims)
+
+
+def plan_parameters(planner: str, loop: WatchLoop, policy: PolicySettings) -> dict[str, Any]:
+    """Return the parameters of a plan of a planner for a loop."""
+    watch = adapters()[planner].watch
+    return {} if watch is None else dict(watch.parameters(loop.name, loop.limit(policy)))
 
 
 def watch_proposals(cluster: Cluster) -> QuerySet[Proposal]:

@@ -14,7 +14,7 @@ from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import REPLICATION_FACTOR
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.gains import gain_in, gain_of
-from controlplane.policies.gate import GateCode, Judgement
+from controlplane.policies.gate import GateCode, Judgement, PlanGate
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
@@ -104,16 +104,17 @@ def _is_reviewed(proposal: Proposal) -> bool:
 def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
     """Approve or recommend a proposal; return the loop that it helps and the outcome."""
     policy, loop = policy_of(proposal.cluster), loop_of(proposal)
+    gate = PlanGate.of(proposal, policy)
     if proposal.state != NO_BETTER_PLAN:
         _replace_older(proposal)
-        loop = _helped(proposal, loop, _least_gain(policy))
-        return loop, _propose(proposal, policy, loop, now)
+        loop = _helped(proposal, loop, gate)
+        return loop, _propose(proposal, policy, loop, gate.least, now)
     requester = loop_named(loop)
     if requester is not None and requester.confirm is not None:
         requester.confirm(proposal)
     judgement = Judgement.from_json(proposal.judgement)
     assert judgement is not None, "the gate has decided the plan"
-    return loop, _refused(proposal, judgement, _least_gain(policy))
+    return loop, _refused(proposal, judgement, gate.least)
 
 
 @transaction.atomic
@@ -123,25 +124,20 @@ def _replace_older(proposal: Proposal) -> None:
         move_on(WATCH, older, "supersede", message=f"replaced by proposal {proposal.pk}")
 
 
-def _helped(proposal: Proposal, asker: str, least: float) -> str:
+def _helped(proposal: Proposal, asker: str, gate: PlanGate) -> str:
     """Return the loop that asked, another one if the plan helps only that."""
-    known = loop_named(asker)
-    if known is None or not known.measure or gain_of(proposal, known.measure).share >= least:
+    known, before, after = loop_named(asker), proposal.before, proposal.after
+    if known is None or not known.measure:
         return asker
-    others = (loop.name for loop in all_loops() if _helps(proposal, loop.measure, least))
-    return next(others, asker)
+    if gain_in(before, after, known.measure).share >= gate.least:
+        return asker
+    best = gate.best_gain(before, after).measure
+    return next((loop.name for loop in all_loops() if loop.measure == best), asker)
 
 
-def _helps(proposal: Proposal, measure: str, least: float) -> bool:
-    return measure in proposal.aims and gain_of(proposal, measure).share >= least
-
-
-def _least_gain(policy: PolicySettings) -> float:
-    """Return the smallest gain of a loop's plan, which is at least the dead band."""
-    return max(policy.auto_gain, policy.dead_band)
-
-
-def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> LoopDecision:
+def _propose(
+    proposal: Proposal, policy: PolicySettings, loop: str, least: float, now: datetime
+) -> LoopDecision:
     """Approve a plan, or recommend it."""
     known = loop_named(loop)
     gain = gain_of(proposal, known.measure if known is not None else "")
@@ -159,7 +155,7 @@ def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetim
         return _about(proposal, code, f"{message}; {refusal}")
     else:
         code, note = "acted", "approved by the policy"
-    text, least = f"{message}; {note}", _least_gain(policy)
+    text = f"{message}; {note}"
     return LoopDecision(code, gain.share, least, text, proposal=proposal.pk)
 
 

@@ -10,8 +10,9 @@ from django.urls import reverse
 
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.routing_versions import AppliedPlan, plans_between
+from controlplane.explain import SubjectKind, subject_of_measure
 from controlplane.models import Alert, Cluster
-from dashboard.figures.parts import PlanMark
+from dashboard.figures.parts import PlanMark, ms
 from dashboard.time_range import TimeRange
 
 # More of them than this are unreadable, in a chart and on the strip.
@@ -22,7 +23,10 @@ _APART: Final = 8
 
 @dataclass(frozen=True)
 class Excess:
-    """A limit that was exceeded from `since` to `until`, None if it still is."""
+    """A limit that was exceeded from `since` to `until`, None if it still is.
+
+    `subject`: what Explain opens, as it was first exceeded.
+    """
 
     label: str
     text: str
@@ -48,7 +52,7 @@ def plan_marks_of(cluster: Cluster, time_range: TimeRange) -> list[PlanMark]:
         if excess.since >= time_range.start
     ]
     plan_marks = [
-        PlanMark(_ms(plan.time), f"◆ {plan.proposal}", plan_text(plan), _proposal(cluster, plan))
+        PlanMark(ms(plan.time), f"◆ {plan.proposal}", plan_text(plan), _proposal(cluster, plan))
         for plan in plans
     ]
     plan_marks += _excess_marks(excesses, time_range)
@@ -65,7 +69,7 @@ def _excess_marks(excesses: Sequence[Excess], time_range: TimeRange) -> list[Pla
             groups.append([excess])
     return [
         PlanMark(
-            _ms(group[0].since),
+            ms(group[0].since),
             f"! {group[0].label if len(group) == 1 else f'{len(group)} limits'}",
             "; ".join(excess.text for excess in group),
         )
@@ -83,15 +87,11 @@ def _excess(row: Alert) -> Excess:
     kind = KINDS.get(AlertMeasure(row.subject)) if row.subject in set(AlertMeasure) else None
     title = kind.alert if kind else row.detail or "Application"
     label = kind.title.lower() if kind else "application"
-    if row.subject == AlertMeasure.LOAD and row.node is not None:
+    subject = subject_of_measure(row.subject, row.node, row.since)
+    if subject.kind is SubjectKind.NODE:
         label = f"node {row.node}"
-    subject = f"node:{row.node}" if label.startswith("node ") else f"measure:{row.subject}"
-    return Excess(label, title, row.since, row.cleared_at, subject)
+    return Excess(label, title, row.since, row.cleared_at, str(subject))
 
 
 def _proposal(cluster: Cluster, plan: AppliedPlan) -> str:
     return reverse("proposal", args=[cluster.slug, plan.proposal])
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from django.utils import timezone
@@ -10,9 +9,8 @@ from django.utils import timezone
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
-from controlplane.alerts.statuses import limits_text
-from controlplane.explain import likely_causes
-from controlplane.explain.values import RankedChange, causes_text, named_changes
+from controlplane.explain import likely_causes, subject_of_measure
+from controlplane.explain.values import RankedChange
 from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Proposal
 from dashboard import thresholds
@@ -20,10 +18,7 @@ from dashboard.clusters.status import FIRST_FIGURES, backlog_headline, state_tit
 from dashboard.clusters.tiles import node_name
 from dashboard.frame.headline import Headline
 
-_COUNTS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven")
 _STOPPED: Final = "Records wait in the log until the cluster is started."
-# Where an exceeded limit has no known cause.
-NO_CAUSE: Final = "No change of the last half hour explains it."
 _IDLE: Final = "The cluster is idle: there are no new records"
 
 
@@ -55,7 +50,7 @@ def headline_of(
         return _exceeded(cluster, readings, exceeded)
     if readings.near:
         text = ", ".join(phrase(cluster, reading) for reading in readings.near)
-        first = subject_of(readings.near[0], readings.end)
+        first = _subject(readings, readings.near[0])
         return ClusterHeadline(
             f"Near a limit: {text}", grade=thresholds.WARN, chip="near a limit", explain=first
         )
@@ -80,10 +75,9 @@ def _of_state(cluster: Cluster) -> ClusterHeadline:
         backlog, now = backlog_headline(cluster, timezone.now()), timezone.now()
         ranked = likely_causes(cluster, [AlertMeasure.LATENCY], now=now)
         return ClusterHeadline(
-            backlog.what, " ".join(filter(None, (causes_text(ranked), backlog.why))),
-            backlog.grade, backlog.chip, causes=[row.cause for row in named_changes(ranked)],
+            backlog.what, backlog.why, backlog.grade, backlog.chip,
             explain=f"measure:{AlertMeasure.LATENCY}", review=_waiting(cluster), may_request=True,
-        )  # fmt: skip
+        ).explained(ranked)  # fmt: skip
     title, cause = state_title(cluster)
     return ClusterHeadline(title, cause, thresholds.STATES[state], state)
 
@@ -94,20 +88,18 @@ def _exceeded(
     count = len(exceeded)
     since = min((r.since for r in exceeded if r.since is not None), default=None)
     texts = ", ".join(phrase(cluster, reading) for reading in exceeded)
-    when = f" since {since:{_clock(since, readings.end)}}" if since else ""
-    chip = limits_text(count)
+    when = f" since {numbers.clock(since, readings.end)}" if since else ""
+    chip = f"{numbers.counted(count, 'limits')} exceeded"
     time = None if readings.is_live else readings.end
     ranked = likely_causes(cluster, [reading.measure for reading in exceeded], time, since)
     return ClusterHeadline(
         grade=thresholds.BAD,
-        what=f"{_COUNTS[count]} {chip.partition(' ')[2]}{when}: {texts}",
+        what=f"{numbers.raised(numbers.count_word(count))} {chip.partition(' ')[2]}{when}: {texts}",
         chip=chip,
-        why=causes_text(ranked) or NO_CAUSE,
-        causes=[row.cause for row in named_changes(ranked)],
-        explain=subject_of(_explained(exceeded, ranked), readings.end),
+        explain=_subject(readings, _explained(exceeded, ranked)),
         review=_waiting(cluster) if readings.is_live else None,
         may_request=readings.is_live,
-    )
+    ).explained(ranked)
 
 
 def _explained(exceeded: Sequence[AlertReading], ranked: Sequence[RankedChange]) -> AlertReading:
@@ -117,22 +109,15 @@ def _explained(exceeded: Sequence[AlertReading], ranked: Sequence[RankedChange])
     return (about or exceeded)[0]
 
 
-def _clock(since: datetime, end: datetime) -> str:
-    return "%H:%M" if since.date() == end.date() else "%d %b %H:%M"
+def _subject(readings: ClusterReadings, reading: AlertReading) -> str:
+    """Return what Explain opens for a reading."""
+    return str(subject_of_measure(reading.measure, reading.node, readings.end))
 
 
 def _waiting(cluster: Cluster) -> int | None:
     """Return the newest proposal that waits for approval."""
     ready = Proposal.awaiting_approval().filter(cluster=cluster)
     return ready.order_by("-pk").values_list("pk", flat=True).first()
-
-
-def subject_of(reading: AlertReading, end: datetime) -> str:
-    """Return what Explain opens for a reading: its fullest node, or the measure."""
-    moment = round(end.timestamp() * 1000)
-    if reading.measure is AlertMeasure.LOAD and reading.node is not None:
-        return f"node:{reading.node}@{moment}"
-    return f"measure:{reading.measure.value}@{moment}"
 
 
 def phrase(cluster: Cluster, reading: AlertReading) -> str:

@@ -14,6 +14,8 @@ from controlplane.clusters.scenarios import scenarios_between
 from controlplane.models import AuditEntry, Cluster, MeasurePoint
 from controlplane.svg import Scale, area, line
 from dashboard.clusters.events import Excess, excesses_between, plan_text
+from dashboard.explain.rows import explain_url
+from dashboard.figures.parts import ms
 from dashboard.time_range import TimeRange
 
 # The widths of the strip; the narrowest that contains the range from its start until now.
@@ -91,7 +93,7 @@ class Strip:
     @property
     def milliseconds(self) -> tuple[int, int]:
         """Return both ends in ms since the epoch."""
-        return _ms(self.start), _ms(self.end)
+        return ms(self.start), ms(self.end)
 
 
 def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
@@ -204,10 +206,9 @@ def _flags_of_scenarios(cluster: Cluster, scale: Scale[datetime]) -> list[Flag]:
 
 
 def _flag_of_excess(cluster: Cluster, scale: Scale[datetime], excess: Excess) -> Flag:
-    subject = f"{excess.subject}@{_ms(excess.since)}"
-    url = f"{reverse('cluster', args=[cluster.slug])}?{urlencode({'explain': subject})}"
+    url = explain_url(cluster, excess.subject)
     title = f"{excess.text}, {_clock(excess.since)}"
-    return Flag(_x(scale, excess.since), f"! {excess.label}", title, url, "bad", subject)
+    return Flag(_x(scale, excess.since), f"! {excess.label}", title, url, "bad", excess.subject)
 
 
 def join_flags(flags: Sequence[Flag]) -> list[Flag]:
@@ -262,7 +263,3 @@ def _finding(
 
 def _clock(moment: datetime) -> str:
     return f"{moment:%d %b %H:%M} UTC"
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

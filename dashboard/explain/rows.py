@@ -1,9 +1,9 @@
 """Texts, numbers and links of an explanation for its panel."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -12,11 +12,11 @@ from django.utils import timezone
 from controlplane import numbers
 from controlplane.explain import Explanation, ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, quantity
-from controlplane.explain.values import Contributions, Fact
+from controlplane.explain.values import Contributions
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
-from dashboard.explain.plot import Plot, plot_of
+from dashboard.explain.plot import plot_of
 
 # One cell of the heat map.
 STEP: Final = timedelta(minutes=1)
@@ -53,57 +53,34 @@ class BarList:
     things: str
 
 
-@dataclass(frozen=True)
-class ExplanationRow:
-    """An explanation as its panel shows it; `earlier` … `below`: subjects that arrows open."""
-
-    value: Explanation
-    chip: str
-    setting: str
-    limit: str
-    since: str
-    facts: Sequence[tuple[str, Fact]]
-    plot: Plot | None
-    bars: Sequence[BarList]
-    page_url: str
-    earlier: str
-    later: str
-    above: str
-    below: str
-
-    @property
-    def subject(self) -> str:
-        """Return the subject as a text, with its time if it is not explained live."""
-        subject = self.value.subject
-        return str(
-            ExplanationSubject(subject.kind, subject.name) if self.value.is_live else subject
-        )
-
-
 def explain_url(cluster: Cluster, subject: str) -> str:
     """Return the URL of the cluster's page with an explanation beside it."""
     return f"{reverse('cluster', args=[cluster.slug])}?{urlencode({'explain': subject})}"
 
 
-def explanation_row(cluster: Cluster, explanation: Explanation) -> ExplanationRow:
-    """Return the texts, numbers and links of an explanation."""
+def explanation_row(cluster: Cluster, explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as its panel shows it, with the subjects that arrows open."""
+    subject, finding = explanation.subject, explanation.finding
     earlier, later = _neighbours(explanation)
-    above, below = _nodes_beside(cluster, explanation.subject)
-    return ExplanationRow(
-        value=explanation,
-        chip=_CHIPS[Grade(explanation.finding.grade)],
-        setting=_setting(explanation),
-        limit=quantity(explanation.finding.limit, ValueUnit(explanation.finding.unit)),
-        since=_since(explanation),
-        facts=[
-            (_FACTS[fact.name], fact) for fact in explanation.facts
-            if fact.value is not None
+    above, below = _nodes_beside(cluster, subject)
+    return {
+        "value": explanation,
+        "subject": str(replace(subject, time=None) if explanation.is_live else subject),
+        "chip": _CHIPS[Grade(finding.grade)],
+        "setting": _setting(explanation),
+        "limit": quantity(finding.limit, ValueUnit(finding.unit)),
+        "since": _since(explanation),
+        "facts": [
+            (_FACTS[fact.name], fact) for fact in explanation.facts if fact.value is not None
         ],
-        plot=plot_of(explanation.series, explanation.headline),
-        bars=list(_bars(explanation)),
-        page_url=_page_url(cluster, explanation.subject),
-        earlier=earlier, later=later, above=above, below=below,
-    )  # fmt: skip
+        "plot": plot_of(explanation.series, explanation.headline),
+        "bars": list(_bars(explanation)),
+        "page_url": _page_url(cluster, subject),
+        "earlier": earlier,
+        "later": later,
+        "above": above,
+        "below": below,
+    }
 
 
 def _setting(explanation: Explanation) -> str:

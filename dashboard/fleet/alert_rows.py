@@ -11,11 +11,10 @@ from django.utils.http import urlencode
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.states import APPLICATION, AlertStatus, status_of, title_of, unit_of
-from controlplane.explain import Explanation
+from controlplane.explain import Explanation, subject_of_measure
 from controlplane.models import Alert
-from controlplane.numbers import raised
-from dashboard.clusters.headline import NO_CAUSE
-from dashboard.fleet.headline import since_text
+from controlplane.numbers import clock, raised
+from dashboard.figures.parts import ms
 from dashboard.fleet.rows import Chip
 from dashboard.frame.headline import Headline
 
@@ -83,7 +82,7 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
         alert=alert,
         status=status,
         title=_title(alert),
-        since=since_text(alert.since, now),
+        since=clock(alert.since, now),
         held=numbers.duration((alert.cleared_at or now) - alert.since),
         handled=_handled(alert, status, now),
         subject=_subject(alert),
@@ -104,13 +103,13 @@ def _title(alert: Alert) -> str:
 def _handled(alert: Alert, status: AlertStatus, now: datetime) -> str:
     """Return who handles the alert, or until when it is silent."""
     if status is AlertStatus.CLEARED:
-        return f"cleared {since_text(alert.cleared_at, now)}" if alert.cleared_at else "cleared"
+        return f"cleared {clock(alert.cleared_at, now)}" if alert.cleared_at else "cleared"
     parts = []
     if alert.acknowledged_at is not None:
-        when = since_text(alert.acknowledged_at, now)
+        when = clock(alert.acknowledged_at, now)
         parts.append(f"by {alert.acknowledged_by} {when}")
     if status is AlertStatus.SILENCED and alert.silenced_until is not None:
-        until = since_text(alert.silenced_until, now)
+        until = clock(alert.silenced_until, now)
         parts.append(f"silent until {until} by {alert.silenced_by}")
     return " · ".join(parts)
 
@@ -124,7 +123,7 @@ def explain_address(alert: Alert) -> str:
     values: dict[str, str | int] = {}
     if alert.cleared_at is not None:
         start, end = alert.since - _MARGIN, alert.cleared_at + _MARGIN
-        values = {"from": _milliseconds(start), "to": _milliseconds(end)}
+        values = {"from": ms(start), "to": ms(end)}
     if subject := _subject(alert):
         values["explain"] = subject
     address = reverse("cluster", args=[alert.cluster.slug])
@@ -136,14 +135,7 @@ def _subject(alert: Alert) -> str:
     if alert.subject == APPLICATION:
         return ""
     moment = alert.evaluated_at if alert.cleared_at is None else alert.fired_at or alert.since
-    name = f"measure:{alert.subject}"
-    if alert.subject == AlertMeasure.LOAD and alert.node is not None:
-        name = f"node:{alert.node}"
-    return f"{name}@{_milliseconds(moment)}"
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
+    return str(subject_of_measure(alert.subject, alert.node, moment))
 
 
 def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
@@ -162,5 +154,5 @@ def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
         handled += f" ({alert.silence_reason})"
     if explanation is None:
         return Headline(what, handled, chip.grade)
-    parts = (explanation.causes_text or NO_CAUSE, f"{raised(handled)}." if handled else "")
-    return Headline(what, " ".join(filter(None, parts)), chip.grade, causes=explanation.named)
+    why = f"{raised(handled)}." if handled else ""
+    return Headline(what, why, chip.grade).explained(explanation.ranked)

@@ -1,70 +1,46 @@
 """The card of the worst cluster: what is wrong, its likely cause, its plan, and the actions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from controlplane import numbers
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.statuses import FleetStatus
-from controlplane.models import Alert, Cluster, Proposal
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.proposals.outcome import outcome_of
 from dashboard.clusters.headline import headline_of, phrase
 from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
 from dashboard.fleet.alert_rows import alert_row
-from dashboard.fleet.headline import since_text
 from dashboard.fleet.measure_plot import measure_plot
-from dashboard.fleet.rows import Chip, chip_of
+from dashboard.fleet.rows import chip_of
 from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import effect_clauses, joined
 
 
-@dataclass(frozen=True)
-class Attention:
-    """The worst cluster; `headline`: its problem; `explain`: the address that explains it.
+def attention_of(row: FleetCluster, now: datetime) -> dict[str, Any]:
+    """Return the card of a cluster that needs a person.
 
-    `plot`: of its worst measure, None without values. `alerts`: that fire; `effects`: of the
-    waiting proposal in words, "" if they are not known.
+    `headline`: its problem, explained at the address `explain`; `plot`: of its worst measure, None
+    without values; `alerts`: that fire; `effects`: of the waiting proposal, "" if not known.
     """
-
-    cluster: Cluster
-    chip: Chip
-    since: str
-    held: str
-    headline: Headline
-    explain: str
-    measure: AlertReading | None
-    value: str
-    plot: Plot | None
-    proposal: Proposal | None
-    effects: str
-    alerts: Sequence[Alert]
-
-
-def attention_of(row: FleetCluster, now: datetime) -> Attention:
-    """Return the card of a cluster that needs a person."""
-    assessed = row.assessed
-    worst = _worst(row)
-    value = numbers.value_text(worst.value, worst.kind.unit) if worst is not None else ""
+    assessed, worst = row.assessed, _worst(row)
     headline, explain = _problem(row, now)
-    return Attention(
-        cluster=assessed.cluster,
-        chip=chip_of(assessed),
-        since=since_text(assessed.since, now) if assessed.since is not None else "",
-        held=numbers.duration(now - assessed.since) if assessed.since is not None else "",
-        headline=headline,
-        explain=explain,
-        measure=worst,
-        value=value,
-        plot=None if worst is None else _plot(row, worst),
-        proposal=row.proposal,
-        effects=_effects(row),
-        alerts=assessed.firing(now),
-    )
+    return {
+        "cluster": assessed.cluster,
+        "chip": chip_of(assessed),
+        "since": numbers.clock(assessed.since, now) if assessed.since is not None else "",
+        "held": numbers.duration(now - assessed.since) if assessed.since is not None else "",
+        "headline": headline,
+        "explain": explain,
+        "measure": worst,
+        "plot": None if worst is None else _plot(row, worst),
+        "proposal": row.proposal,
+        "effects": _effects(row),
+        "alerts": assessed.firing(now),
+    }
 
 
 def _problem(row: FleetCluster, now: datetime) -> tuple[Headline, str]:

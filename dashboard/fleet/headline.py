@@ -7,11 +7,10 @@ from typing import Final
 from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.states import FAILED_STATES
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
-from controlplane.numbers import counted, lowered
+from controlplane.numbers import clock, count_word, counted, lowered
 from dashboard.clusters.status import state_title
 from dashboard.frame.headline import Headline
 
-_COUNTS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven")
 # Clusters whose limits are known to be kept, or watched by a person.
 _WATCHED: Final = (
     FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.EXECUTING,
@@ -59,7 +58,7 @@ def _worst(row: FleetCluster, now: datetime) -> str:
 
 def state_clause(row: ClusterStatus, now: datetime) -> str:
     """Return what is wrong with a cluster, since when, to be appended to its name."""
-    since = f" since {since_text(row.since, now)}" if row.since is not None else ""
+    since = f" since {clock(row.since, now)}" if row.since is not None else ""
     if row.status is FleetStatus.FAILED:
         title = "the Spark application failed"
         if row.cluster.state in FAILED_STATES:
@@ -67,11 +66,8 @@ def state_clause(row: ClusterStatus, now: datetime) -> str:
         return f": {title}{since}"
     exceeded, recovered = len(row.limits.exceeded), len(row.limits.recovered)
     count = exceeded or recovered
-    words = _COUNTS[count] if count < len(_COUNTS) else str(count)
-    ending = "" if count == 1 else "s"
-    if not exceeded:
-        return f" has {words} firing alert{ending}{since}"
-    return f" exceeds {words} limit{ending}{since}"
+    things = counted(count, "limits" if exceeded else "firing alerts").partition(" ")[2]
+    return f" {'exceeds' if exceeded else 'has'} {count_word(count)} {things}{since}"
 
 
 def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> list[str]:
@@ -97,8 +93,3 @@ def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> li
     if parts:
         sentences.append(f"{', '.join(parts)}.")
     return sentences
-
-
-def since_text(since: datetime, now: datetime) -> str:
-    """Return a moment as a time of the day, with its date unless it is today."""
-    return f"{since:%H:%M}" if since.date() == now.date() else f"{since:%d %b %H:%M}"

@@ -1,9 +1,8 @@
 """Rows of the fleet's table: status, measures with limits and lines, and the recommended action."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.urls import reverse
 
@@ -12,9 +11,8 @@ from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
-from controlplane.models import Cluster
+from controlplane.explain import subject_of_measure
 from controlplane.policies.grades import Grade
-from dashboard.clusters.headline import subject_of
 
 # The measures of the table, in the order of its columns.
 SHOWN: Final = (
@@ -49,62 +47,20 @@ class Chip:
     icon: str = ""
 
 
-@dataclass(frozen=True)
-class MeasureCell:
-    """A measure of a cluster: its value, limit or node in words, and its line."""
-
-    title: str
-    value: str
-    of: str
-    grade: str
-    line: Sequence[float | None]
-    line_label: str
-    limit: float | None
-
-
-@dataclass(frozen=True)
-class FleetTableRow:
-    """A row of the table; `explain`: the subject of the worst measure, "" for none.
-
-    `url`: of the cluster's page.
-    """
-
-    fleet: FleetCluster
-    url: str
-    chip: Chip
-    cells: Sequence[MeasureCell]
-    explain: str
-
-    @property
-    def assessed(self) -> ClusterStatus:
-        """Return the status of the cluster."""
-        return self.fleet.assessed
-
-    @property
-    def cluster(self) -> Cluster:
-        """Return the cluster."""
-        return self.assessed.cluster
-
-    @property
-    def is_stopped(self) -> bool:
-        """Return True if the cluster is not wanted to run."""
-        return self.assessed.status is FleetStatus.STOPPED
-
-    @property
-    def is_calm(self) -> bool:
-        """Return True if a person has nothing to do, or has done it."""
-        return self.assessed.status in _CALM
-
-
-def fleet_row(row: FleetCluster, now: datetime) -> FleetTableRow:
-    """Return the row of a cluster."""
-    return FleetTableRow(
-        fleet=row,
-        url=reverse("cluster", args=[row.assessed.cluster.slug]),
-        chip=chip_of(row.assessed),
-        cells=[_cell(row, measure) for measure in SHOWN],
-        explain=_explained(row.assessed, now),
-    )
+def fleet_row(row: FleetCluster, now: datetime) -> dict[str, Any]:
+    """Return the row of a cluster; `explain`: the subject of its worst measure, "" for none."""
+    assessed = row.assessed
+    return {
+        "fleet": row,
+        "assessed": assessed,
+        "cluster": assessed.cluster,
+        "url": reverse("cluster", args=[assessed.cluster.slug]),
+        "chip": chip_of(assessed),
+        "cells": [_cell(row, measure) for measure in SHOWN],
+        "explain": _explained(assessed, now),
+        "is_stopped": assessed.status is FleetStatus.STOPPED,
+        "is_calm": assessed.status in _CALM,
+    }
 
 
 def chip_of(row: ClusterStatus) -> Chip:
@@ -123,18 +79,14 @@ def chip_of(row: ClusterStatus) -> Chip:
     return Chip(_WORDS.get(row.status, str(row.status)), grade)
 
 
-def _cell(row: FleetCluster, measure: AlertMeasure) -> MeasureCell:
+def _cell(row: FleetCluster, measure: AlertMeasure) -> dict[str, Any]:
     reading = row.assessed.readings[measure]
-    title, is_bad = reading.kind.title, reading.grade in (Grade.BAD, Grade.WARN)
-    return MeasureCell(
-        title=title,
-        value=numbers.value_text(reading.value, reading.kind.unit),
-        of=_of(row, reading),
-        grade=str(reading.grade) if is_bad else "",
-        line=row.lines.get(measure, ()),
-        line_label=f"{title} of the last 30 min",
-        limit=reading.limit,
-    )
+    return {
+        "reading": reading,
+        "of": _of(row, reading),
+        "grade": str(reading.grade) if reading.grade in (Grade.BAD, Grade.WARN) else "",
+        "line": row.lines.get(measure, ()),
+    }
 
 
 def _of(row: FleetCluster, reading: AlertReading) -> str:
@@ -158,4 +110,6 @@ def _explained(row: ClusterStatus, now: datetime) -> str:
     if row.status not in _EXPLAINED:
         return ""
     readings = [*row.readings.exceeded, *row.readings.near]
-    return subject_of(readings[0], now) if readings else ""
+    if not readings:
+        return ""
+    return str(subject_of_measure(readings[0].measure, readings[0].node, now))

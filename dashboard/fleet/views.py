@@ -1,7 +1,6 @@
 """The page of the fleet: the worst cluster first, clusters by risk, alerts, and what waits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,9 +14,10 @@ from controlplane.alerts.states import AlertStatus
 from controlplane.alerts.statuses import cluster_statuses
 from controlplane.alerts.visits import changes_since, last_visit
 from controlplane.clusters import demo
+from controlplane.numbers import clock
 from dashboard.fleet.alert_rows import AlertRow, alert_rows
 from dashboard.fleet.attention import attention_of
-from dashboard.fleet.headline import fleet_headline, since_text
+from dashboard.fleet.headline import fleet_headline
 from dashboard.fleet.rows import SHOWN, fleet_row
 from dashboard.guards import PageRequest, anyone_page, cluster_page
 from dashboard.lists import require_known
@@ -26,14 +26,6 @@ from dashboard.responses import render_page
 
 _BY_NAME: Final = "name"
 _HANDLED: Final = (AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
-
-
-@dataclass(frozen=True)
-class Briefing:
-    """What happened since a moment, as in `ChangesSinceVisit`; `title`: the moment in words."""
-
-    title: str
-    changes: Any
 
 
 @anyone_page
@@ -92,13 +84,14 @@ def _context(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) 
     }
 
 
-def _briefing(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) -> Briefing:
+def _briefing(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) -> dict[str, Any]:
+    """Return what happened since a moment, which is the title in words."""
     ids = [row.assessed.cluster.pk for row in rows]
     changes = changes_since(ids, last_visit(request.actor, now), now)
-    title = f"Since {since_text(changes.start, now)}"
+    title = f"Since {clock(changes.start, now)}"
     if changes.is_visit:
-        title = f"Since your last visit, {since_text(changes.start, now)}"
-    return Briefing(title, changes)
+        title = f"Since your last visit, {clock(changes.start, now)}"
+    return {"title": title, "changes": changes}
 
 
 def _counts(alerts: Sequence[AlertRow]) -> str:

@@ -1,9 +1,13 @@
 """The headline of a page: one sentence, its level, its reason, and what to do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 from controlplane.explain import Cause
+from controlplane.explain.values import RankedChange, causes_text, named_changes
+
+_NO_CAUSE: Final = "No change of the last half hour explains it."
 
 
 @dataclass(frozen=True)
@@ -28,3 +32,9 @@ class Headline:
     def sentence(self) -> str:
         """Return `what` with its full stop."""
         return self.what if self.what.endswith((".", "!", "?")) else f"{self.what}."
+
+    def explained(self, ranked: Sequence[RankedChange]) -> Self:
+        """Return the headline with the likely causes of a problem before its reason."""
+        unknown = _NO_CAUSE if self.grade == "bad" else ""
+        why = " ".join(filter(None, (causes_text(ranked) or unknown, self.why)))
+        return replace(self, why=why, causes=[row.cause for row in named_changes(ranked)])

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.utils import timezone
+
 from controlplane.health.liveness.status import SiteStatus
 from controlplane.integrations.attached_list import JobRow
 from controlplane.models import ApiToken
@@ -18,8 +20,9 @@ BAD: Final = "bad"
 SOON: Final = timedelta(days=7)
 
 
-def tokens_headline(tokens: Sequence[ApiToken], user: str, now: datetime) -> Headline:
+def tokens_headline(tokens: Sequence[ApiToken], user: str, now: datetime | None = None) -> Headline:
     """Return how many tokens a user has, and which expires next; `user`: "" for the actor."""
+    now = now or timezone.now()
     owner = f"{user} has" if user else "You have"
     if not tokens:
         return Headline(f"{owner} no token", "Scripts use the API with tokens of their users.")

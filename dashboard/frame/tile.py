@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from controlplane.explain.units import ValueUnit, quantity
+from controlplane.explain.units import ValueUnit
+from controlplane.numbers import with_unit
 
 
 @dataclass(frozen=True)
@@ -39,5 +40,4 @@ def number_and_unit(value: float | None, unit: ValueUnit) -> tuple[str, str]:
     """Return the texts of a number and its unit."""
     if value is None:
         return "no data", ""
-    number, _, name = quantity(value, unit).partition(" ")
-    return number, name
+    return with_unit(value, unit)

@@ -10,11 +10,9 @@ def headline_of(explanation: Explanation) -> Headline:
     """Return the headline of an explained node."""
     finding = explanation.finding
     what, grade = explanation.headline, str(finding.grade)
-    if finding.grade in (Grade.BAD, Grade.WARN) and explanation.cause is not None:
-        return Headline(what, explanation.causes_text, grade, causes=explanation.named)
+    if finding.grade == Grade.BAD or (finding.grade == Grade.WARN and explanation.ranked):
+        return Headline(what, grade=grade).explained(explanation.ranked)
     if finding.value is None:
         return Headline(what, "First figures appear with the first micro-batch.", grade)
-    if finding.grade == Grade.BAD:
-        return Headline(what, "No change of the last half hour explains it.", grade)
     limit = f": at most {numbers.compact(finding.limit)} records/s" if finding.limit else ""
     return Headline(what, f"No limit of this node is exceeded{limit}.", grade)

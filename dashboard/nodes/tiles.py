@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from controlplane import numbers
 from controlplane.explain import Explanation
-from controlplane.explain.units import ValueUnit, quantity
+from controlplane.explain.units import quantity
 from controlplane.explain.values import Fact
+from controlplane.numbers import change
 from controlplane.policies.grades import Grade
 from dashboard.frame.tile import Tile, number_and_unit
 
@@ -34,8 +34,6 @@ def tile_rows(explanation: Explanation) -> list[Tile]:
 
 def _row(fact: Fact) -> Tile:
     number, unit = number_and_unit(fact.value, fact.unit)
-    if fact.value is not None and fact.unit is ValueUnit.RATE:
-        number, unit = numbers.compact(round(fact.value)), "/s"
     limit = "" if fact.limit is None else quantity(fact.limit, fact.unit)
     return Tile(
         _TITLES[fact.name], number, unit, _trend(fact), _LIMITS.get(fact.name, "").format(limit),
@@ -51,8 +49,4 @@ def _trend(fact: Fact) -> str:
         return f"of {fact.total:,.0f} in the cluster"
     if fact.value is None or fact.before is None:
         return ""
-    change = fact.value - fact.before
-    if abs(change) <= 0.005 * max(abs(fact.value), abs(fact.before)):
-        return "no change in 5 min"
-    arrow = "\N{UPWARDS ARROW}" if change > 0 else "\N{DOWNWARDS ARROW}"
-    return f"{arrow} {quantity(abs(change), fact.unit)} in 5 min"
+    return f"{change(fact.value, fact.before, fact.unit)} in 5 min"

@@ -1,16 +1,21 @@
 """The page of a node: headline, tiles, charts over time, tasks by cost, keys by share, history."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import accumulate
 from math import isnan
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters.listing import node_by_index
-from controlplane.explain.node_keys import NodeKey
-from controlplane.explain.node_report import NodeReport, node_report
-from controlplane.explain.node_work import HostedQuery, read_node_work
+from controlplane.explain import Explanation, ExplanationSubject, SubjectKind
+from controlplane.explain.causes.evidence import Evidence
+from controlplane.explain.changes import changes_of_node
+from controlplane.explain.node_keys import NodeKeys
+from controlplane.explain.node_work import HostedQuery, NodeQueries, read_node_work
+from controlplane.explain.service import explanation_of
 from controlplane.models import Cluster
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
@@ -38,29 +43,9 @@ from dashboard.time_range import TimeRange
 
 SHOWN_TASKS = 12
 SHOWN_KEYS = 12
-
-
-@dataclass(frozen=True)
-class TaskRow:
-    """A query on the node with its part of the processed records."""
-
-    query: HostedQuery
-    share: float | None
-
-    @property
-    def tasks(self) -> str:
-        """Return the numbers of its tasks here as ranges: tasks 0 to 5, 8."""
-        return tasks_text(self.query.tasks)
-
-
-@dataclass(frozen=True)
-class KeyRow:
-    """A frequent key with its share of the node's load, and the running sum of shares."""
-
-    key: NodeKey
-    share: float
-    total: float
-    grade: str
+# The history of a node lists the newest changes of this time.
+HISTORY: Final = timedelta(days=7)
+_SHOWN: Final = 20
 
 
 @cluster_page
@@ -97,59 +82,72 @@ def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpRespons
     require_known(request, ())
     node = node_by_index(cluster, index)
     measures = ClusterObservation.of_moment(cluster).task_measures
-    queries = read_node_work(cluster, index, measures).queries.values()
-    ordered = sorted(queries, key=lambda query: -(query.records_per_s or 0.0))
     rows = [
         (query.name, tasks_text(query.tasks), query.records_per_s, query.state_bytes)
-        for query in ordered
+        for query in _by_records(read_node_work(cluster, index, measures))
     ]
     columns = ("query", "tasks", "records_per_s", "state_bytes")
     return csv_file(f"{cluster.slug}-{node.name}-tasks.csv", columns, rows)
 
 
 def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, Any]:
-    report = node_report(cluster, index, None if time_range.live else time_range.end)
-    row, tasks = explanation_row(cluster, report.explanation), _task_rows(report)
+    node, time = node_by_index(cluster, index), None if time_range.live else time_range.end
+    evidence = Evidence(ClusterObservation.of_moment(cluster, time)).of_node(node)
+    subject = ExplanationSubject(SubjectKind.NODE, str(index), time)
+    explanation, now = explanation_of(evidence.cluster, subject), evidence.observed.time
+    queries, weights = _by_records(evidence.work), evidence.work.weights
+    tasks = _task_rows(queries)
     return {
         "span": time_range,
-        "node": report.node,
-        "row": row,
-        "waiting": next((r for r in report.explanation.remedies if r.proposal), None),
-        "headline": headline_of(report.explanation),
-        "tiles": tile_rows(report.explanation),
+        "node": node,
+        "row": explanation_row(cluster, explanation),
+        "waiting": next((r for r in explanation.remedies if r.proposal), None),
+        "headline": headline_of(explanation),
+        "tiles": tile_rows(explanation),
         "tasks": tasks,
-        "task_count": sum(len(query.tasks) for query in report.tasks),
-        "query_count": len(report.tasks),
-        "records_share": sum(row.share or 0.0 for row in tasks),
-        "keys": _key_rows(report),
-        "sampled": report.keys,
-        "history": report.history,
+        "task_count": sum(len(query.tasks) for query in queries),
+        "query_count": len(queries),
+        "records_share": sum(row["share"] or 0.0 for row in tasks),
+        "keys": _key_rows(evidence.keys, explanation),
+        "sampled": evidence.keys,
+        "history": changes_of_node(cluster, index, now - HISTORY, now, weights)[: -_SHOWN - 1 : -1],
         "titles": figure_titles(),
     }
 
 
-def _task_rows(report: NodeReport) -> list[TaskRow]:
-    """Return the tasks with the most records, with their shares of those of the node."""
-    total = report.records_per_s
+def _by_records(work: NodeQueries) -> list[HostedQuery]:
+    """Return the queries of a node, those with the most records first."""
+    return sorted(work.queries.values(), key=lambda query: -(query.records_per_s or 0.0))
+
+
+def _task_rows(queries: Sequence[HostedQuery]) -> list[dict[str, Any]]:
+    """Return the first queries with their shares of the processed records of all."""
+    total = sum(query.records_per_s or 0.0 for query in queries)
     return [
-        TaskRow(query, (query.records_per_s or 0.0) / total if total else None)
-        for query in report.tasks[:SHOWN_TASKS]
+        {
+            "query": query,
+            "tasks": tasks_text(query.tasks),
+            "share": (query.records_per_s or 0.0) / total if total else None,
+        }
+        for query in queries[:SHOWN_TASKS]
     ]
 
 
-def _key_rows(report: NodeReport) -> list[KeyRow]:
+def _key_rows(keys: NodeKeys | None, explanation: Explanation) -> list[dict[str, Any]]:
     """Return the frequent keys by their share of the records of split queries on the node."""
-    if report.keys is None or not report.keys.total:
+    if keys is None or not keys.total:
         return []
-    rows, running = [], 0.0
-    cause = report.explanation.cause
-    exceeded = report.explanation.finding.grade == Grade.BAD
-    for key in report.keys.rows[:SHOWN_KEYS]:
-        share = key.rate / report.keys.total
-        running += share
-        is_cause = exceeded and cause is not None and cause.key == key.label
-        rows.append(KeyRow(key, share, min(1.0, running), "bad" if is_cause else ""))
-    return rows
+    cause = explanation.cause if explanation.finding.grade == Grade.BAD else None
+    shares = [key.rate / keys.total for key in keys.rows[:SHOWN_KEYS]]
+    return [
+        {
+            "key": key,
+            "share": share,
+            "total": min(1.0, total),
+            "grade": "bad" if cause is not None and cause.key == key.label else "",
+        }
+        for key, share, total in zip(keys.rows, shares, accumulate(shares), strict=False)
+    ]
 
 
 def _without_plan(cluster: Cluster, index: int, time_range: TimeRange) -> WithoutPlan | None:

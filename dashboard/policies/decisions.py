@@ -10,7 +10,6 @@ from controlplane.models import Cluster, Decision
 from controlplane.numbers import lowered
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch import CODES, all_loops, situation_of
-from controlplane.watch.decision_folding import FoldedDecision
 from controlplane.watch.decision_log import last_decisions
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
@@ -23,8 +22,7 @@ _ABOUT = {loop.name: loop.about for loop in all_loops()}
 class DecisionRow:
     """A displayed decision; `row`: None for a loop without decisions.
 
-    `repeats`: how often the loop decided so, from `first` to `last`; `next`: when it may decide
-    again, None if it is not shown.
+    `next`: when the loop may decide again, None if it is not shown.
     """
 
     loop: str
@@ -34,9 +32,6 @@ class DecisionRow:
     grade: str
     number: str
     limit: str
-    repeats: int = 0
-    first: datetime | None = None
-    last: datetime | None = None
     next: datetime | None = None
 
     @property
@@ -61,17 +56,6 @@ def decision_row(row: Decision) -> DecisionRow:
         # The limit of a figure that was not read has no unit.
         limit=figure_text(row.limit, row.unit) if row.unit or row.number is not None else "",
     )
-
-
-def single_row(row: Decision) -> DecisionRow:
-    """Return the row of a decision with its equal successors."""
-    return replace(decision_row(row), repeats=row.count, first=row.first_at, last=row.last_at)
-
-
-def folded_row(folded: FoldedDecision) -> DecisionRow:
-    """Return the row of folded decisions."""
-    shown = decision_row(folded.decision)
-    return replace(shown, repeats=folded.repeats, first=folded.first, last=folded.last)
 
 
 def decisions_headline(last: Sequence[DecisionRow]) -> Headline:

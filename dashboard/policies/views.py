@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from controlplane.access.roles import ADMIN, require
+from controlplane.alerts.readings import cluster_readings
 from controlplane.errors import Fields, Invalid
 from controlplane.lists.kinds import KINDS
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
@@ -18,15 +19,15 @@ from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.history import changes_of, revert_change
+from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
 from controlplane.watch.decision_folding import folded_decisions
 from dashboard.forms import moment, number, optional, read_some
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists.page import RANGE_NAMES, list_page, render_list_page
-from dashboard.policies.decisions import decisions_headline, folded_row, single_row, why
+from dashboard.policies.decisions import decision_row, decisions_headline, why
 from dashboard.policies.forms import form_sections, policy_changes
 from dashboard.policies.history import change_rows
-from dashboard.policies.limit_rows import limit_rows
 from dashboard.responses import cluster_change, notify, render_page
 from dashboard.time_range import time_range_of
 
@@ -130,14 +131,12 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     others = {*RANGE_NAMES, "fold"}
     shown = list_page(request, KINDS["decisions"], time_range=time_range, others=others)
     is_folded = request.GET.get("fold") != "no"
-    rows = [single_row(row) for row in shown.page.rows]
     if shown.listing is not None and is_folded:
-        folded = folded_decisions(shown.listing, period_of(time_range.length)).page
-        shown = replace(shown, page=folded)
-        rows = [folded_row(row) for row in folded.rows]
+        folded = folded_decisions(shown.listing, period_of(time_range.length))
+        shown = replace(shown, page=folded.page)
     last = why(cluster, policy_of(cluster), timezone.now())
     context = {
-        "rows": rows,
+        "rows": [decision_row(row) for row in shown.page.rows],
         "why": last,
         "is_folded": is_folded,
         "span": time_range,
@@ -157,12 +156,11 @@ def _policy_page(
     status: int = 200,
 ) -> HttpResponse:
     now, settings = timezone.now(), stored_settings(policy)
-    limits, reachable = limit_rows(cluster, settings)
     context = {
         "policy": policy,
         "summary": summary(settings),
-        "limits": limits,
-        "reachable": reachable,
+        "limits": [row for row in cluster_readings(cluster).readings if row.kind.placed],
+        "reachable": reachable_of([cluster.pk]).get(cluster.pk),
         "sections": form_sections(settings, sent, faults),
         "faults": faults or {},
         "note": note,

@@ -1,7 +1,6 @@
 """The actions of a proposal: a filtered page of the diff, and files."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -34,31 +33,6 @@ ACTION_COLUMNS: Final = (
 _GRADES: Final = {
     Status.APPLIED: "good", Status.APPLYING: "info", Status.REVERTING: "warn",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class DiffRow:
-    """A row of the diff: the action, the short name of its kind, and its status as a chip.
-
-    `group`: the title of the rows of this kind if this is the first of them in a row, else "".
-    """
-
-    row: ActionRow
-    kind: str
-    group: str
-    status: str
-    grade: str
-    is_skipped: bool
-
-
-@dataclass(frozen=True)
-class KindTab:
-    """A selectable kind of actions with its number; `filter`: the text that selects it."""
-
-    title: str
-    count: int
-    filter: str
-    is_selected: bool
 
 
 @cluster_page
@@ -110,13 +84,14 @@ def actions_context(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def _diff(rows: Any, *, is_ready: bool) -> Iterator[DiffRow]:
+def _diff(rows: Iterable[ActionRow], *, is_ready: bool) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the diff; `group`: the title of the first of several of a kind, else ""."""
     last = ""
     for row in rows:
         kind, title = kind_words(row.text.kind)
         text, grade = _status(row.status, is_ready=is_ready)
-        yield DiffRow(row, kind, title if title != last else "", text, grade,
-                      bool(row.status.code))  # fmt: skip
+        group = title if title != last else ""
+        yield {"row": row, "kind": kind, "group": group, "status": text, "grade": grade}
         last = title
 
 
@@ -130,14 +105,17 @@ def _status(status: ActionStatus, *, is_ready: bool) -> tuple[str, str]:
     return f"{status.status}{step}", _GRADES.get(status.status, "")
 
 
-def _tabs(proposal: Proposal, total: int, text: str) -> list[KindTab]:
+def _tabs(proposal: Proposal, total: int, text: str) -> list[dict[str, Any]]:
+    """Return the kinds of actions with their numbers and the filters that select them."""
     kinds: dict[str, int] = proposal.summary.get("kinds", {})
-    tabs = [KindTab("All", total, "", not text)]
+    tabs = [("All", total, "")]
     if len(kinds) > 1:
         for kind, count in sorted(kinds.items(), key=lambda pair: -pair[1]):
-            selects = f"kind:{kind}"
-            tabs.append(KindTab(kind_words(kind)[1], count, selects, text == selects))
-    return tabs
+            tabs.append((kind_words(kind)[1], count, f"kind:{kind}"))
+    return [
+        {"title": title, "count": count, "filter": selects, "is_selected": text == selects}
+        for title, count, selects in tabs
+    ]
 
 
 def _columns(row: ActionRow) -> tuple[Any, ...]:

@@ -1,8 +1,7 @@
 """The page of a proposal: what it will do, its execution, and the proof afterwards."""
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
@@ -22,7 +21,7 @@ from dashboard.lists import require_known
 from dashboard.proposals.actions import actions_context
 from dashboard.proposals.execution import execution_context
 from dashboard.proposals.page import page_context
-from dashboard.proposals.page_headline import Known, page_headline
+from dashboard.proposals.page_headline import page_headline
 from dashboard.responses import render_page
 
 # The chart of a proof begins so long before the execution, and ends so long after it.
@@ -42,23 +41,12 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     note_page(request.actor, cluster, PageKind.PROOF if is_executed else PageKind.PROPOSAL)
     context = page_context(request.actor, cluster, proposal)
     context |= execution_context(request, proposal, context["execution"])
-    context["headline"] = page_headline(proposal, _known(context))
+    context["headline"] = page_headline(proposal, context)
     if request.htmx and not request.htmx.boosted:
         return render_page(request, "_proposal_live.html", context)
     if proposal.after:
         context |= actions_context(request, proposal)
     return render_page(request, "proposal.html", context)
-
-
-def _known(context: Mapping[str, Any]) -> Known:
-    """Return what the headline of the page needs of its context."""
-    return Known(
-        waits=context["waits"],
-        plan=context.get("plan_headline"),
-        running=context.get("running_headline"),
-        proof=context.get("proof"),
-        counts=context.get("counts", ""),
-    )
 
 
 @cluster_page
@@ -92,8 +80,7 @@ def proof_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
     if entry is None or execution is None or execution.finished_at is None:
         return JsonResponse({"figures": {}})
     execution.proposal = proposal
-    columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
-    applied = applied_actions(proposal, list(execution.steps.order_by("number").values(*columns)))
+    applied = applied_actions(execution)
     start, stop = execution.started_at - _BEFORE, execution.finished_at + _AFTER
     series = counterfactual(execution, applied, start, min(stop, timezone.now()))
     if series is None:

@@ -9,9 +9,10 @@ from django.utils import timezone
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, cluster_readings
 from controlplane.models import Execution, Proposal, Step
-from controlplane.numbers import MISSING, milliseconds, percent, seconds, size
+from controlplane.numbers import milliseconds, size, value_text, with_unit
 from controlplane.pagination.listing import Filters
 from controlplane.pagination.pages import whole
+from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.executions.progress import (
@@ -94,33 +95,29 @@ def _tiles(progress: Progress, policy: PolicySettings) -> list[Tile]:
     planned = proposal.predicted.get("pause_ms")
     readings = cluster_readings(proposal.cluster)
     rollback = execution.rollback_cost
-    value, unit = _split(size(progress.bytes))
-    back, back_unit = _split(seconds(rollback.get("seconds")) if rollback else MISSING)
+    value, unit = with_unit(progress.bytes, "bytes")
+    back, back_unit = with_unit(rollback.get("seconds"), "s")
     return [
         Tile("Actions applied", f"{progress.applied:,}", f"of {progress.total:,}",
              f"{progress.skipped:,} skipped"),
         Tile("State moved", value, f"{unit} of {size(progress.total_bytes)}",
              f"cap {size(policy.bytes_per_s)}/s"),
-        Tile("Longest pause", *_split(milliseconds(pause)), f"planned {milliseconds(planned)}",
+        Tile("Longest pause", *with_unit(pause, "ms"), f"planned {milliseconds(planned)}",
              f"limit {milliseconds(policy.pause_ms)}",
              pause or 0, policy.pause_ms, grade="bad" if (pause or 0) > policy.pause_ms else ""),
-        _reading_tile("Latency p95", readings[AlertMeasure.LATENCY], milliseconds),
-        _reading_tile("Imbalance", readings[AlertMeasure.IMBALANCE], percent),
+        _reading_tile(readings[AlertMeasure.LATENCY]),
+        _reading_tile(readings[AlertMeasure.IMBALANCE]),
         Tile("Rollback cost", back, back_unit,
              f"{size(rollback.get('bytes'))}, {rollback.get('actions', 0):,} actions"
              if rollback else "nothing applied yet", "from here"),
     ]  # fmt: skip
 
 
-def _reading_tile(name: str, reading: AlertReading, write: Any) -> Tile:
-    value, unit = _split(write(reading.value))
-    limit = "" if reading.limit is None else f"limit {write(reading.limit)}"
-    grade = reading.grade if reading.grade in ("warn", "bad") else ""
+def _reading_tile(reading: AlertReading) -> Tile:
+    value, unit = with_unit(reading.value, reading.kind.unit)
+    limit = value_text(reading.limit, reading.kind.unit)
+    grade = str(reading.grade) if reading.grade in (Grade.WARN, Grade.BAD) else ""
     return Tile(
-        name, value, unit, "mean of 5 min", limit, reading.value, reading.limit, grade=str(grade)
-    )
-
-
-def _split(text: str) -> tuple[str, str]:
-    value, _, unit = text.partition(" ")
-    return value, unit
+        reading.kind.title, value, unit, "mean of 5 min", f"limit {limit}", reading.value,
+        reading.limit, grade=grade,
+    )  # fmt: skip

@@ -1,23 +1,14 @@
-"""Rows of a proposal's measures: now, as proposed, as expected, and as measured afterwards."""
+"""Rows of the measures of an executed plan: as approved, as expected, and as measured."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from controlplane.models import LedgerEntry
-from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size, value_text
+from controlplane.numbers import MISSING, compact, milliseconds, percent, ratio, size
 from controlplane.planning.adapters import all_measures
-from controlplane.planning.measures import (
-    FULLEST,
-    IMBALANCE,
-    REPLICATION_FACTOR,
-    TRAFFIC,
-    Measure,
-    Unit,
-)
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC
 from controlplane.policies.assessment import Assessment, MeasureEffect
 from controlplane.policies.planner_record import error_of
-from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 
 _Write = Callable[[float | None], str]
 # The figures of the ledger: title, unit of charts, and format of cells.
@@ -33,79 +24,11 @@ LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
     "latency_ms": ("Latency p95", "ms", milliseconds),
     "dropped": ("Input dropped", "", percent),
 }
-# The words of a row's chip.
-STATUSES: Final[Mapping[MeasureStatus, str]] = {
-    MeasureStatus.RESOLVED: "now OK",
-    MeasureStatus.KEPT: "OK",
-    MeasureStatus.REMAINS: "above limit",
-    MeasureStatus.WORSENED: "worse",
-    MeasureStatus.NO_LIMIT: "",
-}
-
-
-@dataclass(frozen=True)
-class MeasureRow:
-    """A measure of a plan as text, with the values of its drawing."""
-
-    row: MeasureOutcome
-    title: str
-    now: str
-    proposed: str
-    expected: str
-    limit: str
-    bound: str
-    status: str
-    grade: str
-
-
-@dataclass(frozen=True)
-class ProofRow:
-    """A figure of an executed plan as text; `effect`: on its measure, None if not assessed."""
-
-    title: str
-    before: str
-    approved: str
-    expected: str
-    measured: str
-    error: str
-    without: str
-    without_error: str
-    limit: str
-    effect: MeasureEffect | None
-
-
-def measure_rows(outcome: Outcome) -> list[MeasureRow]:
-    """Return the measures of a plan that have one value for the cluster."""
-    return [
-        MeasureRow(
-            row=row,
-            title=_title(row.measure),
-            now=_text(row.measure, row.now),
-            proposed=_text(row.measure, row.proposed),
-            expected=_text(row.measure, row.expected),
-            limit=_text(row.measure, row.limit, ""),
-            bound=_text(row.measure, row.bound, ""),
-            status=STATUSES[row.status],
-            grade="" if row.status is MeasureStatus.NO_LIMIT else str(row.grade),
-        )
-        for row in outcome.measures
-    ]
-
-
-def _title(measure: Measure) -> str:
-    """Return the title with the unit that the cells leave out for lack of space."""
-    return f"{measure.title}, {measure.unit}" if measure.unit is Unit.RATE else measure.title
-
-
-def _text(measure: Measure, value: float | None, missing: str = MISSING) -> str:
-    if value is None:
-        return missing
-    return compact(value) if measure.unit is Unit.RATE else value_text(value, measure.unit)
 
 
 def proof_rows(
     entry: LedgerEntry, before: Mapping[str, float], *, all_figures: bool = False
-) -> list[ProofRow]:
+) -> list[dict[str, Any]]:
     """Return the figures of an executed plan; `all_figures`: with those that are unknown."""
     assessment = Assessment.from_json(entry.assessment)
     effects = {row.measure: row for row in assessment.effects}
@@ -118,24 +41,29 @@ def proof_rows(
 
 def _proof_row(
     figure: str, entry: LedgerEntry, before: Mapping[str, float], effect: MeasureEffect | None
-) -> ProofRow:
+) -> dict[str, Any]:
+    """Return a figure as text; `effect`: on its measure, None if it is not assessed."""
     title, _, write = LEDGER[figure]
     approved, measured = entry.approved.get(figure), entry.measured.get(figure)
-    is_known = approved is not None and measured is not None
-    error = error_of(figure, approved, measured) if is_known else None
-    half = entry.without_error.get(figure)
     start = before.get(figure) if figure in all_measures() else None
+    error, half = None, entry.without_error.get(figure)
+    if approved is not None and measured is not None:
+        error = error_of(figure, approved, measured)
+    row = {
+        "title": title,
+        "before": write(start),
+        "approved": write(approved),
+        "expected": write(entry.expected.get(figure)),
+        "measured": write(measured),
+        "error": percent(error),
+        "without": write(entry.without.get(figure)),
+        "without_error": f"± {write(half)}" if half is not None else "",
+        "limit": write(effect.limit) if effect is not None and effect.limit is not None else "",
+        "effect": effect,
+    }
     if figure == "latency_ms":
-        start = approved
-    return ProofRow(
-        title=title,
-        before=write(start),
-        approved=MISSING if figure == "latency_ms" else write(approved),
-        expected=MISSING if figure == "latency_ms" else write(entry.expected.get(figure)),
-        measured=write(measured),
-        error=MISSING if error is None or figure == "latency_ms" else percent(error),
-        without=write(entry.without.get(figure)),
-        without_error=f"± {write(half)}" if half is not None else "",
-        limit=write(effect.limit) if effect is not None and effect.limit is not None else "",
-        effect=effect,
-    )
+        # No planner predicts it: what was approved is the latency before the execution.
+        row |= {"before": write(approved)} | dict.fromkeys(
+            ("approved", "expected", "error"), MISSING
+        )
+    return row

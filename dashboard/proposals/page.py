@@ -30,7 +30,7 @@ from controlplane.proposals.review import Review
 from dashboard.plan_names import titled_parameters
 from dashboard.proposals.check_rows import check_rows
 from dashboard.proposals.headline import effect_clauses, headline_of, joined, pause_clause
-from dashboard.proposals.measure_rows import LEDGER, measure_rows, proof_rows
+from dashboard.proposals.measure_rows import LEDGER, proof_rows
 from dashboard.proposals.node_rows import load_rows, matrix_of, node_names
 from dashboard.proposals.words import obstacle_words
 from dashboard.thresholds import STATE_CHIPS
@@ -93,14 +93,14 @@ def _plan(cluster: Cluster, proposal: Proposal, policy: PolicySettings) -> dict[
     review = Review.from_json(proposal.review) if waits else None
     before, after = (review.before, review.after) if review else (proposal.before, proposal.after)
     loads = load_rows(before, after, cluster, names)
-    fullest = max(loads.rows, key=lambda row: row.before).name if loads and loads.rows else ""
+    rows = loads["rows"] if loads else []
+    fullest = max(rows, key=lambda row: row["before"])["name"] if rows else ""
     rollback_s = proposal.rollback_cost.get("seconds")
     return {
         "summary": summary,
         "outcome": outcome,
         "plan_headline": headline_of(outcome, rollback_s, fullest),
         "effects": _effects(outcome, fullest),
-        "measures": measure_rows(outcome),
         "matrix": matrix_of(summary, names),
         "loads": loads,
         "review": _review(review, policy, outcome),

@@ -1,7 +1,6 @@
 """The headline of a proposal's page, by the state of the proposal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.models import Proposal
@@ -12,38 +11,31 @@ from dashboard.proposals.headline import arrow
 from dashboard.proposals.measure_rows import LEDGER
 from dashboard.proposals.no_better_plan import no_better_plan
 
+_Known = Mapping[str, Any]
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
 _SKIPPED: Final = "The remaining actions were not applied."
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is known about a proposal besides its row.
+def page_headline(proposal: Proposal, known: _Known) -> Headline:
+    """Return the headline: of the computation, the open execution, the proof or the plan.
 
-    `waits`: why it waits, "" if it does not; `plan`: the headline of its plan, `running`: that of
-    its open execution; `proof`: the measured effect; `counts`: the finished actions in words, ""
-    without an execution.
+    `known`: the context of the page: `waits`, why it waits, "" if it does not; and if they are
+    known `plan_headline`, `running_headline` of an open execution, `proof`, the measured effect,
+    and `counts`, the finished actions in words.
     """
-
-    waits: str = ""
-    plan: Headline | None = None
-    running: Headline | None = None
-    proof: Mapping[str, Any] | None = None
-    counts: str = ""
-
-
-def page_headline(proposal: Proposal, known: Known) -> Headline:
-    """Return the headline: of the computation, the open execution, the proof or the plan."""
     if proposal.state == Proposal.State.COMPUTING:
         what = f"The planner computes the plan: {round(100 * proposal.progress)} % done"
         return Headline(what, _waits(known), "info", icon="clock")
-    if known.plan is None:
+    plan: Headline | None = known.get("plan_headline")
+    if plan is None:
         return _without_plan(proposal)
-    if known.running is not None:
-        return known.running
-    if known.proof is not None:
-        return _proof(proposal, known, known.proof)
-    return _by_state(proposal, known, known.plan)
+    running: Headline | None = known.get("running_headline")
+    if running is not None:
+        return running
+    counts, proof = known.get("counts", ""), known.get("proof")
+    if proof is not None:
+        return _proof(proposal, counts, proof)
+    return _by_state(proposal, counts, plan, _waits(known))
 
 
 def _without_plan(proposal: Proposal) -> Headline:
@@ -52,10 +44,10 @@ def _without_plan(proposal: Proposal) -> Headline:
     return Headline("There is no plan", "It was cancelled before the planner finished.")
 
 
-def _proof(proposal: Proposal, known: Known, proof: Mapping[str, Any]) -> Headline:
+def _proof(proposal: Proposal, counts: str, proof: Mapping[str, Any]) -> Headline:
     """Return the assessment over all measures; of a rollback, what holds after it."""
     assessment, samples = proof["assessment"], proof["entry"].samples
-    why = [f"{known.counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
+    why = [f"{counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
     if proposal.state == Proposal.State.STALE:
         why.append(f"It became out of date: {proposal.error}. {_SKIPPED}")
     what, grade, icon = assessment_text(assessment), str(assessment.grade), ""
@@ -70,30 +62,30 @@ def _rolled_back(proposal: Proposal) -> str:
     return f"Rolled back by {proposal.decided_by}"
 
 
-def _by_state(proposal: Proposal, known: Known, plan: Headline) -> Headline:
+def _by_state(proposal: Proposal, counts: str, plan: Headline, waits: str) -> Headline:
     match proposal.state:
         case Proposal.State.STALE:
-            return _stale(proposal, is_executed=bool(known.counts))
+            return _stale(proposal, is_executed=bool(counts))
         case Proposal.State.FAILED:
-            return Headline(f"Failed: {proposal.error}", known.counts, "bad")
+            return Headline(f"Failed: {proposal.error}", counts, "bad")
         case Proposal.State.SUPERSEDED:
             return Headline("Superseded: another proposal was chosen, or changed the same objects")
         case Proposal.State.NO_BETTER_PLAN:
             return no_better_plan(proposal)
-    return _by_plan(proposal, known, plan)
+    return _by_plan(proposal, counts, plan, waits)
 
 
-def _by_plan(proposal: Proposal, known: Known, plan: Headline) -> Headline:
-    if known.counts:
+def _by_plan(proposal: Proposal, counts: str, plan: Headline, waits: str) -> Headline:
+    if counts:
         follow = "The measurements follow thirty batches after the end."
         if proposal.state == Proposal.State.ROLLED_BACK:
-            return Headline(_rolled_back(proposal), f"{known.counts}. {follow}", icon="undo")
-        return Headline(known.counts, follow)
+            return Headline(_rolled_back(proposal), f"{counts}. {follow}", icon="undo")
+        return Headline(counts, follow)
     if proposal.state not in _WAITS:
         return Headline(plan.what, plan.why)
     why = plan.why
     if proposal.state == Proposal.State.APPROVED:
-        why = f"{why} {_waits(known) or 'Starts when a worker is free.'}".lstrip()
+        why = f"{why} {waits or 'Starts when a worker is free.'}".lstrip()
     return Headline(plan.what, why, plan.grade)
 
 
@@ -107,8 +99,8 @@ def _stale(proposal: Proposal, *, is_executed: bool) -> Headline:
     return Headline(f"Out of date. {texts}", why, "bad")
 
 
-def _waits(known: Known) -> str:
-    return f"Waits because {known.waits}." if known.waits else ""
+def _waits(known: _Known) -> str:
+    return f"Waits because {known['waits']}." if known["waits"] else ""
 
 
 def assessment_text(assessment: Assessment) -> str:

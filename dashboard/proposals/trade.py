@@ -1,7 +1,5 @@
 """The trade of gain against moves before a request: a drawing, and a choice for each plan."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import HttpResponse
@@ -20,35 +18,6 @@ HEIGHT: Final = 200
 _TICKS: Final = 4
 # Space above and below the values, as a part of their range.
 _ROOM: Final = 0.1
-
-
-@dataclass(frozen=True)
-class TradeChoice:
-    """A plan that a request can have; `x`, `y`: its place in the drawing, in per cent.
-
-    `chip`, `grade`: a remark about it. `is_chosen`: whether it is the first choice.
-    """
-
-    point: TradePoint
-    title: str
-    about: str
-    cost: str
-    chip: str
-    grade: str
-    is_chosen: bool
-    x: str
-    y: str
-
-
-@dataclass(frozen=True)
-class TradePlot:
-    """The drawing: the path in units of WIDTH x HEIGHT, ticks, and the height of the limit."""
-
-    label: str
-    path: str
-    xs: Sequence[tuple[str, str]]
-    ys: Sequence[tuple[str, str]]
-    limit: tuple[str, str] | None
 
 
 @cluster_page
@@ -84,36 +53,44 @@ def _scales(trade: Trade) -> tuple[Scale[float], Scale[float]]:
     )
 
 
-def _plot(trade: Trade, across: Scale[float], up: Scale[float]) -> TradePlot:
-    """Return the drawing; its points stand in the choices."""
+def _plot(trade: Trade, across: Scale[float], up: Scale[float]) -> dict[str, Any]:
+    """Return the drawing: a path in units of WIDTH x HEIGHT, ticks, and the height of the limit.
+
+    Its points stand in the choices.
+    """
     now, limit = trade.curve[0][1], trade.limit
-    return TradePlot(
-        label=f"Replication factor by queries moved, from {ratio(now)} without a move",
-        path=line([(across(moves), up(value)) for moves, value in trade.curve]),
-        xs=[
+    return {
+        "label": f"Replication factor by queries moved, from {ratio(now)} without a move",
+        "path": line([(across(moves), up(value)) for moves, value in trade.curve]),
+        "xs": [
             (across.percent(value), f"{value:,.0f}")
             for value in round_values(across.low, across.high, _TICKS)
         ],
-        ys=[(_height(up, value), ratio(value)) for value in round_values(up.low, up.high, _TICKS)],
-        limit=(_height(up, limit), f"limit {ratio(limit)}") if limit else None,
-    )
+        "ys": [
+            (_height(up, value), ratio(value)) for value in round_values(up.low, up.high, _TICKS)
+        ],
+        "limit": (_height(up, limit), f"limit {ratio(limit)}") if limit else None,
+    }
 
 
-def _choice(trade: Trade, point: TradePoint, across: Scale[float], up: Scale[float]) -> TradeChoice:
+def _choice(
+    trade: Trade, point: TradePoint, across: Scale[float], up: Scale[float]
+) -> dict[str, Any]:
+    """Return a plan that a request can have, with its place in the drawing, in per cent."""
     is_chosen = point == trade.recommended
     chip, grade = _remark(trade, point)
-    return TradeChoice(
-        point,
-        title=f"{value_text(point.moves, 'moves')}: {ratio(point.replication_factor)}",
-        about=f"imbalance {percent(point.imbalance)} (at most {percent(point.slack)}), "
+    return {
+        "point": point,
+        "title": f"{value_text(point.moves, 'moves')}: {ratio(point.replication_factor)}",
+        "about": f"imbalance {percent(point.imbalance)} (at most {percent(point.slack)}), "
         f"fullest node {percent(point.fullest)}",
-        cost=f"{size(point.bytes)} of state, about {seconds(point.seconds)}",
-        chip="recommended" if is_chosen else chip,
-        grade="good" if is_chosen else grade,
-        is_chosen=is_chosen,
-        x=across.percent(point.moves),
-        y=_height(up, point.replication_factor),
-    )
+        "cost": f"{size(point.bytes)} of state, about {seconds(point.seconds)}",
+        "chip": "recommended" if is_chosen else chip,
+        "grade": "good" if is_chosen else grade,
+        "is_chosen": is_chosen,
+        "x": across.percent(point.moves),
+        "y": _height(up, point.replication_factor),
+    }
 
 
 def _remark(trade: Trade, point: TradePoint) -> tuple[str, str]:

@@ -51,10 +51,8 @@ def headline(report: QueryReport) -> Headline:
     grade, chip = str(finding.grade), chips.get(finding.grade, "running")
     if report.slowest_is_full and finding.grade == Grade.GOOD:
         grade, chip = "warn", "node above limit"
-    if grade in ("bad", "warn") and explanation.cause is not None:
-        why = f"{explanation.causes_text} {_part(report)}"
-        return Headline(f"{text}.", why, grade, chip, causes=explanation.named)
-    return Headline(f"{text}.", _part(report), grade, chip)
+    shown = Headline(f"{text}.", _part(report), grade, chip)
+    return shown.explained(explanation.ranked) if grade in ("bad", "warn") else shown
 
 
 def _end(query: Query) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane import numbers
+from controlplane.explain import ExplanationSubject, SubjectKind, explain
 from controlplane.planners.admission.stream_report import StreamReport
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile
@@ -20,7 +21,17 @@ _MODES: Final = {
 
 
 def headline(report: StreamReport) -> Headline:
-    """Return the headline of a stream: when the forecast exceeds its split node, and the plan."""
+    """Return the headline of a stream, with the likely causes of a rate that is too high."""
+    shown = _forecast(report)
+    if shown.grade not in ("bad", "warn"):
+        return shown
+    subject = ExplanationSubject(SubjectKind.STREAM, report.stream.name)
+    ranked = explain(report.stream.cluster, subject).ranked
+    return shown.explained(ranked) if ranked else shown
+
+
+def _forecast(report: StreamReport) -> Headline:
+    """Return when the forecast of a stream exceeds its split node, and the plan."""
     outlook, own, split = report.outlook, report.own, report.stream.split
     if outlook is None:
         return Headline(
@@ -39,11 +50,11 @@ def headline(report: StreamReport) -> Headline:
     expected = f"{numbers.compact(own.expected)} of {numbers.compact(own.capacity)} records/s"
     why = f"{expected} are expected there in the next periods. {_MODES[report.policy.redirects]}"
     if outlook.overload_at is not None:
-        text = f"The forecast exceeds split node {split} at {_clock(outlook.overload_at)} UTC"
+        text = f"The forecast exceeds split node {split} at {_clock(outlook.overload_at)}"
         return Headline(f"{text}; {_plan(report)}.", why, "bad", "above capacity")
     later = report.long_outlook.overload_at if report.long_outlook else None
     if later is not None:
-        text = f"The forecast exceeds split node {split} about {_clock(later)} UTC"
+        text = f"The forecast exceeds split node {split} about {_clock(later)}"
         return Headline(f"{text}; {_plan(report)}.", why, "warn", "near a limit")
     if (own.share or 0.0) >= _SOON:
         text = f"Split node {split} is {numbers.percent(own.share)} full; {_plan(report)}."
@@ -63,8 +74,7 @@ def _plan(report: StreamReport) -> str:
 
 
 def _clock(moment: datetime) -> str:
-    """Return the time of a moment, with its day unless it is today."""
-    return f"{moment:%H:%M}" if moment.date() == timezone.now().date() else f"{moment:%d %b %H:%M}"
+    return f"{numbers.clock(moment, timezone.now())} UTC"
 
 
 def tiles(report: StreamReport) -> list[Tile]:
@@ -132,5 +142,5 @@ def _first(report: StreamReport) -> datetime | None:
 def _exceeded(report: StreamReport) -> str:
     first = _first(report)
     if first is not None:
-        return f"{_clock(first)} UTC"
+        return _clock(first)
     return "never" if report.outlook and report.outlook.left is not None else "no data"

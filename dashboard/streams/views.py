@@ -22,7 +22,6 @@ from dashboard.streams.admission import (
 from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 from dashboard.streams.headline import list_headline
 
-PER_PAGE = 100
 SUGGESTED = 12
 
 

@@ -11,15 +11,24 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from controlplane.numbers import seconds_range
+from controlplane.numbers import compact, seconds_range, value_text
+from controlplane.planning.measures import Measure, Unit
 from controlplane.plans.proposal_states import State
 from controlplane.proposals.executions.progress import Progress
-from controlplane.proposals.outcome import Outcome
+from controlplane.proposals.outcome import MeasureStatus, Outcome
 from controlplane.svg import percent
 
 register = template.Library()
 # The shades of a matrix, from the lightest.
 _SHADES: Final = 5
+# The words of what a plan does to a measure.
+STATUSES: Final[Mapping[MeasureStatus, str]] = {
+    MeasureStatus.RESOLVED: "now OK",
+    MeasureStatus.KEPT: "OK",
+    MeasureStatus.REMAINS: "above limit",
+    MeasureStatus.WORSENED: "worse",
+    MeasureStatus.NO_LIMIT: "",
+}
 # The words of a state, where its name is not what pages show.
 STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
 
@@ -34,6 +43,20 @@ class PassableCheck(Protocol):
 def state_word(state: str) -> str:
     """Return the state of a proposal as pages show it."""
     return STATE_WORDS.get(state, state)
+
+
+@register.filter
+def status_word(status: MeasureStatus) -> str:
+    """Return what a plan does to a measure, "" if it has no limit."""
+    return STATUSES[status]
+
+
+@register.filter
+def figure(value: float | None, measure: Measure) -> str:
+    """Return a value of a measure; the unit of a rate is in the title, for lack of space."""
+    if value is None or measure.unit is not Unit.RATE:
+        return value_text(value, measure.unit)
+    return compact(value)
 
 
 @register.filter

@@ -38,6 +38,12 @@ for formatter in (
 
 
 @register.filter
+def in_unit(value: object, unit: str) -> str:
+    """Return a number with its unit, as `numbers.value_text`."""
+    return numbers.value_text(value if isinstance(value, int | float) else None, unit)
+
+
+@register.filter
 def pairs(mapping: object) -> list[tuple[Any, Any]]:
     """Return the names and values of a mapping, none of anything else.
 

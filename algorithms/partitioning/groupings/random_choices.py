@@ -31,9 +31,7 @@ from algorithms.vocabulary import MAX_SEED, MAX_SLACK, Floats, Ints, parameter
 # room, each attempt misses it with probability 1 - 1/n, so all of them with probability 2 %.
 PAIRS_PER_WORKER: Final = 2
 
-_STEP: Final = 0x9E3779B97F4A7C15
-_STEP_WORD = np.uint64(_STEP)
-_LOW: Final = 2**32 - 1
+_STEP_WORD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 

@@ -24,7 +24,7 @@ from algorithms.lab.placement.experiments.trials import configure
 from algorithms.lab.placement.workloads.trips import RATES_FILE, TRIPS_FILE, read_trips, tile_rates
 from algorithms.lab.registry import PLACEMENT, algorithm
 from algorithms.placement.improve import Goal, Improve, Improvement, ImproveProblem, MeasureLimits
-from algorithms.placement.online import LeastCost, OnlineState
+from algorithms.placement.online import LeastCost, LeastCostWithinLoads, OnlineState
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Floats, SmallInts
 from workers.demo.taxis import Taxis
@@ -196,33 +196,37 @@ def demonstrate() -> None:
 
 
 def demonstration(minutes: float) -> ImproveProblem:
-    """Return the demonstration as it runs then: two of its nodes join after the first queries."""
+    """Return the demonstration as it runs then."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
     from controlplane.clusters.demo import CLUSTERS  # noqa: PLC0415 - needs Django's settings
+    from controlplane.models import Cluster  # noqa: PLC0415
+    from controlplane.policies.measure_limits import arrival_limits  # noqa: PLC0415
+    from controlplane.policies.settings import PolicySettings  # noqa: PLC0415
 
     program, cluster = Taxis(DEMO_SPEED, DEMO_QUERIES), CLUSTERS["sf"]
     streams = program.declarations()
     numbers = {stream["name"]: number for number, stream in enumerate(streams)}
     declared = np.array([stream["declared_rate"] for stream in streams])
+    sizes = np.full(cluster.nodes, cluster.capacity)
+    placement = LeastCostWithinLoads(sizes, arrival_limits(Cluster(), PolicySettings()))
     hosts: dict[str, int] = {}
     reads: dict[str, list[int]] = {}
     end = int(minutes * 60_000 * DEMO_SPEED)
     for moment in range(0, end + 1, 2_000 * DEMO_SPEED):
         wanted = {query.name: query.streams for query in program.queries_at(moment)}
         hosts = {name: node for name, node in hosts.items() if name in wanted}
-        nodes = cluster.nodes - (cluster.late_nodes if not moment else 0)
-        state = online_state(declared, hosts, reads, nodes)
+        state = online_state(declared, hosts, reads, cluster.nodes)
         for name in [name for name in wanted if name not in hosts]:
             reads[name] = [numbers[stream] for stream in wanted[name]]
-            hosts[name] = LeastCost(nu=NU, alpha=10.0).place(state, reads[name])
+            hosts[name] = placement.place(state, reads[name])
     rates = np.zeros(len(streams))
     for name, records in program.records_between(end - 60_000 * DEMO_SPEED, end).items():
         rates[numbers[name]] = records.num_rows / 60
     rows = [reads[name] for name in hosts]
     problem = PlacementProblem.from_lists(rates, rows, cluster.nodes, NU, round_up=True)
     present = np.array(list(hosts.values()), np.int32)
-    return running(problem, present, np.full(cluster.nodes, cluster.capacity))
+    return running(problem, present, sizes)
 
 
 def online_state(

@@ -23,6 +23,13 @@ _STALLED: Final = 100.0
 _BEFORE: Final = timedelta(minutes=3)
 _AFTER: Final = timedelta(minutes=1)
 _FEW: Final = 3
+_CODES: Final = {
+    ChangeKind.PLAN: CauseCode.PLAN_MOVED,
+    ChangeKind.PLACEMENT: CauseCode.QUERIES_PLACED,
+    ChangeKind.CAPACITY: CauseCode.CAPACITY_LOWERED,
+    ChangeKind.DROP_RULE: CauseCode.DROPS_CHANGED,
+    ChangeKind.LADDER: CauseCode.LADDER_CHANGED,
+}
 
 
 @dataclass(frozen=True)
@@ -154,24 +161,34 @@ def _moves(evidence: NodeEvidence) -> Iterator[ChangeEffect]:
         with_it = _weights_at(evidence, moment)
         without = _weights_at(evidence, moment, frozenset(change.placed))
         added = _load(with_it, rates) - _load(without, rates)
-        yield ChangeEffect(replace(_move(evidence, change), after=added), added)
+        yield ChangeEffect(replace(_at_node(evidence, change), after=added), added)
 
 
 def _load(weights: Mapping[int, float], rates: Mapping[int, float]) -> float:
     return sum(weight * rates.get(stream, 0.0) for stream, weight in weights.items())
 
 
-def _move(evidence: NodeEvidence, change: NearbyChange) -> Cause:
-    """Return the placement of queries as a cause, with the one that has most records."""
+def cause_of(change: NearbyChange, names: Mapping[int, str]) -> Cause:
+    """Return a change as a cause; `names`: of the streams, by id."""
+    stream = change.id if change.kind is ChangeKind.DROP_RULE else None
+    return Cause(
+        _CODES[change.kind], time=min(change.placed.values(), default=change.time), stream=stream,
+        stream_name="" if stream is None else names.get(stream, str(stream)),
+        proposal=change.proposal, actor=change.actor, before=change.before, after=change.after,
+        unit=change.unit, count=change.arrived,
+    )  # fmt: skip
+
+
+def _at_node(evidence: NodeEvidence, change: NearbyChange) -> Cause:
+    """Return a change at a node as a cause, with the query placed there that has most records."""
     queries = evidence.work.queries
     largest = max(
         (queries[pk] for pk in change.placed if pk in queries),
         key=lambda query: query.records_per_s or 0.0, default=None,
     )  # fmt: skip
-    code = CauseCode.PLAN_MOVED if change.kind is ChangeKind.PLAN else CauseCode.QUERIES_PLACED
-    return evidence.named(
-        code, time=min(change.placed.values()), proposal=change.proposal,
-        count=len(change.placed), query=None if largest is None else largest.id,
+    return replace(
+        cause_of(change, evidence.observed.stream_names), node=evidence.node.index,
+        node_name=evidence.node.name, query=None if largest is None else largest.id,
         query_name="" if largest is None else largest.name,
     )  # fmt: skip
 
@@ -185,26 +202,14 @@ def _drops(evidence: NodeEvidence) -> Iterator[ChangeEffect]:
         rate = evidence.cluster.rises.rates_at(change.time).get(change.id, 0.0)
         weight = _weights_at(evidence, change.time).get(change.id, 0.0)
         added = weight * rate * ((change.before or 0.0) - (change.after or 0.0))
-        yield ChangeEffect(drop_cause(evidence.observed.stream_names, change), added)
-
-
-def drop_cause(names: Mapping[int, str], change: NearbyChange) -> Cause:
-    """Return the change of a drop rule of a stream as a cause."""
-    return Cause(
-        CauseCode.DROPS_CHANGED, time=change.time, stream=change.id,
-        stream_name=names.get(change.id or 0, str(change.id)), before=change.before,
-        after=change.after, unit=ValueUnit.SHARE, actor=change.actor,
-    )  # fmt: skip
+        yield ChangeEffect(cause_of(change, evidence.observed.stream_names), added)
 
 
 def _capacity(evidence: NodeEvidence) -> Iterator[ChangeEffect]:
     """Yield the changes of the capacity of a node, with their factors of load over capacity."""
     for change in evidence.disturbing:
         if change.kind is ChangeKind.CAPACITY and change.before and change.after:
-            cause = evidence.named(
-                CauseCode.CAPACITY_LOWERED, time=change.time, actor=change.actor,
-                before=change.before, after=change.after, proposal=change.proposal,
-            )  # fmt: skip
+            cause = _at_node(evidence, change)
             yield ChangeEffect(cause, factor=change.before / change.after)
 
 
@@ -239,7 +244,7 @@ def _expensive(evidence: NodeEvidence, slow: Cause) -> Cause | None:
     for change in reversed(evidence.disturbing):
         placed = change.placed.values()
         if 0 < len(placed) <= _FEW and slow.time - _BEFORE <= min(placed) <= slow.time + _AFTER:
-            moved = _move(evidence, change)
+            moved = _at_node(evidence, change)
             return replace(
                 moved, code=CauseCode.EXPENSIVE_QUERY, before=slow.before, after=slow.after,
                 unit=slow.unit,

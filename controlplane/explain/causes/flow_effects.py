@@ -8,10 +8,9 @@ from typing import Final
 
 from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import AlertMeasure
-from controlplane.explain.cause import Cause, CauseCode
-from controlplane.explain.causes.effects import ChangeEffect, common_cause, drop_cause
+from controlplane.explain.causes.effects import ChangeEffect, cause_of, common_cause
 from controlplane.explain.causes.evidence import Evidence
-from controlplane.explain.change import ChangeKind, NearbyChange
+from controlplane.explain.change import ChangeKind
 from controlplane.explain.changes import changes_of_cluster
 
 # Traffic and losses follow a change within this time.
@@ -49,23 +48,10 @@ def _effects(
         change for change in changes_of_cluster(evidence.versions)
         if change.kind in kinds and start <= change.time <= stop
     ]  # fmt: skip
-    causes = [_cause(evidence, change) for change in near]
+    causes = [cause_of(change, evidence.observed.stream_names) for change in near]
     if not causes:
         of_all = common_cause(evidence.rises)
         causes = [of_all] if of_all is not None and start <= (of_all.time or stop) <= stop else []
     for cause in causes:
         changed = replace(cause, before=shift.before, after=shift.after) if near else cause
         yield ChangeEffect(changed, factor=shift.after / shift.before), growth / len(causes)
-
-
-def _cause(evidence: Evidence, change: NearbyChange) -> Cause:
-    if change.kind is ChangeKind.DROP_RULE:
-        return drop_cause(evidence.observed.stream_names, change)
-    codes = {
-        ChangeKind.PLAN: CauseCode.PLAN_MOVED,
-        ChangeKind.PLACEMENT: CauseCode.QUERIES_PLACED,
-        ChangeKind.LADDER: CauseCode.LADDER_CHANGED,
-    }
-    return Cause(
-        codes[change.kind], time=change.time, proposal=change.proposal, count=change.arrived
-    )

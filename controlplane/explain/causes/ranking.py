@@ -4,7 +4,7 @@ The only ranking: explanations, headlines and alerts name its first row.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from math import log
 from typing import Final
@@ -36,13 +36,8 @@ _FROM_NOTHING: Final = 0.01
 # The measures of the work of nodes; those of traffic and losses are explained by `flow_effects`.
 _OF_WORK: Final = frozenset(AlertMeasure) - {AlertMeasure.REPLICATION}
 
-
-@dataclass(frozen=True)
-class _Weighted:
-    """An effect with its weight: the growth of work by it, times how far its node is to a limit."""
-
-    effect: ChangeEffect
-    weight: float
+# An effect with its weight: the growth of work by it, times how far its node is to a limit.
+_Weighted = tuple[ChangeEffect, float]
 
 
 def ranked_changes(
@@ -62,14 +57,12 @@ def ranked_changes(
         disturbed = _disturbed(evidence, nodes)
         weighted, unexplained = _work(evidence, measures, nodes, disturbed)
         start = start or next((evidence.shifts[node.index].time for node in disturbed), None)
-    weighted += [_Weighted(effect, weight) for effect, weight in flow_effects(evidence, measures)]
+    weighted += flow_effects(evidence, measures)
     merged: dict[object, _Weighted] = {}
-    for row in weighted:
-        known = merged.get(row.effect.cause.subject)
-        if known is None or row.weight > known.weight:
-            merged[row.effect.cause.subject] = row
-    total = sum(row.weight for row in merged.values()) + unexplained
-    rows = [_ranked(row.effect, row.weight / total, start) for row in merged.values() if total]
+    for effect, weight in sorted(weighted, key=lambda row: -row[1]):
+        merged.setdefault(effect.cause.subject, (effect, weight))
+    total = sum(weight for _, weight in merged.values()) + unexplained
+    rows = [_ranked(effect, weight / total, start) for effect, weight in merged.values() if total]
     chosen = [row for row in rows if row.share is not None and row.share >= _LEAST_SHARE]
     chosen.sort(key=lambda row: (-_score(row), abs(row.lead_s or 0.0)))
     if not chosen:
@@ -90,7 +83,7 @@ def _work(
     for node in disturbed:
         own, rest = _of_node(evidence.of_node(node))
         pressure = max(float(evidence.pressures[node.index]), _FROM_NOTHING)
-        result += [_Weighted(effect, pressure * growth) for effect, growth in own]
+        result += [(effect, pressure * growth) for effect, growth in own]
         unexplained = max(unexplained, pressure * rest)
     if nodes and AlertMeasure.LATENCY in measures:
         others = {place for place in evidence.speeds if place not in {n.index for n in disturbed}}
@@ -98,18 +91,15 @@ def _work(
             if node.index in others:
                 pressure = float(evidence.pressures[node.index])
                 for effect in speed_effects(evidence.of_node(node)):
-                    result.append(_Weighted(effect, pressure * log(effect.factor)))
+                    result.append((effect, pressure * log(effect.factor)))
     return result, unexplained
 
 
 def _disturbed(evidence: Evidence, nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes with the most disturbance, the largest first."""
-    known = [node for node in nodes or evidence.observed.active if node.index < _count(evidence)]
+    count = len(evidence.observed.nodes)
+    known = [node for node in nodes or evidence.observed.active if node.index < count]
     return sorted(known, key=lambda node: -_disturbance(evidence, node))[:_NODES]
-
-
-def _count(evidence: Evidence) -> int:
-    return len(evidence.observed.nodes)
 
 
 def _disturbance(evidence: Evidence, node: Node) -> float:

@@ -12,7 +12,6 @@ from controlplane.explain.causes.evidence import Evidence, NodeEvidence
 from controlplane.explain.change import ChangeKind
 from controlplane.explain.units import ValueUnit
 from controlplane.models import Node
-from controlplane.planning import measures as planned
 from controlplane.watch.observation import FULL, ClusterObservation
 
 # A restart explains the latency of this time.
@@ -20,11 +19,6 @@ _RESTART: Final = timedelta(minutes=10)
 # The part of the load of a full node that a key must have.
 _MOST: Final = 0.5
 _OF_LOAD: Final = frozenset({AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.AGE})
-_REACHED: Final = {
-    AlertMeasure.REPLICATION: planned.REPLICATION_FACTOR.name,
-    AlertMeasure.IMBALANCE: planned.IMBALANCE.name,
-    AlertMeasure.LOAD: planned.FULLEST.name,
-}
 
 
 def state_of(evidence: Evidence, measures: Collection[str], nodes: Sequence[Node]) -> Cause | None:
@@ -46,8 +40,11 @@ def state_of(evidence: Evidence, measures: Collection[str], nodes: Sequence[Node
 
 def limit_of(observed: ClusterObservation, measure: AlertMeasure) -> float | None:
     """Return the limit of a measure of the cluster by its policy, None without one."""
-    given = LimitInput(observed.cluster, observed.policy, observed.reachable)
-    return KINDS[measure].limit(given)
+    return KINDS[measure].limit(_limit_input(observed))
+
+
+def _limit_input(observed: ClusterObservation) -> LimitInput:
+    return LimitInput(observed.cluster, observed.policy, observed.reachable)
 
 
 def _full_split_node(observed: ClusterObservation) -> Cause | None:
@@ -98,9 +95,9 @@ def _reachable(observed: ClusterObservation, measure: AlertMeasure) -> float | N
     """Return the least value of a measure that is known to be possible, None if it is not known."""
     if measure is AlertMeasure.LATENCY:
         return float(observed.cluster.trigger_ms)
-    if observed.reachable is None:
-        return observed.full_share if measure is AlertMeasure.LOAD else None
-    return getattr(observed.reachable, _REACHED.get(measure, ""), None)
+    if observed.reachable is None and measure is AlertMeasure.LOAD:
+        return observed.full_share
+    return KINDS[measure].reachable(_limit_input(observed))
 
 
 def _unbalanced(evidence: NodeEvidence) -> Cause | None:

@@ -17,8 +17,6 @@ from controlplane.models import Cluster, Node, Proposal, Query, Stream
 MAX_LENGTH: Final = 100
 _MOST_WORDS: Final = 8
 
-Visible = frozenset[int] | None
-
 
 def search_objects(actor: Actor, text: str, cluster: Cluster | None = None) -> list[Hit]:
     """Return what has all words of a text in its name, the best matches first.

@@ -1,8 +1,8 @@
 """The forecaster of each stream: its choice as stored with the stream, and the forecasts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from algorithms.admission.forecasting.fit import ALPHA, GAMMA
 from algorithms.admission.forecasting.holt import smoothed
 from algorithms.admission.forecasting.selection import Forecaster, naive, seasonal
 from algorithms.vocabulary import Floats
+from controlplane.formats.json_values import JsonValue
 
 HOLT: Final = "holt"
 NAIVE: Final = "naive"
@@ -17,7 +18,7 @@ SEASONAL: Final = "seasonal"
 
 
 @dataclass(frozen=True, slots=True)
-class ForecasterChoice:
+class ForecasterChoice(JsonValue):
     """The method of a stream: holt, naive or seasonal.
 
     `alpha`, `gamma`: the smoothing factors of Holt's method; `season`: periods of a season.
@@ -29,15 +30,6 @@ class ForecasterChoice:
     gamma: float = GAMMA
     season: int = 0
     error: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the choice as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the choice that `to_json` wrote, the default for an empty one."""
-        return cls(**row)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ Positions refer to all nodes of the snapshot by index; servers are the active no
 """
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from algorithms.placement.planner import IMPROVE, PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
-from controlplane.planners.placement.improvement import NO_NODE, plan_improvement
+from controlplane.planners.placement.improvement import NO_NODE, moves_of, plan_improvement
 from controlplane.planning import arrays
 from controlplane.planning.adapter import (
     PlannerAdapter,
@@ -23,9 +23,9 @@ from controlplane.planning.adapter import (
     WatchSupport,
 )
 from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing.query_actions import MoveTasks
 
 NO_WHOLE_QUERY: Final = "No query of one task is running, so there is nothing to place: submit one"
 
@@ -47,7 +47,7 @@ def plan_placement(request: PlanRequest) -> PlannerResult:
     labels = fewest_moves_labels(present, plan.assignment, np.array(servers), len(sizes), sizes)
     live = problem.live_rate
     return PlannerResult(
-        moves_between(snapshot, present, labels[plan.assignment]),
+        moves_of(LoadModel.of(snapshot), present, labels[plan.assignment]),
         {"replication_factor": plan.lower_bound / live} if live else {},
     )
 
@@ -94,15 +94,6 @@ def active_positions(snapshot: ClusterSnapshot) -> list[int]:
 def present_positions(snapshot: ClusterSnapshot) -> Ints:
     """Return the node position of each query now, int64[n]."""
     return QueryArrays.of(snapshot).nodes
-
-
-def moves_between(snapshot: ClusterSnapshot, present: Any, planned: Any) -> list[MoveTasks]:
-    """Return the moves of the queries whose node changes."""
-    index = [node.index for node in snapshot.nodes]
-    return [
-        MoveTasks(snapshot.queries[row].id, ((index[planned[row]], 0, 1),))
-        for row in np.flatnonzero(present != planned).tolist()
-    ]
 
 
 # The loops that ask for load on other nodes, also where no limit of placements is exceeded.

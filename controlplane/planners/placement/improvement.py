@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.placement.improve import Improvement, ImproveProblem, MeasureLimits, MoveBudget
-from algorithms.vocabulary import Flags, Floats, SmallInts
+from algorithms.vocabulary import Flags, Floats, Ints, SmallInts
 from controlplane.errors import Conflict
 from controlplane.planners.placement.policy_limits import PolicyLimits
 from controlplane.planning.adapter import PlannerResult, PlanRequest
@@ -44,7 +44,9 @@ def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
     )
 
 
-def moves_of(model: LoadModel, present: SmallInts, assignment: SmallInts) -> list[MoveTasks]:
+def moves_of(
+    model: LoadModel, present: Ints | SmallInts, assignment: Ints | SmallInts
+) -> list[MoveTasks]:
     """Return the moves of the units whose node changes."""
     names = [(int(query), 0) for query in model.ids] + list(model.tasks)
     moved = np.flatnonzero(assignment != present).tolist()

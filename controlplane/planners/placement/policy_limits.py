@@ -1,15 +1,16 @@
 """The limits of a cluster's policy, as a part of the snapshots of placements."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
+from controlplane.formats.json_values import JsonValue
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
 from controlplane.policies.settings import PolicySettings
 
 
 @dataclass(frozen=True)
-class PolicyLimits:
+class PolicyLimits(JsonValue):
     """What the policy limits in placements.
 
     `replication`: of the replication factor, None without one; `imbalance`; `load`: of the fullest
@@ -35,12 +36,3 @@ class PolicyLimits:
         """Return the limits of a policy without changes, in a process without a database."""
         policy = PolicySettings()
         return cls(None, policy.watch_imbalance, policy.watch_load, policy.dead_band)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the limits as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the limits that `to_json` wrote."""
-        return cls(**row)

@@ -9,24 +9,17 @@ from typing import Final
 import numpy as np
 from django.utils import timezone
 
-from algorithms import optimizers
-from algorithms.errors import PlanningError
 from algorithms.placement.improve import Improve, Measured
-from controlplane.child_processes.errors import ChildDied, Exhausted
-from controlplane.connections import redis_client
 from controlplane.errors import Conflict
-from controlplane.events.task_names import COMPUTE_REACHABLE, send_on_commit
+from controlplane.events.task_names import COMPUTE_REACHABLE
 from controlplane.models import Cluster, ReachableMeasures
 from controlplane.planners.placement.improvement import improve_problem, lowered_limits
-from controlplane.planners.placement.observation import read_input
+from controlplane.planners.placement.snapshot_work import IMPOSSIBLE, computed, request_work
 from controlplane.planning.adapter import Progress
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import REPLICATION_FACTOR, measures
-from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.policies.measure_limits import reachable_of
-from controlplane.processes.isolation.child import run_in_child
-from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.wire import keys
 
 logger = logging.getLogger(__name__)
@@ -42,12 +35,8 @@ KEEP_TIMES: Final = 20
 def request_if_due(cluster: Cluster, now: datetime) -> None:
     """Have a worker compute what placement reaches, if that is not known or stale."""
     kept = reachable_of([cluster.pk]).get(cluster.pk)
-    if cluster.desired != Cluster.Desired.RUNNING or not is_due(cluster, kept, now):
-        return
-    key = keys.reachable_key(cluster.slug)
-    # A cluster has one request at a time.
-    if redis_client().set(key, b"", nx=True, ex=KEEP_S):
-        send_on_commit(COMPUTE_REACHABLE, cluster.pk, expires_s=KEEP_S)
+    if cluster.desired == Cluster.Desired.RUNNING and is_due(cluster, kept, now):
+        request_work(COMPUTE_REACHABLE, cluster, keys.reachable_key(cluster.slug), KEEP_S)
 
 
 def is_due(cluster: Cluster, kept: ReachableMeasures | None, now: datetime) -> bool:
@@ -66,13 +55,8 @@ def compute_reachable(cluster_id: int) -> None:
         return
     started = time.monotonic()
     try:
-        snapshot = take_snapshot(cluster.pk, cluster.nu, [read_input])
-        factor = measures(snapshot)[REPLICATION_FACTOR.name]
-        if not factor:
-            return
-        optimizers.load()
-        reached = run_in_child(lambda progress: reach(snapshot, progress), proposal_limits())
-    except (Conflict, PlanningError, Exhausted, ChildDied) as impossible:
+        snapshot, reached = computed(cluster, reach)
+    except IMPOSSIBLE as impossible:
         logger.info("What placement of %s reaches is not known: %s", cluster.slug, impossible)
         return
     ReachableMeasures.objects.update_or_create(
@@ -81,7 +65,7 @@ def compute_reachable(cluster_id: int) -> None:
             "version": snapshot.version,
             "computed_at": timezone.now(),
             "took_s": time.monotonic() - started,
-            "factor": factor,
+            "factor": measures(snapshot)[REPLICATION_FACTOR.name],
             "replication_factor": reached.replication,
             "imbalance": reached.imbalance,
             "fullest": reached.fullest,
@@ -92,6 +76,8 @@ def compute_reachable(cluster_id: int) -> None:
 def reach(snapshot: ClusterSnapshot, progress: Progress) -> Measured:
     """Return the measures of the best placement that is found, whatever it moves."""
     problem = improve_problem(snapshot, LoadModel.of(snapshot))
+    if not problem.live:
+        raise Conflict("no_records", "No query of one task receives records")
     free = replace(
         problem,
         limits=lowered_limits(snapshot)._replace(replication=np.inf),

@@ -7,9 +7,10 @@ records may arrive for the group.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from controlplane.formats.json_values import JsonValue
 from controlplane.wire.errors import InconsistentDelta
 
 # The edge of a stream to a query is (stream, query); the input edge has no query.
@@ -21,7 +22,7 @@ ALWAYS: Final = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class DropRule:
+class DropRule(JsonValue):
     """The drop rule of an edge.
 
     `steps`: the share in [0, 1] from each event time (ms) on; 0 before the first. A change adds a
@@ -40,10 +41,6 @@ class DropRule:
     def of(cls, share: float, seed: int = 0) -> "DropRule":
         """Return a rule that drops a random share of all records."""
         return cls(((ALWAYS, share),), seed)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the rule as JSON values."""
-        return asdict(self)
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "DropRule":

@@ -1,10 +1,11 @@
 """The choice of the position on a ladder: pure functions of loads and of the state before."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from controlplane.formats.json_values import JsonValue
 from controlplane.wire.routing.compiled_ladder import Floats
 
 # A load counts for the hold time after it lasted so long: a shorter burst is over before a hold
@@ -39,7 +40,7 @@ def least_position(loads: Floats, fixed: Floats, limit: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PositionState:
+class PositionState(JsonValue):
     """The position of a ladder, and what decides about the next one.
 
     `held`: the position below which it does not fall before the hold time is over. `is_above`:
@@ -56,10 +57,6 @@ class PositionState:
     is_above: bool = True
     active_ms: int = 0
     factor: float = 0.0
-
-    def to_json(self) -> dict[str, float]:
-        """Return the state as JSON values."""
-        return asdict(self)
 
 
 START: Final = PositionState()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from controlplane.cluster_spec.document import BadDescription, ClusterDescription
-from controlplane.cluster_spec.text import as_json, as_yaml, parse_description, parse_queries
-from tests.support.descriptions import SMALL, descriptions, ruled, small
+from controlplane.cluster_spec.text import as_json, as_yaml, parse_description
+from tests.support.descriptions import SMALL, descriptions, ruled
 
 
 @given(descriptions())
@@ -119,14 +119,6 @@ def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(BadDescription) as refused:
         parse_description(text)
     assert set(refused.value.faults) == {"placement.a", "queries[1].streams[0]"}
-
-
-ALONE = "queries: [{name: q, streams: [s], text: {aggregates: {n: count(*)}}}]"
-
-
-def test_queries_may_stand_alone() -> None:
-    assert [one.name for one in parse_queries(ALONE)] == ["q"]
-    assert parse_queries(as_yaml(small())) == list(small().queries)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_size_is_bounded(plan: Proposal) -> None:
     plan.predicted["bytes"] = 11_000_000
     verdict = decide_auto_approval(plan, policy(plan), WEDNESDAY)
     assert (verdict.code, verdict.number, verdict.limit) == ("bytes", 11_000_000, 10_000_000)
-    assert "11 MB of state, at most 10 MB" in verdict.text
+    assert "11.0 MB of state, at most 10.0 MB" in verdict.text
 
 
 def test_every_refusal_is_listed_in_its_order(plan: Proposal) -> None:

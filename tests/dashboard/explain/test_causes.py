@@ -10,7 +10,8 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.explain import Cause
 from controlplane.models import Alert
-from tests.support.disturbed import SCENARIOS
+from controlplane.topology.split_nodes import set_split_capacity
+from tests.support.disturbed import SCENARIOS, rush_hour
 
 pytestmark = pytest.mark.django_db
 
@@ -41,9 +42,21 @@ def test_every_entry_names_the_cause(operating: Client, operator: Actor, scenari
     for name, url in pages.items():
         page = operating.get(url)
         context = page.context["attention"] if name == "fleet" else None
-        headline = page.context["headline"] if context is None else context.headline
+        headline = page.context["headline"] if context is None else context["headline"]
         found[name] = [subject_of(cause) for cause in headline.causes]
         assert "xplain" in page.content.decode(), f"{name} has no Explain"
     if len(causes) > 1:
         found = {name: sorted(rows) for name, rows in found.items()}
     assert found == dict.fromkeys(pages, causes)
+
+
+def test_the_page_of_a_stream_names_the_cause(operating: Client, operator: Actor) -> None:
+    """Where its split node has no room for the rate that it has since the rush hour began."""
+    disturbed, _, causes = rush_hour(operator, timezone.now())
+    cluster = disturbed.cluster
+    set_split_capacity(operator, cluster, 100.0, emulated=True)
+    url = reverse("stream", args=[cluster.slug, cluster.streams.get(name="belt-0").pk])
+    headline = operating.get(url).context["headline"]
+    assert headline.grade == "bad"
+    assert [subject_of(cause) for cause in headline.causes] == causes
+    assert headline.why.startswith("Likely cause: All streams have 3.0 times as many records")

@@ -42,9 +42,9 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     assert reverse("stream", args=["sf", stream_id(cluster, "s0")]) in text
     assert reverse("node", args=["sf", node]) in text
     row = panel.context["row"]
-    assert (row.value.cause.stream, row.later) == (stream_id(cluster, "s0"), "")
-    assert row.earlier.startswith(f"node:{node}@")
-    (ranked,) = row.value.ranked
+    assert (row["value"].cause.stream, row["later"]) == (stream_id(cluster, "s0"), "")
+    assert row["earlier"].startswith(f"node:{node}@")
+    (ranked,) = row["value"].ranked
     assert (ranked.mark, ranked.relation_text) == ("bad", "when the limit was exceeded")
     assert ranked.size_text.endswith("records/s")
     assert f'<span class="num">{ranked.share_text}</span>' in text
@@ -52,9 +52,10 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     assert "style=" not in text
     page = operating.get(url)
     assert "explain-page" in page.content.decode()
-    past = operating.get(f"{reverse('explain', args=['sf'])}?subject={row.earlier}", headers=HTMX)
+    earlier = f"{reverse('explain', args=['sf'])}?subject={row['earlier']}"
+    past = operating.get(earlier, headers=HTMX)
     assert "hx-trigger" not in past.content.decode()
-    for wrong in ("subject=x", f"subject={row.earlier}&colour=red"):
+    for wrong in ("subject=x", f"subject={row['earlier']}&colour=red"):
         assert operating.get(f"{reverse('explain', args=['sf'])}?{wrong}").status_code == 422
 
 

@@ -38,9 +38,9 @@ def test_a_change_has_the_words_of_the_form(
 ) -> None:
     update_policy(admin, sf, changes)
     (row,) = change_rows(changes_of(sf), policy_of(sf))
-    (one,) = row.settings
-    assert (one.label, one.unit, one.before, one.after) == texts
-    assert not row.is_reverted
+    (one,) = row["settings"]
+    assert tuple(one[name] for name in ("label", "unit", "before", "after")) == texts
+    assert not row["is_reverted"]
 
 
 def test_an_admin_reverts_a_change_on_the_page(admin: Actor, sf: Cluster) -> None:
@@ -52,7 +52,7 @@ def test_an_admin_reverts_a_change_on_the_page(admin: Actor, sf: Cluster) -> Non
     assert answer["Location"] == PAGE
     assert policy_of(sf) == PolicySettings()
     rows = change_rows(changes_of(sf), policy_of(sf))
-    assert [row.is_reverted for row in rows] == [False, True]
+    assert [row["is_reverted"] for row in rows] == [False, True]
 
 
 def test_a_viewer_reads_changes_and_reverts_none(

@@ -8,7 +8,7 @@ from controlplane.models import Cluster, LedgerEntry, Proposal
 from controlplane.policies.assessment import Assessment
 from controlplane.policies.gate import BetterParameter, Change, GateCode, Judgement, NextStep
 from dashboard.frame.headline import Headline
-from dashboard.proposals.page_headline import Known, page_headline
+from dashboard.proposals.page_headline import page_headline
 
 pytestmark = pytest.mark.nightly("pages")
 
@@ -16,8 +16,12 @@ PLAN = Headline("Imbalance 46 → 9 %", "Takes at least 3 s in 2 steps.", "good"
 COUNTS = "12 applied"
 
 
-def of(state: str, known: Known | None = None, **fields: Any) -> Headline:
-    return page_headline(Proposal(state=state, **fields), known or Known(plan=PLAN))
+def known(plan: Headline | None = PLAN, **others: Any) -> dict[str, Any]:
+    return {"waits": "", "plan_headline": plan, **others}
+
+
+def of(state: str, context: dict[str, Any] | None = None, **fields: Any) -> Headline:
+    return page_headline(Proposal(state=state, **fields), context or known())
 
 
 def proof(before: float = 0.4, measured: float = 0.1, limit: float = 0.2) -> dict[str, Any]:
@@ -33,16 +37,16 @@ def test_every_state_has_a_sentence(state: str) -> None:
 
 
 def test_a_computation_has_its_progress_and_why_it_waits() -> None:
-    headline = of("computing", Known(waits="another plan is computed"), progress=0.42)
+    headline = of("computing", known(None, waits="another plan is computed"), progress=0.42)
     assert (headline.grade, headline.icon) == ("info", "clock")
     assert "42 %" in headline.what
     assert "another plan is computed" in headline.why
 
 
 def test_without_a_plan_only_a_failure_is_bad() -> None:
-    failed = of("failed", Known(), error="the planner has no memory")
+    failed = of("failed", known(None), error="the planner has no memory")
     assert (failed.grade, failed.why) == ("bad", "the planner has no memory")
-    assert of("rejected", Known()).grade == ""
+    assert of("rejected", known(None)).grade == ""
 
 
 def test_a_plan_that_waits_has_the_level_of_the_policy() -> None:
@@ -51,7 +55,7 @@ def test_a_plan_that_waits_has_the_level_of_the_policy() -> None:
 
 
 def test_an_approved_plan_has_the_reason_why_it_waits() -> None:
-    waiting = of("approved", Known(waits="a blackout lasts until 10:00", plan=PLAN))
+    waiting = of("approved", known(waits="a blackout lasts until 10:00"))
     assert waiting.why.startswith(PLAN.why)
     assert "a blackout lasts until 10:00" in waiting.why
     assert of("approved").why not in (PLAN.why, waiting.why)
@@ -59,11 +63,11 @@ def test_an_approved_plan_has_the_reason_why_it_waits() -> None:
 
 def test_an_open_execution_goes_before_the_plan() -> None:
     running = Headline("3 of 12 actions finished", grade="info")
-    assert of("executing", Known(plan=PLAN, running=running, counts=COUNTS)) is running
+    assert of("executing", known(running_headline=running, counts=COUNTS)) is running
 
 
 def test_a_finished_execution_has_its_counts_until_it_is_measured() -> None:
-    assert of("done", Known(plan=PLAN, counts=COUNTS)).what == COUNTS
+    assert of("done", known(counts=COUNTS)).what == COUNTS
 
 
 @pytest.mark.parametrize(
@@ -73,16 +77,16 @@ def test_a_finished_execution_has_its_counts_until_it_is_measured() -> None:
 def test_a_proof_has_the_level_of_its_assessment(
     before: float, measured: float, grade: str
 ) -> None:
-    headline = of("done", Known(plan=PLAN, counts=COUNTS, proof=proof(before, measured)))
+    headline = of("done", known(counts=COUNTS, proof=proof(before, measured)))
     assert headline.grade == grade
     assert headline.why.startswith(COUNTS)
 
 
 def test_a_rollback_has_no_praise_and_says_who_did_it() -> None:
-    known = Known(plan=PLAN, counts=COUNTS, proof=proof())
+    context = known(counts=COUNTS, proof=proof())
     for headline in (
-        of("rolled back", known, decided_by="boss"),
-        of("rolled back", Known(plan=PLAN, counts=COUNTS), decided_by="boss"),
+        of("rolled back", context, decided_by="boss"),
+        of("rolled back", known(counts=COUNTS), decided_by="boss"),
     ):
         assert (headline.grade, headline.icon) == ("", "undo")
         assert "boss" in headline.what
@@ -90,7 +94,7 @@ def test_a_rollback_has_no_praise_and_says_who_did_it() -> None:
 
 def test_a_proof_without_samples_has_no_values() -> None:
     empty = {"entry": LedgerEntry(samples=0), "assessment": Assessment(())}
-    assert of("done", Known(plan=PLAN, counts=COUNTS, proof=empty)).grade == ""
+    assert of("done", known(counts=COUNTS, proof=empty)).grade == ""
 
 
 @pytest.mark.parametrize("step", list(NextStep))
@@ -127,17 +131,17 @@ def test_a_stale_plan_has_what_drifted() -> None:
     headline = of("stale", drift=drift)
     assert headline.grade == "bad"
     assert "Nodes 3 are no longer active. 60 % of the queries ended" in headline.what
-    executed = of("stale", Known(plan=PLAN, counts=COUNTS), error="the cluster was changed")
+    executed = of("stale", known(counts=COUNTS), error="the cluster was changed")
     assert "The cluster was changed" in executed.what
     assert executed.why != headline.why
 
 
 def test_a_stale_plan_that_was_measured_has_both() -> None:
-    known = Known(plan=PLAN, counts=COUNTS, proof=proof())
-    assert "the cluster was changed" in of("stale", known, error="the cluster was changed").why
+    context = known(counts=COUNTS, proof=proof())
+    assert "the cluster was changed" in of("stale", context, error="the cluster was changed").why
 
 
 def test_a_failed_execution_has_its_error_and_what_was_applied() -> None:
-    headline = of("failed", Known(plan=PLAN, counts=COUNTS), error="node 3 is lost")
+    headline = of("failed", known(counts=COUNTS), error="node 3 is lost")
     assert (headline.grade, headline.why) == ("bad", COUNTS)
     assert "node 3 is lost" in headline.what

@@ -21,7 +21,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The clusters of which a trade was requested."""
     clusters: list[Any] = []
     monkeypatch.setattr(
-        "controlplane.planners.placement.trade.send_on_commit",
+        "controlplane.planners.placement.snapshot_work.send_on_commit",
         lambda name, cluster, **_: clusters.append(cluster),
     )
     return clusters

@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, ReachableMeasures
 from controlplane.planners.placement.loop import replication_reading
 from controlplane.planners.placement.reachable import compute_reachable, is_due, request_if_due
-from controlplane.policies.measure_limits import cluster_limits, measure_limits, unreachable
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings
 from tests.support.execution import scattered
 from tests.support.watching import looked, reachable, sample
@@ -55,7 +55,7 @@ def test_it_is_computed_again_after_changes_and_after_a_while(sf: Cluster) -> No
 def test_workers_are_requested_once(sf: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(
-        "controlplane.planners.placement.reachable.send_on_commit",
+        "controlplane.planners.placement.snapshot_work.send_on_commit",
         lambda name, cluster, **_: sent.append(cluster),
     )
     now = timezone.now()
@@ -65,13 +65,6 @@ def test_workers_are_requested_once(sf: Cluster, monkeypatch: pytest.MonkeyPatch
     request_if_due(sf, now)
     request_if_due(sf, now)
     assert sent == [sf.pk]
-
-
-def test_limits_that_no_placement_keeps_are_named(sf: Cluster) -> None:
-    row = reachable(sf, 1.5, imbalance=0.27, fullest=1.3)
-    limits = measure_limits(POLICY, row)
-    assert unreachable(limits, row) == {"imbalance": 0.27, "fullest": 1.3}
-    assert unreachable(limits, None) == {}
 
 
 def test_the_loop_compares_with_the_limit(sf: Cluster) -> None:
