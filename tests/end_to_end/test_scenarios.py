@@ -40,6 +40,16 @@ PROMISED: Final = {
 
 
 @pytest.fixture(scope="module")
+def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
+    """Weir as `make run` starts it, with the rates for which its scenarios are made."""
+    running = RunningWeir(tmp_path_factory.mktemp("weir") / "data", {})
+    running.start()
+    yield running
+    running.end()
+    assert running.processes() == []
+
+
+@pytest.fixture(scope="module")
 def quick(weir: RunningWeir) -> Iterator[None]:
     """Shorten the hold time of alerts and the cool-down of the watch loops."""
     change_policy(weir, **QUICK)

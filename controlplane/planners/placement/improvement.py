@@ -81,10 +81,13 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel) -> ImproveProbl
 
 
 def aimed_limits(snapshot: ClusterSnapshot, problem: ImproveProblem) -> MeasureLimits:
-    """Return the values that a plan aims at; what is within its limit need not be improved."""
-    now = problem.measured(problem.present)
+    """Return the values that a plan aims at; what exceeds none of them need not be improved.
+
+    That is where an alert ends, the dead band below its limit.
+    """
+    now, below = problem.measured(problem.present), 1 - _policy(snapshot).dead_band
     return MeasureLimits._make(
-        aim if value > limit else min(limit, max(aim, value))
+        aim if value > below * limit else max(aim, value)
         for aim, limit, value in zip(lowered_limits(snapshot), problem.limits, now, strict=True)
     )
 
