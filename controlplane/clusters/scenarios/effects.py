@@ -6,6 +6,7 @@ The replayer reads factors of streams and hot keys from the API. Faults of nodes
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ from controlplane.wire.routing.cluster_actions import (
 SLOWED: Final = 1 / 3
 # So many times as many records are in a rush hour.
 RUSH: Final = 3.0
+# The loads of the tasks of a new query are measured after this time.
+MEASURED: Final = timedelta(seconds=60)
 ALL_STREAMS: Final = "*"
 _US: Final = 1_000_000
 _WEIR: Final = Automatic("weir")
@@ -122,11 +125,16 @@ def _apply_now(cluster: Cluster, actions: Sequence[Action], summary: str) -> Non
     _apply(cluster, actions, summary)
 
 
-def activate_returned(scenario: Scenario) -> bool:
-    """Activate the nodes that left as soon as a query of several tasks runs without them."""
+def activate_returned(scenario: Scenario, now: datetime) -> bool:
+    """Activate the nodes that left once a query of several tasks has run without them.
+
+    For so long that the loads of its tasks are measured.
+    """
     if scenario.kind != Kind.NODE_RETURNS or not scenario.before:
         return False
-    split = Query.objects.filter(cluster=scenario.cluster, task_count__gt=1)
+    split = Query.objects.filter(
+        cluster=scenario.cluster, task_count__gt=1, placed_at__lt=now - MEASURED
+    )
     pending = Query.objects.filter(cluster=scenario.cluster, state=Query.State.PENDING)
     if pending.exists() or not split.filter(state=Query.State.RUNNING).exists():
         return False

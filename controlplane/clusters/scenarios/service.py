@@ -115,7 +115,7 @@ def reconcile_scenarios(now: datetime) -> None:
                 _end(Automatic("weir"), row, now)
             else:
                 effects.inject(row)
-                effects.activate_returned(row)
+                effects.activate_returned(row, now)
         except Exception:
             # The next cycle repeats it; faults have an end of their own.
             logger.exception("scenario %s of %s", row.pk, row.cluster)

@@ -1,5 +1,7 @@
 """What the scenarios that planners repair do to queries, nodes and rates, and their ends."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
@@ -54,6 +56,8 @@ def test_nodes_return_without_tasks_once_a_query_of_several_tasks_runs(
     assert active.all().count() == 2
     made.placed_split(made.actor(name="a-splitter"), cluster)
     scenarios.reconcile_scenarios(row.started_at)
+    assert active.all().count() == 2, "its load is not measured yet"
+    scenarios.reconcile_scenarios(row.started_at + timedelta(minutes=2))
     assert active.all().count() == 4
     assert not Task.objects.filter(node__index__in=(2, 3)).exists()
 
