@@ -27,7 +27,7 @@ from controlplane.watch.planner_request import (
     watch_proposals,
 )
 from controlplane.watch.reading import LoopReading
-from controlplane.watch.review import loop_of, review_waiting
+from controlplane.watch.review import loop_of, proposals_beside, review_waiting
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +60,10 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
             situation = _evaluate_loop(loop, reading, observed, situation, troubled)
-    situation = _measured(situation, observed)
     for loop in all_loops():
         if loop.evaluate is not None:
-            loop.evaluate(cluster, policy, situation, now)
+            situation = situation_of(cluster, now, loop.name)
+            loop.evaluate(cluster, policy, _measured(situation, observed), now)
 
 
 def ordered_loops(cluster: Cluster) -> list[WatchLoop]:
@@ -76,13 +76,17 @@ def ordered_loops(cluster: Cluster) -> list[WatchLoop]:
     return sorted(loops, key=lambda loop: loop.name == asker)
 
 
-def situation_of(cluster: Cluster, now: datetime) -> Situation:
-    """Return the state of a cluster that decisions depend on, besides the measures."""
+def situation_of(cluster: Cluster, now: datetime, planner: str = "") -> Situation:
+    """Return the state of a cluster that decisions depend on, besides the measures.
+
+    `planner`: the one whose loop acts itself, "" for all other loops.
+    """
     seen_at = cluster.last_sample_at
     running = Proposal.objects.filter(cluster=cluster, state__in=APPROVED)
     blackout = in_blackout(cluster, now)
-    own = watch_proposals(cluster).first()
-    waiting = watch_proposals(cluster).filter(state__in=OPEN).first()
+    proposals = proposals_beside(cluster, planner)
+    own = proposals.first()
+    waiting = proposals.filter(state__in=OPEN).first()
     # Measures follow the moves of an execution with a delay.
     ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
     moments = [own.requested_at if own else None, ended["at"]]

@@ -185,6 +185,12 @@ def all_loops() -> tuple[WatchLoop, ...]:
     return tuple(sorted((*_LOOPS, *own), key=lambda loop: loop.order))
 
 
+def acting_planners() -> list[str]:
+    """Return the planners whose loops act themselves, on streams: their plans and all others do
+    not wait for each other."""
+    return [loop.name for loop in all_loops() if loop.evaluate is not None]
+
+
 def loop_named(name: str) -> WatchLoop | None:
     """Return a loop by its name, None if its planner is not installed."""
     return next((loop for loop in all_loops() if loop.name == name), None)

@@ -24,7 +24,7 @@ from controlplane.proposals.transitions import move_on
 from controlplane.watch.codes import CODES
 from controlplane.watch.decision import LoopDecision
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.loops import all_loops, loop_named
+from controlplane.watch.loops import acting_planners, all_loops, loop_named
 from controlplane.watch.planner_request import WATCH, watch_proposals
 from controlplane.watch.reading import MOVES, RATIO, SHARE
 
@@ -92,6 +92,14 @@ def _staleness(proposal: Proposal, policy: PolicySettings, now: datetime) -> str
     return why if is_over and mark_stale(proposal, drift, WATCH, why) else ""
 
 
+def proposals_beside(cluster: Cluster, planner: str) -> QuerySet[Proposal]:
+    """Return the loops' proposals that a plan of a planner waits for, the newest first."""
+    proposals, acting = watch_proposals(cluster), acting_planners()
+    if planner in acting:
+        return proposals.filter(planner=planner)
+    return proposals.exclude(planner__in=acting)
+
+
 def _waiting(cluster: Cluster) -> QuerySet[Proposal]:
     """Return the ready plans of the loops that wait for a decision."""
     return watch_proposals(cluster).select_related("cluster").filter(state=READY, decided_by="")
@@ -120,7 +128,8 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
 @transaction.atomic
 def _replace_older(proposal: Proposal) -> None:
     """Supersede the waiting plans that the loops requested before this one."""
-    for older in _waiting(proposal.cluster).filter(pk__lt=proposal.pk):
+    beside = proposals_beside(proposal.cluster, proposal.planner)
+    for older in _waiting(proposal.cluster).filter(pk__in=beside, pk__lt=proposal.pk):
         move_on(WATCH, older, "supersede", message=f"replaced by proposal {proposal.pk}")
 
 
