@@ -5,7 +5,7 @@ attributes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -31,12 +31,6 @@ STATUSES: Final[Mapping[MeasureStatus, str]] = {
 }
 # The words of a state, where its name is not what pages show.
 STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
-
-
-class PassableCheck(Protocol):
-    """A check of the policy (proposals.check_rows)."""
-
-    passed: bool
 
 
 @register.filter
@@ -74,9 +68,9 @@ def takes(outcome: Outcome) -> str:
 
 
 @register.simple_tag
-def passed_of(checks: Sequence[PassableCheck]) -> str:
+def passed_of(checks: Sequence[Mapping[str, Any]]) -> str:
     """Return how many of the checks pass."""
-    passed = sum(check.passed for check in checks)
+    passed = sum(check["passed"] for check in checks)
     return f"{passed} of {len(checks)} checks pass"
 
 
