@@ -40,7 +40,8 @@ def _row(check: Check) -> dict[str, Any]:
     title = good if check.passed else bad
     if check.code is CheckCode.LIMIT:
         title = f"{check.detail} {title}"
-    return {"title": title, "passed": check.passed, "text": ", ".join(parts)}
+    text = ", ".join(parts)
+    return {"code": check.code, "title": title, "passed": check.passed, "text": text}
 
 
 def _text(check: Check, value: float) -> str:
