@@ -115,8 +115,6 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
             row, proposal.planner, actions, limits_of(policy), step_s, budget=budget,
             progress=progress,
         )  # fmt: skip
-        if result.curve:
-            computed.predicted["curve"] = list(result.curve)
         return computed, dict(result.bounds)
 
     def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:
