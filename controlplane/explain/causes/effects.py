@@ -176,7 +176,7 @@ def cause_of(change: NearbyChange, names: Mapping[int, str]) -> Cause:
         _CODES[change.kind], time=min(change.placed.values(), default=change.time), stream=stream,
         stream_name="" if stream is None else names.get(stream, str(stream)),
         proposal=change.proposal, actor=change.actor, before=change.before, after=change.after,
-        unit=ValueUnit.SHARE if is_drop else change.unit, count=change.arrived,
+        unit=ValueUnit.SHARE if is_drop else change.unit, count=len(change.placed),
     )  # fmt: skip
 
 
