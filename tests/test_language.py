@@ -42,7 +42,6 @@ SHARED_CLASS_NAMES: Final[frozenset[str]] = frozenset(
         "Function",
         "Heartbeat",
         "Lane",
-        "NodeLoad",
         "Outcome",
         "Place",
         "Problem",

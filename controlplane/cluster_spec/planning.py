@@ -90,7 +90,7 @@ def plan_for(
         snapshot = _with_queries(description, snapshot, placed)
     computed = compute_plan(
         _row(snapshot),
-        adapter,
+        planner,
         [item for item in plan if not (isinstance(item, TaskMove) and item.source == _NOWHERE)],
         limits_of(policy),
         2 * description.cluster.trigger_ms / 1000,

@@ -9,7 +9,7 @@ from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
 from controlplane.models import Cluster, Proposal, Task
 from controlplane.planning import measures
-from controlplane.planning.adapters import adapters, measures_of
+from controlplane.planning.adapters import adapters, improved_by, measures_of
 from controlplane.policies.grades import Grade
 from controlplane.watch.loops import loop_named
 from controlplane.watch.observation import FULL, ClusterObservation
@@ -94,8 +94,7 @@ def _touching(actions: Iterable[Any], kind: str, number: int) -> int:
 
 def _effects(proposal: Proposal) -> list[PredictedEffect]:
     """Return what a proposal improves, and the load of the fullest node."""
-    adapter = adapters().get(proposal.planner)
-    names = {*(adapter.improves if adapter is not None else ()), measures.FULLEST.name}
+    names = {*improved_by(proposal.planner), measures.FULLEST.name}
     result = []
     for measure in measures_of(proposal.planner):
         before, after = proposal.before.get(measure.name), proposal.after.get(measure.name)

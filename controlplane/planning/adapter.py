@@ -24,14 +24,10 @@ class Defaults(Protocol):
 
 @dataclass(frozen=True)
 class PlannerResult:
-    """The actions of a planner, and lower bounds by measure.
-
-    `curve`: what plans with fewer and more moves reach, if the planner knows: `moves` and measures.
-    """
+    """The actions of a planner, and lower bounds by measure."""
 
     actions: Sequence[Action]
     bounds: Mapping[str, float] = field(default_factory=dict)
-    curve: Sequence[Mapping[str, float]] = ()
 
 
 @dataclass(frozen=True)

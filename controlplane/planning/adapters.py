@@ -5,7 +5,7 @@ distribution is a package of its own (`algorithms.registry`). Its module `adapte
 `ADAPTER`. Adapters need no database: a decoder of cluster descriptions knows the planners by them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib import import_module
@@ -96,8 +96,19 @@ def adapter_of(planner: str) -> PlannerAdapter:
 
 def measures_of(planner: str) -> tuple[Measure, ...]:
     """Return the measures of a planner's proposals, the common ones if it is not installed."""
+    return (*COMMON, *own_measures(planner))
+
+
+def own_measures(planner: str) -> tuple[Measure, ...]:
+    """Return the measures that only proposals of a planner have, () if it is not installed."""
     adapter = adapters().get(planner)
-    return (*COMMON, *(adapter.measures if adapter is not None else ()))
+    return () if adapter is None else adapter.measures
+
+
+def improved_by(planner: str) -> Sequence[str]:
+    """Return the measures of the gain of a planner's plans, () if it is not installed."""
+    adapter = adapters().get(planner)
+    return () if adapter is None else adapter.improves
 
 
 @cache

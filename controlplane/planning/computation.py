@@ -8,11 +8,11 @@ from controlplane.models import Snapshot
 from controlplane.planning import budget as budgets
 from controlplane.planning import execution_plan
 from controlplane.planning.adapter import Progress
+from controlplane.planning.adapters import own_measures
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.planning.plan_summary import PlanSummary
-from controlplane.planning.sources import PlanSource
 from controlplane.plans.plan import PlannedAction, Row, rows_of, seal_of
 
 
@@ -41,7 +41,7 @@ class Computed:
 
 def compute_plan(
     row: Snapshot,
-    source: PlanSource,
+    planner: str,
     plan: Sequence[PlannedAction],
     limits: StepLimits,
     step_s: float,
@@ -60,9 +60,9 @@ def compute_plan(
         chosen = budgets.fit_to_budget(snapshot, allowed, budget, limits, step_s, progress)
         allowed, summary = chosen.plan, {"budget": chosen.summary}
     ordered = execution_plan.in_order(snapshot, allowed)
-    model = LoadModel.of(snapshot)
-    before = measures(snapshot, (), source.measures, model)
-    after = measures(snapshot, ordered.plan, source.measures, model)
+    model, own = LoadModel.of(snapshot), own_measures(planner)
+    before = measures(snapshot, (), own, model)
+    after = measures(snapshot, ordered.plan, own, model)
     cost = execution_plan.estimate_cost(ordered.plan, limits, step_s)
     rollback = execution_plan.rollback(ordered.plan)
     return Computed(

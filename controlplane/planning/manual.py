@@ -1,38 +1,19 @@
 """Manual plans: moves of queries to a node that a person has chosen, as actions on a snapshot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from algorithms.estimates import Estimate, total
 from algorithms.vocabulary import Parameters
 from controlplane.errors import Conflict
-from controlplane.planning.adapter import Defaults, PlannerResult, Progress
+from controlplane.planning.adapter import Defaults, PlannerResult
 from controlplane.planning.estimates import size_of
-from controlplane.planning.measures import Measure
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.query_actions import MoveTasks
 
 # In the place of a planner and its algorithm.
 MANUAL: Final = "manual"
 MOVES: Final = "moves"
-
-
-@dataclass(frozen=True)
-class ManualPlans:
-    """The source of manual plans: no measures of their own."""
-
-    measures: tuple[Measure, ...] = ()
-
-    def plan_for(
-        self,
-        _algorithm: str,
-        parameters: Mapping[str, Any],
-        snapshot: ClusterSnapshot,
-        _progress: Progress,
-    ) -> PlannerResult:
-        """Return the moves, as `plan_moves`."""
-        return plan_moves(snapshot, parameters)
 
 
 def plan_moves(snapshot: ClusterSnapshot, parameters: Mapping[str, Any]) -> PlannerResult:

@@ -38,10 +38,10 @@ class Verb:
 
     `role`: the required role, empty for verbs of Weir itself. `seal`, `reason`: True if the request
     must contain it; `effect`: True if it may name the number of actions that it expects to be
-    applied. `emergency`: True if people apply it at once, and add the reason afterwards. `target`:
-    the next state, None for no change. `about` describes the effect. `label`, `look` (primary,
-    danger or empty): of the button; `question`: the title of the dialog that asks for confirmation,
-    "" for none; `done`: the message afterwards. Buttons are in the order of `VERBS`.
+    applied. `target`: the next state, None for no change. `about` describes the effect. `label`,
+    `look` (primary, danger or empty): of the button; `question`: the title of the dialog that asks
+    for confirmation, "" for none; `done`: the message afterwards. Buttons are in the order of
+    `VERBS`.
     """
 
     name: str
@@ -52,7 +52,6 @@ class Verb:
     seal: bool = False
     reason: bool = False
     effect: bool = False
-    emergency: bool = False
     label: str = ""
     done: str = ""
     look: str = ""
@@ -180,7 +179,6 @@ VERBS: Final = (
         State.PAUSED,
         "Start no further step until resumed",
         role=OPERATOR,
-        emergency=True,
         label="Pause now",
         done="Paused: no further step starts until it is resumed.",
     ),
@@ -210,7 +208,6 @@ VERBS: Final = (
         State.STOPPED,
         "Stop now and keep the applied actions",
         role=OPERATOR,
-        emergency=True,
         label="Stop now",
         done="Stopped: the applied actions stay.",
         look="danger",

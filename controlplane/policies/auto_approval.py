@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.models import Proposal
 from controlplane.numbers import lowered, percent, size
-from controlplane.planning.adapters import adapters, all_measures
+from controlplane.planning.adapters import adapters, all_measures, improved_by
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.description import days_text
 from controlplane.policies.gains import gain_of
@@ -50,7 +50,7 @@ def decide_auto_approval(
             return refusal
     gain = gain_of(proposal)
     text = f"within the policy: {len(proposal.actions)} actions, {size(_bytes(proposal))}"
-    if _improves(proposal):
+    if improved_by(proposal.planner):
         return _decision("allowed", f"{text}, {gain}", gain.share, policy.auto_gain)
     return _decision("allowed", text)
 
@@ -134,7 +134,7 @@ def _size(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
 
 
 def _gain(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
-    if not _improves(proposal):
+    if not improved_by(proposal.planner):
         return None
     gain = gain_of(proposal)
     if not proposal.actions or gain.share < policy.auto_gain:
@@ -166,12 +166,6 @@ def _record(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Pol
             limit,
         )
     return None
-
-
-def _improves(proposal: Proposal) -> bool:
-    """Return whether its planner improves a measure, so that the policy can require a gain."""
-    adapter = adapters().get(proposal.planner)
-    return adapter is not None and bool(adapter.improves)
 
 
 def _bytes(proposal: Proposal) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from controlplane.models import Proposal
 from controlplane.numbers import lowered, value_text
-from controlplane.planning.adapters import adapters, all_measures
+from controlplane.planning.adapters import all_measures, improved_by
 from controlplane.planning.measures import IMBALANCE, Better
 
 # Smaller differences are rounding errors.
@@ -38,9 +38,8 @@ def gain_between(
     planner: str, before: Mapping[str, Any], after: Mapping[str, Any], measure: str = ""
 ) -> Gain:
     """Return the gain of a planner's plan with these measures before and after it."""
-    adapter = adapters().get(planner)
-    names = [measure] if measure else list(adapter.improves) if adapter is not None else []
-    gains = [gain_in(before, after, name) for name in names or [IMBALANCE.name]]
+    names = [measure] if measure else improved_by(planner) or [IMBALANCE.name]
+    gains = [gain_in(before, after, name) for name in names]
     return max(gains, key=lambda gain: gain.share)
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, Self
 
 from controlplane.models import Proposal
-from controlplane.planning.adapters import adapters
+from controlplane.planning.adapters import improved_by
 from controlplane.planning.computation import Computed
 from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import FULLEST, STRANDED, TRAFFIC
@@ -167,8 +167,7 @@ class PlanGate:
 
     def _aimed(self, before: Mapping[str, Any]) -> list[str]:
         """Return the measures of which a plan must improve one, none if its planner has none."""
-        adapter = adapters().get(self.planner)
-        own = list(adapter.improves) if adapter is not None else []
+        own = list(improved_by(self.planner))
         if LIMITS in self.aims:
             return self._exceeded(before) or own
         return list(self.aims) or own

@@ -26,7 +26,7 @@ from controlplane.planning.snapshots import (
     take_snapshot,
     without_garbage_collection,
 )
-from controlplane.planning.sources import source_of
+from controlplane.planning.sources import plan_for
 from controlplane.policies.gate import IMBALANCE_LIMIT, BetterParameter, Judgement, PlanGate
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.processes.isolation.child import run_in_child
@@ -103,20 +103,18 @@ def requeue_lost(now: datetime) -> None:
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
     row, started = _snapshot_of(proposal), time.monotonic()
-    source = source_of(proposal.planner)
     policy, step_s = policy_of(proposal.cluster), step_seconds(proposal.cluster)
     # The child has no database.
     gate = PlanGate.of(proposal, policy)
 
     def plan(parameters: Mapping[str, Any], progress: Progress) -> _Plan:
         snapshot = row.value()
-        result = source.plan_for(proposal.algorithm, parameters, snapshot, progress)
+        result = plan_for(proposal.planner, proposal.algorithm, parameters, snapshot, progress)
         actions, budget = resolve(snapshot, result.actions), parameters.get("budget")
         computed = compute_plan(
-            row, source, actions, limits_of(policy), step_s, budget=budget, progress=progress
-        )
-        if result.curve:
-            computed.predicted["curve"] = list(result.curve)
+            row, proposal.planner, actions, limits_of(policy), step_s, budget=budget,
+            progress=progress,
+        )  # fmt: skip
         return computed, dict(result.bounds)
 
     def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:

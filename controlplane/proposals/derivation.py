@@ -12,7 +12,6 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.planning.computation import compute_plan
-from controlplane.planning.sources import source_of
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.gate import PlanGate
 from controlplane.policies.store import limits_of, policy_of
@@ -81,8 +80,8 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
     assert proposal.snapshot_row is not None
     policy = policy_of(proposal.cluster)
     plan = [planned for place, planned in enumerate(proposal.plan) if place not in dropped]
-    source, step_s = source_of(proposal.planner), step_seconds(proposal.cluster)
-    computed = compute_plan(proposal.snapshot_row, source, plan, limits_of(policy), step_s)
+    row, step_s = proposal.snapshot_row, step_seconds(proposal.cluster)
+    computed = compute_plan(row, proposal.planner, plan, limits_of(policy), step_s)
     judgement = PlanGate.of(proposal, policy).decide(computed)
     if judgement is not None:
         message = "Without these actions the plan is not better than the cluster as it is"

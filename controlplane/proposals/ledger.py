@@ -18,7 +18,7 @@ import numpy as np
 from django.db import transaction
 
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
-from controlplane.planning.adapters import adapters, measured_by
+from controlplane.planning.adapters import measured_by, own_measures
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
@@ -227,8 +227,7 @@ def _expected(
     if proposal.snapshot_row is None:
         raise ValueError(f"{proposal} has no snapshot")
     sent = sum(move.bytes for move in task_moves(applied))
-    adapter = adapters().get(proposal.planner)
-    own = adapter.measures if adapter is not None else ()
+    own = own_measures(proposal.planner)
     return _figures(proposal, measures(proposal.snapshot, applied, own), sent, latency)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from controlplane.models import Proposal
-from controlplane.planning.adapters import adapters, input_readers
+from controlplane.planning.adapters import input_readers, own_measures
 from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import measures
 from controlplane.planning.plan_summary import queries_of
@@ -56,7 +56,6 @@ def review(proposal: Proposal) -> Review:
     Raises `Conflict` busy if the routing table changes too quickly.
     """
     started, cluster = time.monotonic(), proposal.cluster
-    adapter = adapters().get(proposal.planner)
     readers = input_readers({proposal.planner})
     snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu, readers)
     stopped_by = obstacles(cluster, proposal.plan)
@@ -65,7 +64,7 @@ def review(proposal: Proposal) -> Review:
         for planned, obstacle in zip(proposal.plan, stopped_by, strict=True)
         if obstacle is None
     ]
-    more = adapter.measures if adapter is not None else ()
+    more = own_measures(proposal.planner)
     before, after = measures(snapshot, (), more), measures(snapshot, plan, more)
     fresh = Review(
         version=snapshot.version,

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import HttpResponse
@@ -26,25 +25,6 @@ from dashboard.thresholds import BAD, GOOD
 # So many names of a part are shown, and so many errors.
 _SHOWN: Final = 12
 _FAULTS_SHOWN: Final = 50
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The created or changed rows of a part; `names`: the first ones, `more`: how many follow."""
-
-    part: str
-    is_new: bool
-    count: int
-    names: str
-    more: int
-
-
-@dataclass(frozen=True)
-class DocumentError:
-    """An error with its place in the document, "" for the whole."""
-
-    place: str
-    text: str
 
 
 @anyone_page
@@ -105,25 +85,26 @@ def _finish(request: PageRequest, report: ImportReport) -> HttpResponse:
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
 
-def _differences(report: ImportReport) -> list[Difference]:
+def _differences(report: ImportReport) -> list[dict[str, Any]]:
+    """Return the created and changed rows of each part: the first names, and how many follow."""
     parts = [(True, report.created), (False, report.changed)]
     return [
-        Difference(
-            part=part.replace("_", " "),
-            is_new=is_new,
-            count=len(names),
-            names=", ".join(names[:_SHOWN]),
-            more=max(0, len(names) - _SHOWN),
-        )
+        {
+            "part": part.replace("_", " "),
+            "is_new": is_new,
+            "count": len(names),
+            "names": ", ".join(names[:_SHOWN]),
+            "more": max(0, len(names) - _SHOWN),
+        }
         for is_new, rows in parts
         for part, names in rows.items()
     ]
 
 
-def _faults(faults: Mapping[str, Any]) -> list[DocumentError]:
-    return [DocumentError(place, text) for place, texts in faults.items() for text in texts][
-        :_FAULTS_SHOWN
-    ]
+def _faults(faults: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return errors with their places in the document, "" for the whole."""
+    rows = [{"place": place, "text": text} for place, texts in faults.items() for text in texts]
+    return rows[:_FAULTS_SHOWN]
 
 
 def _headline(report: ImportReport) -> Headline:

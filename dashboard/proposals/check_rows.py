@@ -1,22 +1,10 @@
 """Rows of the policy's checks: titles, numbers with their limits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from controlplane.numbers import seconds, value_text
 from controlplane.proposals.checks import Check, CheckCode
-
-
-@dataclass(frozen=True)
-class CheckRow:
-    """A check as text."""
-
-    code: CheckCode
-    title: str
-    passed: bool
-    text: str
-
 
 # Title if it passes, title if it does not, and the words before the number.
 _TITLES: Final[Mapping[CheckCode, tuple[str, str, str]]] = {
@@ -34,13 +22,13 @@ _TITLES: Final[Mapping[CheckCode, tuple[str, str, str]]] = {
 }  # fmt: skip
 
 
-def check_rows(checks: Sequence[Check]) -> list[CheckRow]:
+def check_rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
     """Return the checks as text, those that fail first."""
     rows = [_row(check) for check in checks]
-    return sorted(rows, key=lambda row: row.passed)
+    return sorted(rows, key=lambda row: bool(row["passed"]))
 
 
-def _row(check: Check) -> CheckRow:
+def _row(check: Check) -> dict[str, Any]:
     good, bad, before = _TITLES[check.code]
     parts = []
     if check.number is not None:
@@ -52,7 +40,8 @@ def _row(check: Check) -> CheckRow:
     title = good if check.passed else bad
     if check.code is CheckCode.LIMIT:
         title = f"{check.detail} {title}"
-    return CheckRow(check.code, title, check.passed, ", ".join(parts))
+    text = ", ".join(parts)
+    return {"code": check.code, "title": title, "passed": check.passed, "text": text}
 
 
 def _text(check: Check, value: float) -> str:

@@ -13,7 +13,7 @@ from controlplane.numbers import (
     value_text,
 )
 from controlplane.planning.measures import FULLEST, IMBALANCE, Measure
-from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
+from controlplane.proposals.outcome import MeasureStatus, Outcome
 from dashboard.frame.headline import Headline
 
 # Smaller changes of a rate are not worth a clause.
@@ -66,19 +66,17 @@ def _measures(outcome: Outcome) -> list[str]:
         is_main = name in (IMBALANCE.name, outcome.gain.measure)
         if not is_main and row.status in (MeasureStatus.KEPT, MeasureStatus.NO_LIMIT):
             continue
-        clauses.append(_clause(row))
+        clauses.append(measure_clause(row.measure, row.now, row.expected, row.limit))
     return clauses
 
 
-def _clause(row: MeasureOutcome) -> str:
-    assert row.now is not None
-    assert row.expected is not None
-    pair = pair_text(row.measure, row.now, row.expected)
-    text = f"{lowered(row.measure.title)} {pair}"
-    if row.limit is None:
+def measure_clause(measure: Measure, before: float, after: float, limit: float | None) -> str:
+    """Return a measure without and with a plan, and on which side of its limit it ends."""
+    text = f"{lowered(measure.title)} {pair_text(measure, before, after)}"
+    if limit is None:
         return text
-    side = "within" if row.expected <= row.limit else "above"
-    return f"{text}, {side} the limit of {value_text(row.limit, row.measure.unit)}"
+    side = "within" if after <= limit else "above"
+    return f"{text}, {side} the limit of {value_text(limit, measure.unit)}"
 
 
 def _traffic(outcome: Outcome) -> list[str]:

@@ -1,9 +1,7 @@
 """Rows and headline of the list of proposals, and the goals of its form."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import Count, Min
 from django.urls import reverse
@@ -41,26 +39,11 @@ _WORDS: Final[Mapping[Grade, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class ListRow:
-    """A proposal in the list; `gain_now`: "" if it does not wait or was not reviewed.
+def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
+    """Return the row of a proposal; `gain_now`: "" if it does not wait or was not reviewed.
 
     `waits_since`: since when it waits for a person or a worker, None if it does not.
     """
-
-    proposal: Proposal
-    chip_grade: str
-    chip_icon: str
-    outcome_words: str
-    outcome_grade: str
-    measure: str
-    gain: str
-    gain_now: str
-    waits_since: datetime | None
-
-
-def list_row(proposal: Proposal, policy: PolicySettings) -> ListRow:
-    """Return the row of a proposal."""
     grade, icon = STATE_CHIPS[proposal.state]
     outcome = outcome_of(proposal, PlanSummary(), policy) if proposal.after else None
     # The aim of a repair is not a measure.
@@ -69,17 +52,17 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> ListRow:
     gain = gain_of(proposal, aimed) if outcome is not None else None
     waits = proposal.state not in ENDED and proposal.approved_at is None
     measure = all_measures().get(gain.measure) if gain is not None else None
-    return ListRow(
-        proposal=proposal,
-        chip_grade=grade,
-        chip_icon=icon,
-        outcome_words="" if proposal.judgement else _words(outcome),
-        outcome_grade=str(outcome.grade) if outcome is not None else "",
-        measure=measure.title if measure is not None else "",
-        gain=_text(gain),
-        gain_now=_text(outcome.gain) if outcome is not None and outcome.is_current else "",
-        waits_since=proposal.requested_at if waits else None,
-    )
+    return {
+        "proposal": proposal,
+        "chip_grade": grade,
+        "chip_icon": icon,
+        "outcome_words": "" if proposal.judgement else _words(outcome),
+        "outcome_grade": str(outcome.grade) if outcome is not None else "",
+        "measure": measure.title if measure is not None else "",
+        "gain": _text(gain),
+        "gain_now": _text(outcome.gain) if outcome is not None and outcome.is_current else "",
+        "waits_since": proposal.requested_at if waits else None,
+    }
 
 
 def _words(outcome: Outcome | None) -> str:

@@ -10,7 +10,7 @@ from controlplane.planning.adapters import all_measures
 from controlplane.planning.measures import Unit
 from controlplane.policies.gate import Change, GateCode, Judgement, NextStep
 from dashboard.frame.headline import Headline
-from dashboard.proposals.headline import pair_text
+from dashboard.proposals.headline import measure_clause
 
 _WHY: Final = {
     GateCode.EMPTY: "The planner found nothing to change",
@@ -45,11 +45,7 @@ def _change_text(change: Change) -> str:
     measure = all_measures().get(change.measure)
     if measure is None or change.before is None or change.after is None:
         return ""
-    text = f"{lowered(measure.title)} {pair_text(measure, change.before, change.after)}"
-    if change.limit is None:
-        return text
-    side = "above" if change.after > change.limit else "within"
-    return f"{text}, {side} the limit of {value_text(change.limit, measure.unit)}"
+    return measure_clause(measure, change.before, change.after, change.limit)
 
 
 def _next_text(judgement: Judgement) -> str:

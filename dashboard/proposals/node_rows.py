@@ -32,32 +32,30 @@ def matrix_of(summary: PlanSummary, names: Mapping[int, str]) -> dict[str, Any] 
         busiest = sorted(counts, key=lambda node: -counts[node])[:MAX_MATRIX]
         everything = sorted(busiest)
     moves = {(flow.source, flow.target): flow.moves for flow in summary.flows}
-    rows: list[dict[str, Any]] = [
+    rows = [
         {
-            "index": source,
             "name": names.get(source, f"node {source}"),
-            "cells": [
-                {
-                    "moves": moves.get((source, target), 0),
-                    "query": f"from:{source} to:{target}",
-                    "is_self": source == target,
-                }
-                for target in everything
-            ],
+            "cells": [_cell(moves, source, target) for target in everything],
             "total": sum(moves.get((source, target), 0) for target in everything),
         }
         for source in everything
     ]
+    totals = [sum(moves.get((source, node), 0) for source in everything) for node in everything]
     return {
         "rows": rows,
         "columns": everything,
-        "column_totals": [
-            sum(moves.get((source, target), 0) for source in everything) for target in everything
-        ],
+        "column_totals": totals,
         "most": max(moves.values()),
         "total": sum(moves.values()),
-        "hidden": sum(moves.values()) - sum(row["total"] for row in rows),
+        "hidden": sum(moves.values()) - sum(totals),
     }
+
+
+def _cell(moves: Mapping[tuple[int, int], int], source: int, target: int) -> dict[str, Any]:
+    query = f"from:{source} to:{target}"
+    return {
+        "moves": moves.get((source, target), 0), "query": query, "is_self": source == target
+    }  # fmt: skip
 
 
 def load_rows(

@@ -1,6 +1,5 @@
 """Bulk actions of the list of queries: end, restore, cancel, move, and their progress."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -19,31 +18,18 @@ from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.responses import notify_refusals, render_page
 
 
-@dataclass(frozen=True)
-class BulkToast:
-    """What a bulk action did, its progress (%), and whether it can be undone or cancelled."""
-
-    action: BulkAction
-    text: str
-    percent: int
-    may_restore: bool
-    is_running: bool
-
-
-def toast_of(action: BulkAction) -> BulkToast:
-    """Return the words about a bulk action."""
-    is_running = action.state == BulkAction.State.RUNNING
+def toast_of(action: BulkAction) -> dict[str, Any]:
+    """Return what a bulk action did, its progress, and whether it can be undone or cancelled."""
     age = timezone.now() - action.finished_at if action.finished_at is not None else None
-    return BulkToast(
-        action=action,
-        text=_text(action),
-        percent=100 * action.done // max(1, action.total),
-        may_restore=action.kind == BulkAction.Kind.END
-        and age is not None
-        and age < bulk_actions.RESTORE_PERIOD
-        and not action.restorations.exists(),
-        is_running=is_running,
-    )
+    is_recent = age is not None and age < bulk_actions.RESTORE_PERIOD
+    is_end = action.kind == BulkAction.Kind.END
+    return {
+        "action": action,
+        "text": _text(action),
+        "percent": 100 * action.done // max(1, action.total),
+        "may_restore": is_end and is_recent and not action.restorations.exists(),
+        "is_running": action.state == BulkAction.State.RUNNING,
+    }
 
 
 def _text(action: BulkAction) -> str:

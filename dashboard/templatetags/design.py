@@ -75,9 +75,7 @@ def grade_icon(grade: str, other: str = "") -> SafeString:
 @register.simple_tag
 def chip(text: str, grade: str = "", icon_name: str = "") -> SafeString:
     """Return a state in a word, with the colour and the icon of its level."""
-    drawn = icon(icon_name) if icon_name else SafeString("")
-    if not icon_name and grade in GRADE_ICONS:
-        drawn = icon(GRADE_ICONS[grade])
+    drawn = icon(icon_name or GRADE_ICONS[grade]) if icon_name or grade in GRADE_ICONS else ""
     return format_html('<span class="chip {}">{}{}</span>', grade, drawn, text)
 
 
@@ -99,8 +97,8 @@ def bullet(
     return format_html(
         '<svg class="bullet" data-grade="{}" aria-hidden="true"><rect class="track" y="3"'
         ' width="100%" height="6"/><rect class="fill" y="3" width="{}" height="6"/>{}{}</svg>',
-        grade, percent(value or 0.0, whole), _tick("at-limit", limit, whole),
-        _tick("at-bound", bound, whole),
+        grade, percent(value or 0.0, whole), tick("at-limit", limit, whole),
+        tick("at-bound", bound, whole),
     )  # fmt: skip
 
 
@@ -149,8 +147,9 @@ def _places(count: int) -> tuple[float, ...]:
     return tuple(i * step for i in range(count))
 
 
-def _tick(css_class: str, value: float | None, whole: float) -> SafeString:
+def tick(css_class: str, value: float | None, whole: float, height: int = 12) -> SafeString:
+    """Return a line across a bar at a value, "" for none."""
     if value is None:
         return SafeString("")
     x = percent(value, whole)
-    return format_html('<line class="{}" x1="{}" x2="{}" y2="12"/>', css_class, x, x)
+    return format_html('<line class="{}" x1="{}" x2="{}" y2="{}"/>', css_class, x, x, height)

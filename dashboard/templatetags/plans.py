@@ -5,10 +5,10 @@ attributes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final
 
 from django import template
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.numbers import compact, seconds_range, value_text
@@ -17,6 +17,7 @@ from controlplane.plans.proposal_states import State
 from controlplane.proposals.executions.progress import Progress
 from controlplane.proposals.outcome import MeasureStatus, Outcome
 from controlplane.svg import percent
+from dashboard.templatetags.design import tick
 
 register = template.Library()
 # The shades of a matrix, from the lightest.
@@ -31,12 +32,6 @@ STATUSES: Final[Mapping[MeasureStatus, str]] = {
 }
 # The words of a state, where its name is not what pages show.
 STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
-
-
-class PassableCheck(Protocol):
-    """A check of the policy (proposals.check_rows)."""
-
-    passed: bool
 
 
 @register.filter
@@ -74,9 +69,9 @@ def takes(outcome: Outcome) -> str:
 
 
 @register.simple_tag
-def passed_of(checks: Sequence[PassableCheck]) -> str:
+def passed_of(checks: Sequence[Mapping[str, Any]]) -> str:
     """Return how many of the checks pass."""
-    passed = sum(check.passed for check in checks)
+    passed = sum(check["passed"] for check in checks)
     return f"{passed} of {len(checks)} checks pass"
 
 
@@ -96,22 +91,13 @@ def range_row(
     if not top or now is None or expected is None:
         return SafeString("")
     left, right = sorted((now, expected))
-    ticks = format_html_join(
-        "",
-        '<line class="{}" x1="{}" x2="{}" y1="0" y2="20"/>',
-        (
-            (name, percent(value, top), percent(value, top))
-            for name, value in (("at-limit", limit), ("at-bound", bound))
-            if value is not None
-        ),
-    )
     return format_html(
         '<svg class="range-line" aria-hidden="true"><rect class="rail" y="8" width="100%"'
-        ' height="4"/><rect class="path" y="8" x="{}" width="{}" height="4"/>{}'
+        ' height="4"/><rect class="path" y="8" x="{}" width="{}" height="4"/>{}{}'
         '<circle class="was" cx="{}" cy="10" r="4.5"/><circle class="will" cx="{}" cy="10" r="5"/>'
         "</svg>",
-        percent(left, top), percent(right - left, top), ticks, percent(now, top),
-        percent(expected, top),
+        percent(left, top), percent(right - left, top), tick("at-limit", limit, top, 20),
+        tick("at-bound", bound, top, 20), percent(now, top), percent(expected, top),
     )  # fmt: skip
 
 
@@ -119,14 +105,12 @@ def range_row(
 def load_bar(before: float, after: float, top: float, limit: float) -> SafeString:
     """Return the load of a node: outline now, bar after; the tick is the limit."""
     whole = max(top, limit) * 1.1
-    tick = percent(limit, whole)
     grade = "bad" if after > limit else ""
     return format_html(
         '<svg class="load-bar" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
         ' height="12" y="2"/><rect class="value" y="4" width="{}" height="8"/>'
-        '<rect class="outline" y="2" width="{}" height="12"/>'
-        '<line class="at-limit" x1="{}" x2="{}" y1="0" y2="16"/></svg>',
-        grade, percent(after, whole), percent(before, whole), tick, tick,
+        '<rect class="outline" y="2" width="{}" height="12"/>{}</svg>',
+        grade, percent(after, whole), percent(before, whole), tick("at-limit", limit, whole, 16),
     )  # fmt: skip
 
 

@@ -170,12 +170,13 @@ def _load(weights: Mapping[int, float], rates: Mapping[int, float]) -> float:
 
 def cause_of(change: NearbyChange, names: Mapping[int, str]) -> Cause:
     """Return a change as a cause; `names`: of the streams, by id."""
-    stream = change.id if change.kind is ChangeKind.DROP_RULE else None
+    is_drop = change.kind is ChangeKind.DROP_RULE
+    stream = change.id if is_drop else None
     return Cause(
         _CODES[change.kind], time=min(change.placed.values(), default=change.time), stream=stream,
         stream_name="" if stream is None else names.get(stream, str(stream)),
         proposal=change.proposal, actor=change.actor, before=change.before, after=change.after,
-        unit=change.unit, count=change.arrived,
+        unit=ValueUnit.SHARE if is_drop else change.unit, count=len(change.placed),
     )  # fmt: skip
 
 

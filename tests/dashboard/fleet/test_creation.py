@@ -79,7 +79,7 @@ def test_an_import_shows_its_differences_before_it_is_applied(administering: Cli
     assert administering.get("/import/").status_code == 200
     checked = administering.post("/import/", {"text": DOCUMENT}, HTTP_HX_REQUEST="true")
     assert checked.context["report"].new
-    assert [(row.part, row.count) for row in checked.context["differences"]] == [("nodes", 2)]
+    assert [(row["part"], row["count"]) for row in checked.context["differences"]] == [("nodes", 2)]
     assert not Cluster.objects.exists()
     values = {"text": DOCUMENT, "checked": checked.context["checked"]}
     applied = administering.post("/import/", values, HTTP_HX_REQUEST="true")
@@ -111,7 +111,7 @@ def test_faults_of_a_description_have_their_places(
     sent = {"file": file} if text else {"text": text}
     answer = administering.post("/import/", sent, HTTP_HX_REQUEST="true")
     assert answer.status_code == 422
-    assert place in [fault.place for fault in answer.context["faults"]]
+    assert place in [fault["place"] for fault in answer.context["faults"]]
     assert not Cluster.objects.exists()
 
 

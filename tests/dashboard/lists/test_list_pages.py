@@ -166,9 +166,9 @@ def test_repeated_decisions_are_folded(client: Client, sf: Cluster) -> None:
         )  # fmt: skip
     query = f"?from={round((now - timedelta(hours=9)).timestamp() * 1000)}"
     rows = client.get(f"/clusters/sf/decisions/{query}").context["rows"]
-    assert [(row.row.text, row.repeats) for row in rows] == [("5", 6), ("4", 6)]
+    assert [(row.row.text, row.row.count) for row in rows] == [("5", 6), ("4", 6)]
     single = client.get(f"/clusters/sf/decisions/{query}&fold=no").context["rows"]
-    assert [row.repeats for row in single] == [2] * 6
+    assert [row.row.count for row in single] == [2] * 6
 
 
 def _names(client: Client, query: str) -> list[str]:

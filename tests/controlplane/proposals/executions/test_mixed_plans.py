@@ -14,7 +14,6 @@ from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Execution, Node, Proposal, Query, Step, Stream, Task
-from controlplane.planning.adapters import adapters
 from controlplane.planning.computation import compute_plan
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.resolution import resolve
@@ -114,7 +113,7 @@ def proposed(by: Actor, cluster: Cluster, actions: list[Action]) -> Proposal:
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
     plan = resolve(row.value(), possible(row.value(), actions))
     limits = StepLimits(8, 8, 1e9)
-    computed = compute_plan(row, adapters()["placement"], plan, limits, 2.0)
+    computed = compute_plan(row, "placement", plan, limits, 2.0)
     return Proposal.objects.create(
         cluster=cluster, planner="placement", algorithm="mms", state="ready", snapshot_row=row,
         requested_by=by.name, requested_at=timezone.now(), **computed.columns(),
