@@ -16,7 +16,7 @@ from controlplane.models import Cluster, Proposal
 from dashboard import thresholds
 from dashboard.clusters.status import FIRST_FIGURES, backlog_headline, state_title
 from dashboard.clusters.tiles import node_name
-from dashboard.frame.headline import Headline
+from dashboard.frame.headline import NO_CAUSE, Headline
 
 _STOPPED: Final = "Records wait in the log until the cluster is started."
 _IDLE: Final = "The cluster is idle: there are no new records"
@@ -99,7 +99,7 @@ def _exceeded(
         explain=_subject(readings, _explained(exceeded, ranked)),
         review=_waiting(cluster) if readings.is_live else None,
         may_request=readings.is_live,
-    ).explained(ranked)
+    ).explained(ranked, NO_CAUSE)
 
 
 def _explained(exceeded: Sequence[AlertReading], ranked: Sequence[RankedChange]) -> AlertReading:

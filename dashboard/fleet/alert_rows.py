@@ -16,7 +16,7 @@ from controlplane.models import Alert
 from controlplane.numbers import clock, raised
 from dashboard.figures.parts import ms
 from dashboard.fleet.rows import Chip
-from dashboard.frame.headline import Headline
+from dashboard.frame.headline import NO_CAUSE, Headline
 
 CHIPS: Final = {
     AlertStatus.FIRING: Chip("Firing", "bad"),
@@ -155,4 +155,4 @@ def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
     if explanation is None:
         return Headline(what, handled, chip.grade)
     why = f"{raised(handled)}." if handled else ""
-    return Headline(what, why, chip.grade).explained(explanation.ranked)
+    return Headline(what, why, chip.grade).explained(explanation.ranked, NO_CAUSE)

@@ -7,7 +7,8 @@ from typing import Final, Self
 from controlplane.explain import Cause
 from controlplane.explain.values import RankedChange, causes_text, named_changes
 
-_NO_CAUSE: Final = "No change of the last half hour explains it."
+# Where a problem has no known cause.
+NO_CAUSE: Final = "No change of the last half hour explains it."
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,7 @@ class Headline:
         """Return `what` with its full stop."""
         return self.what if self.what.endswith((".", "!", "?")) else f"{self.what}."
 
-    def explained(self, ranked: Sequence[RankedChange]) -> Self:
-        """Return the headline with the likely causes of a problem before its reason."""
-        unknown = _NO_CAUSE if self.grade == "bad" else ""
-        why = " ".join(filter(None, (causes_text(ranked) or unknown, self.why)))
+    def explained(self, ranked: Sequence[RankedChange], otherwise: str = "") -> Self:
+        """Return the headline with the likely causes before its reason; `otherwise`: without."""
+        why = " ".join(filter(None, (causes_text(ranked) or otherwise, self.why)))
         return replace(self, why=why, causes=[row.cause for row in named_changes(ranked)])

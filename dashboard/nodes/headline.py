@@ -3,7 +3,7 @@
 from controlplane import numbers
 from controlplane.explain import Explanation
 from controlplane.policies.grades import Grade
-from dashboard.frame.headline import Headline
+from dashboard.frame.headline import NO_CAUSE, Headline
 
 
 def headline_of(explanation: Explanation) -> Headline:
@@ -11,7 +11,7 @@ def headline_of(explanation: Explanation) -> Headline:
     finding = explanation.finding
     what, grade = explanation.headline, str(finding.grade)
     if finding.grade == Grade.BAD or (finding.grade == Grade.WARN and explanation.ranked):
-        return Headline(what, grade=grade).explained(explanation.ranked)
+        return Headline(what, grade=grade).explained(explanation.ranked, NO_CAUSE)
     if finding.value is None:
         return Headline(what, "First figures appear with the first micro-batch.", grade)
     limit = f": at most {numbers.compact(finding.limit)} records/s" if finding.limit else ""

@@ -26,8 +26,7 @@ def headline(report: StreamReport) -> Headline:
     if shown.grade not in ("bad", "warn"):
         return shown
     subject = ExplanationSubject(SubjectKind.STREAM, report.stream.name)
-    ranked = explain(report.stream.cluster, subject).ranked
-    return shown.explained(ranked) if ranked else shown
+    return shown.explained(explain(report.stream.cluster, subject).ranked)
 
 
 def _forecast(report: StreamReport) -> Headline:
