@@ -15,11 +15,11 @@ from django.utils import timezone
 
 from controlplane.events.publish import send_samples
 from controlplane.health import failed_queries, skipped_batches
-from controlplane.models import Cluster, MetricSample, Node, Query, RoutingVersion, Stream
+from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
-from controlplane.telemetry import arrivals
+from controlplane.telemetry import arrivals, series, time_series
 from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
@@ -87,8 +87,7 @@ def _newest_ms(cluster: Cluster) -> int | None:
     limit = timezone.now() + AHEAD
     if newest is None or moment_of(newest) <= limit:
         return newest
-    MetricSample.objects.filter(cluster=cluster, t__gt=limit).delete()
-    arrivals.forget_future(cluster, limit)
+    series.forget_after(cluster, limit)
     return (latest_values(cluster) or {}).get("t")
 
 
@@ -98,18 +97,7 @@ def store(
 ) -> None:
     """Save samples, positions and acknowledged steps in one transaction."""
     samples = measured.samples
-    MetricSample.objects.bulk_create(
-        [
-            MetricSample(
-                cluster=cluster,
-                resolution=MetricSample.Resolution.RAW,
-                t=moment_of(sample["t"]),
-                values=sample,
-            )
-            for sample in samples
-        ],
-        ignore_conflicts=True,
-    )
+    time_series.record(cluster, samples)
     columns: dict[str, object] = {}
     if positions.telemetry:
         columns["telemetry_position"] = positions.telemetry
@@ -118,6 +106,7 @@ def store(
     if rows:
         columns["last_batch"] = rows[-1]["batch"]
         columns["last_sample_at"] = moment_of(samples[-1]["t"])
+        columns["read_position"] = rows[-1].get("read_position") or ""
     if columns:
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:

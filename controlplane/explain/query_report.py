@@ -188,7 +188,7 @@ def _costs(observed: ClusterObservation, query: int) -> _Costs:
     if not own:
         return _Costs()
     shares = {node: rate / totals[node] for node, rate in own.items() if rate}
-    times = observed.recent_means(observed.series.busy).tolist()
+    times = observed.recent_means(observed.series["busy"]).tolist()
     busy = {node: value for node, value in enumerate(times) if not isnan(value)}
     percent = processor_percents(measures, busy).get(query)
     processor = None if percent is None else percent / 100

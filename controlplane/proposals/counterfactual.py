@@ -23,8 +23,8 @@ from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC
 from controlplane.plans.plan import PlannedAction
 from controlplane.telemetry import time_series
+from controlplane.telemetry.arrivals import RateHistory, rates_between
 from controlplane.telemetry.arrivals.catching_up import input_share
-from controlplane.telemetry.arrivals.periods import RateHistory, rates_between
 from controlplane.telemetry.samples import Sample
 
 # The measures that the model predicts.

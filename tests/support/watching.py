@@ -3,9 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.models import Cluster, Decision, MetricSample, Node, ReachableMeasures
+from controlplane.models import Cluster, Decision, Node, ReachableMeasures
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch.observation import FIGURES, ClusterObservation, ClusterSeries
+from controlplane.telemetry.grid import grid_of
+from controlplane.telemetry.time_series import parts_of
+from controlplane.watch.observation import FIGURES, ClusterObservation
+from tests.support.series import add_sample
 
 COUNT = 10
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -22,9 +25,7 @@ def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
             "loads": [100.0] * 4, "busy": [0.2] * 4, "tasks": [3] * 4, "late": 0.0,
             "waiting": 0, "state_bytes": 100, "event_ms": t_ms, "emitted_ms": t_ms,
         } | changed  # fmt: skip
-        MetricSample.objects.update_or_create(
-            cluster=cluster, resolution=1, t=t, defaults={"values": values}
-        )
+        add_sample(cluster, t, values)
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=now - timedelta(seconds=1))
     cluster.refresh_from_db()
 
@@ -67,13 +68,8 @@ def looked(**changed: Any) -> ClusterObservation:
     rows = changed.pop("nodes", [node(0), node(1)])
     cluster = changed.pop("cluster", Cluster(slug="sf"))
     now = datetime.fromtimestamp(samples[-1]["t"] / 1000 if samples else 0, UTC)
-    series = ClusterSeries.of(
-        [
-            (datetime.fromtimestamp(row["t"] / 1000, UTC), *(row.get(name) for name in FIGURES))
-            for row in samples
-        ],
-        len(rows),
-    )
+    periods = [period for row in samples for period in parts_of(row, 1)]
+    series = grid_of(FIGURES, periods, len(rows))
     observed = ClusterObservation(cluster, now, now)
     # Instead of what the database has.
     vars(observed).update(

@@ -51,7 +51,7 @@ def limit_of(observed: ClusterObservation, measure: AlertMeasure) -> float | Non
 
 
 def _full_split_node(observed: ClusterObservation) -> Cause | None:
-    used = observed.recent_means(observed.series.splits).tolist()
+    used = observed.recent_means(observed.series["split_utilisation"]).tolist()
     share = max((share for share in used if share > FULL), default=None)
     if share is None:
         return None

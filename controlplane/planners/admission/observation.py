@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from algorithms.admission.planner import PARALLELISM
 from algorithms.vocabulary import Floats
-from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
+from controlplane.models import Cluster, Query, QueryStream, Stream
 from controlplane.planners.admission.adapter import NO_STREAM
 from controlplane.planners.admission.inputs import (
     AdmissionInput,
@@ -32,6 +32,7 @@ from controlplane.planning.measured.costs import (
     split_seconds,
 )
 from controlplane.telemetry.arrivals import PERIOD_S, history
+from controlplane.telemetry.time_series import raw_samples
 
 # Periods of the past that are read of each stream: an hour, fewer of many streams.
 LONGEST: Final = 360
@@ -51,7 +52,7 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     periods = known_periods(len(streams))
     ids = [row[0] for row in streams]
     rates = history(cluster, periods, PERIOD_S, ids).rates
-    samples = _samples(cluster, (now or timezone.now()) - RECENT)
+    samples = raw_samples(cluster, (now or timezone.now()) - RECENT)
     queries = _aggregated_queries(cluster)
     newest = rates[:, -int(RECENT.total_seconds() / PERIOD_S) :]
     known = dict(zip(ids, newest, strict=True))
@@ -101,7 +102,7 @@ def split_capacity(cluster: Cluster, samples: Sequence[Mapping[str, Any]] | None
     """
     if cluster.split_capacity:
         return cluster.split_capacity
-    known = samples if samples is not None else _samples(cluster, timezone.now() - RECENT)
+    known = samples if samples is not None else raw_samples(cluster, timezone.now() - RECENT)
     seconds = split_seconds(known)
     return round(1 / seconds, 3) if seconds else 0.0
 
@@ -138,13 +139,6 @@ def _costs(
         merge_seconds(samples),
         partials_per_record(samples, records_per_s),
     )
-
-
-def _samples(cluster: Cluster, since: datetime) -> list[Mapping[str, Any]]:
-    rows = MetricSample.objects.filter(
-        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=since
-    )
-    return list(rows.order_by("t").values_list("values", flat=True))
 
 
 def _latency(samples: Sequence[Mapping[str, Any]]) -> dict[int, float]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from django.utils import timezone
 
-from controlplane.models import Cluster, MetricSample, Policy, Query, QueryStream, Stream
+from controlplane.models import Cluster, Policy, Query, QueryStream, Stream
 from controlplane.planners.shedding.inputs import (
     CostSource,
     NodeSeconds,
@@ -30,7 +30,9 @@ from controlplane.planning.measured.costs import (
 )
 from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.queries.key_groupings import route_text
+from controlplane.telemetry import time_series
 from controlplane.telemetry.arrivals import PERIOD_S, history
+from controlplane.telemetry.series import RAW
 from controlplane.wire.query_text import QueryText
 
 # Rates are means of this time.
@@ -45,7 +47,7 @@ _TEXTS: Final = 4096
 def read_input(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
     """Return what is known of the rates, queries and costs of a cluster."""
     moment = now or timezone.now()
-    samples = _samples(cluster, moment)
+    samples = time_series.samples(cluster, moment - MEASURED, moment, RAW)[-_MOST_SAMPLES:]
     recent_ms = (moment - RECENT).timestamp() * 1000
     recent = [sample for sample in samples if sample["t"] > recent_ms]
     reads = _reads(cluster)
@@ -68,15 +70,6 @@ def missing(cluster: Cluster, _: str) -> Missing | None:
     """Return what a cluster lacks for a plan."""
     running = cluster.queries.filter(state=Query.State.RUNNING)
     return None if running.exists() else Missing("no_query", NO_QUERY)
-
-
-def _samples(cluster: Cluster, now: datetime) -> list[dict[str, Any]]:
-    """Return the newest samples, the oldest first."""
-    rows = MetricSample.objects.filter(
-        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=now - MEASURED, t__lte=now
-    )
-    newest = rows.order_by("-t").values_list("values", flat=True)[:_MOST_SAMPLES]
-    return list(newest)[::-1]
 
 
 def shedding_settings(cluster: Cluster) -> SheddingSettings:
