@@ -41,7 +41,7 @@ from controlplane.plans.snapshot import (
 )
 from controlplane.queries.key_groupings import route_text
 from controlplane.telemetry.arrivals.catching_up import input_share
-from controlplane.telemetry.time_series import raw_samples
+from controlplane.telemetry.series import newest_batches
 from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
@@ -64,7 +64,7 @@ def measured_tasks(cluster: Cluster) -> Measured:
     except (RedisError, OSError) as away:
         logger.warning("Reading measures of %s failed: %s", cluster.slug, away)
         return {}
-    share = input_share(raw_samples(cluster, most=KEPT))
+    share = input_share(newest_batches(cluster, ("arrived", "in"), KEPT))
     return {
         (measure.query, measure.task): measure._replace(records_per_s=measure.records_per_s * share)
         for measure in measures

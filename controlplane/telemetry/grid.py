@@ -91,8 +91,8 @@ class Grid:
         chosen: Floats = values[within]
         return chosen
 
-    def where(self, chosen: Flags) -> "Grid":
-        """Return some of the periods; `chosen` bool[t]."""
+    def where(self, chosen: Flags | slice) -> "Grid":
+        """Return some of the periods; `chosen` bool[t] or a part in order."""
         values = {name: array[chosen] for name, array in self.values.items()}
         return Grid(self.times[chosen], self.measured_s[chosen], self.subjects, values)
 

@@ -77,6 +77,13 @@ def newest(cluster: Cluster, *scopes: Scope) -> list[Period]:
     return [period for _, period in periods_of(rows.filter(t=Subquery(last)))]
 
 
+def newest_batches(cluster: Cluster, names: Sequence[str], count: int) -> Grid:
+    """Return series of the newest micro-batches."""
+    scopes = {figure_of(name).per for name in names}
+    rows = stored([cluster.pk], scopes, RAW).order_by("-t")[: count * len(scopes)]
+    return grid_of(names, [period for _, period in periods_of(rows)])
+
+
 def read(
     cluster: Cluster,
     names: Sequence[str],

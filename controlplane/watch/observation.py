@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from django.db.models import Count, QuerySet
@@ -18,13 +18,12 @@ from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.telemetry import arrivals, time_series
+from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
 from controlplane.telemetry.grid import Grid, means, median
 from controlplane.telemetry.series import RAW, fitting_seconds, read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
-from controlplane.wire.figures import figure_of
 from controlplane.wire.measures import TaskMeasure, read_tasks
 
 # How far an observation looks back.
@@ -53,6 +52,8 @@ FIGURES: Final = (
     "loads", "busy", "node_waiting", "node_processed", "node_p95", "node_state",
     "split_utilisation", "p95", "arrived", "in", "imbalance", "rf", "kept",
 )  # fmt: skip
+
+BATCH_SERIES: Final = ("p95", "rf", "delivered", "waiting", "arrived", "in", "tasks")
 
 
 @dataclass(frozen=True)
@@ -173,19 +174,17 @@ class ClusterObservation:
         return np.array([node.capacity for node in self.nodes], np.float64)
 
     @cached_property
-    def samples(self) -> Sequence[Mapping[str, Any]]:
-        """Return the samples of the last `RECENT` as they were measured, oldest first."""
-        return time_series.samples(self.cluster, self.time - RECENT, self.time + _CLOCKS, RAW)
+    def batches(self) -> Grid:
+        """Return the micro-batches of the last `RECENT`."""
+        return read(self.cluster, BATCH_SERIES, self.time - RECENT, self.time + _CLOCKS, RAW)
 
     def middle(self, name: str) -> float | None:
-        """Return the median of a figure over the last `RECENT`, None if it is not known."""
-        figure = figure_of(name).name
-        known = [sample[figure] for sample in self.samples if sample.get(figure) is not None]
-        return median(np.array(known, np.float64))
+        """Return the median of a series over the last `RECENT`, None if it is not known."""
+        return median(self.batches[name])
 
     def catching_up(self) -> CatchingUp | None:
         """Return why the last `RECENT` shows an outage and not the load, None if it does."""
-        return catching_up(self.samples, self.cluster.trigger_ms)
+        return catching_up(self.batches, self.cluster.trigger_ms)
 
     @cached_property
     def series(self) -> Grid:

@@ -7,7 +7,7 @@ from controlplane.models import Cluster, Decision, Node, ReachableMeasures
 from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.grid import grid_of
 from controlplane.telemetry.time_series import parts_of
-from controlplane.watch.observation import FIGURES, ClusterObservation
+from controlplane.watch.observation import BATCH_SERIES, FIGURES, ClusterObservation
 from tests.support.series import add_sample
 
 COUNT = 10
@@ -74,7 +74,8 @@ def looked(**changed: Any) -> ClusterObservation:
     # Instead of what the database has.
     vars(observed).update(
         {
-            "policy": PolicySettings(), "samples": samples, "series": series, "split_queries": 0,
+            "policy": PolicySettings(), "batches": grid_of(BATCH_SERIES, periods),
+            "series": series, "split_queries": 0,
             "nodes": [row for row, _, _ in rows], "excluded_queries": frozenset(),
             "reachable": None,
             "tasks": {row.index: tasks for row, tasks, _ in rows},

@@ -95,7 +95,8 @@ def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> Non
     assert ledger.write_entries(later) == 1
     assert ledger.write_entries(later) == 0
     execution = Execution.objects.get(proposal=done)
-    assert not ledger._write(execution, [], later), "as after a crash in between"
+    samples = ledger._samples_after(execution)
+    assert not ledger._write(execution, samples, later), "as after a crash in between"
     assert LedgerEntry.objects.count() == 1
 
 

@@ -9,8 +9,10 @@ import pytest
 from controlplane.background import ingestion
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.policies.settings import PolicySettings
-from controlplane.telemetry.arrivals.catching_up import catching_up, input_share, load_of
+from controlplane.telemetry.arrivals.catching_up import catching_up, input_share
+from controlplane.telemetry.grid import Grid, grid_of
 from controlplane.telemetry.samples import PreviousBatch, sample_of
+from controlplane.telemetry.time_series import parts_of
 from controlplane.watch.cycle import watch_cluster
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.reading import LoopReading
@@ -24,6 +26,12 @@ MEASURED_LOOPS = ("overload", "latency", "imbalance", "replication", "admission"
 
 def sample(arrived: float | None, read: float, span_s: float = 1.0) -> dict[str, Any]:
     return {"arrived": arrived, "in": read, "span_s": span_s, "loads": [read, 2 * read]}
+
+
+def batches(samples: Sequence[dict[str, Any]]) -> Grid:
+    """Return the series of samples, one a second."""
+    rows = [row | {"t": 1000 * second} for second, row in enumerate(samples)]
+    return grid_of(("arrived", "in", "loads"), [part for row in rows for part in parts_of(row, 1)])
 
 
 STEADY = [sample(100.0, 100.0)] * 20
@@ -49,29 +57,35 @@ BACKLOG = [*[sample(100.0, 100.0)] * 10, *[sample(100.0, 400.0)] * 10]
 def test_outages_and_backlogs_are_recognized(
     samples: Sequence[dict[str, Any]], expected: tuple[float, bool] | None
 ) -> None:
-    known = catching_up(samples, TRIGGER_MS)
+    known = catching_up(batches(samples), TRIGGER_MS)
     assert (None if known is None else (known.seconds, known.outage)) == expected
 
 
 def test_loads_are_those_of_arriving_records() -> None:
-    assert [load_of(row, 1) for row in (STEADY[0], BACKLOG[-1])] == [200.0, 200.0]
-    assert load_of(STEADY[0], 2) is None
-    assert load_of(sample(None, 50.0), 0) == 50.0
-    assert input_share(BACKLOG) == pytest.approx(2000 / 5000)
+    assert batches([STEADY[0], BACKLOG[-1]]).loads[:, 1].tolist() == [200.0, 200.0]
+    assert batches([sample(None, 50.0)]).loads[0, 0] == 50.0
+    assert input_share(batches(BACKLOG)) == pytest.approx(2000 / 5000)
     # Over the whole outage, rates of reading and of arrival are equal.
-    assert input_share([sample(100.0, 0.0, 30.0), sample(100.0, 400.0, 10.0)]) == 1.0
+    outage = batches([sample(100.0, 0.0, 30.0), sample(100.0, 400.0, 10.0)])
+    assert input_share(outage) == 1.0
 
 
 def test_no_plan_is_requested_while_a_backlog_is_worked_off() -> None:
     reading = LoopReading(0.9, 0.2, "Imbalance 90 %", trouble=True)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     situation = Situation(
-        runs=True, age_s=1.0, trigger_ms=TRIGGER_MS, catching_up=catching_up(BACKLOG, TRIGGER_MS)
+        runs=True,
+        age_s=1.0,
+        trigger_ms=TRIGGER_MS,
+        catching_up=catching_up(batches(BACKLOG), TRIGGER_MS),
     )
     policy = PolicySettings(watch="act")
     assert decide(reading, situation, policy, "balanced", now).code == "catching_up"
     steady = Situation(
-        runs=True, age_s=1.0, trigger_ms=TRIGGER_MS, catching_up=catching_up(STEADY, TRIGGER_MS)
+        runs=True,
+        age_s=1.0,
+        trigger_ms=TRIGGER_MS,
+        catching_up=catching_up(batches(STEADY), TRIGGER_MS),
     )
     assert decide(reading, steady, policy, "balanced", now).code == "asked"
 
