@@ -84,14 +84,6 @@ def latest_values(cluster: Cluster) -> Sample | None:
     return next(_merged(periods), None)
 
 
-def raw_samples(
-    cluster: Cluster, since: datetime | None = None, most: int = MAX_ROWS
-) -> list[Sample]:
-    """Return the newest raw samples after a moment, `most` of them, oldest first."""
-    rows = _rows(cluster, RAW).filter(t__gt=since or _moment(0)).order_by("-t", "scope")
-    return _samples(rows[: most * len(SAMPLE_SCOPES)])
-
-
 def _rows(cluster: Cluster, seconds: int) -> QuerySet[SeriesPeriod]:
     return series.stored([cluster.pk], SAMPLE_SCOPES, seconds)
 

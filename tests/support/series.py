@@ -1,6 +1,6 @@
 """Stored series of clusters: samples, arrivals of streams, skew of keys, and measures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from controlplane.models import Cluster, Node, Query, SeriesPeriod
 from controlplane.telemetry import series, time_series
 from controlplane.telemetry.arrivals import period_of
-from controlplane.telemetry.grid import Period
+from controlplane.telemetry.grid import Grid, Period, grid_of
 from controlplane.telemetry.packing import code_of
 
 # The series that measures are means of.
@@ -17,6 +17,14 @@ _OF_MEASURES = {
     "latency_p95": "p95", "imbalance": "imbalance", "replication_factor": "rf",
     "records_in": "in", "input_kept": "kept", "records_dropped": "dropped",
 }  # fmt: skip
+
+
+def grid_of_samples(
+    names: Sequence[str], samples: Sequence[Mapping[str, Any]], nodes: int = 0
+) -> Grid:
+    """Return series of samples, one a second if they have no times."""
+    rows = [{"t": 1000 * second, **sample} for second, sample in enumerate(samples)]
+    return grid_of(names, [part for row in rows for part in time_series.parts_of(row, 1)], nodes)
 
 
 def add_sample(cluster: Cluster, t: datetime, values: Mapping[str, Any], seconds: int = 1) -> None:

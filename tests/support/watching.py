@@ -5,10 +5,8 @@ from typing import Any
 
 from controlplane.models import Cluster, Decision, Node, ReachableMeasures
 from controlplane.policies.settings import PolicySettings
-from controlplane.telemetry.grid import grid_of
-from controlplane.telemetry.time_series import parts_of
 from controlplane.watch.observation import BATCH_SERIES, FIGURES, ClusterObservation
-from tests.support.series import add_sample
+from tests.support.series import add_sample, grid_of_samples
 
 COUNT = 10
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -68,13 +66,12 @@ def looked(**changed: Any) -> ClusterObservation:
     rows = changed.pop("nodes", [node(0), node(1)])
     cluster = changed.pop("cluster", Cluster(slug="sf"))
     now = datetime.fromtimestamp(samples[-1]["t"] / 1000 if samples else 0, UTC)
-    periods = [period for row in samples for period in parts_of(row, 1)]
-    series = grid_of(FIGURES, periods, len(rows))
+    series = grid_of_samples(FIGURES, samples, len(rows))
     observed = ClusterObservation(cluster, now, now)
     # Instead of what the database has.
     vars(observed).update(
         {
-            "policy": PolicySettings(), "batches": grid_of(BATCH_SERIES, periods),
+            "policy": PolicySettings(), "batches": grid_of_samples(BATCH_SERIES, samples),
             "series": series, "split_queries": 0,
             "nodes": [row for row, _, _ in rows], "excluded_queries": frozenset(),
             "reachable": None,

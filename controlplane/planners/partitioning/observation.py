@@ -17,7 +17,7 @@ from controlplane.planners.partitioning.measured_keys import MeasuredKeys, measu
 from controlplane.planning.adapter import Missing
 from controlplane.planning.measured.costs import merge_seconds
 from controlplane.planning.measured.sampled_keys import PartitioningInput, SampledQuery
-from controlplane.telemetry.time_series import raw_samples
+from controlplane.telemetry.series import RAW, read
 from controlplane.wire.key_samples import KeySample, read_newest
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
@@ -85,7 +85,7 @@ def missing(cluster: Cluster, _: str) -> Missing | None:
 
 def merge_cost(cluster: Cluster, now: datetime) -> float | None:
     """Return the seconds that an aggregator node needs per partial result, None: not measured."""
-    return merge_seconds(raw_samples(cluster, now - COSTS))
+    return merge_seconds(read(cluster, ("merged", "merge_busy"), now - COSTS, now, RAW))
 
 
 def recent_keys(

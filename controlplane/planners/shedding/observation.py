@@ -22,6 +22,7 @@ from controlplane.planners.shedding.problem import NO_QUERY
 from controlplane.planning.adapter import Missing
 from controlplane.planning.load_model import last_share
 from controlplane.planning.measured.costs import (
+    COST_SERIES,
     batch_seconds,
     merge_seconds,
     node_work,
@@ -30,9 +31,9 @@ from controlplane.planning.measured.costs import (
 )
 from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.queries.key_groupings import route_text
-from controlplane.telemetry import time_series
 from controlplane.telemetry.arrivals import PERIOD_S, history
-from controlplane.telemetry.series import RAW
+from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.series import RAW, read
 from controlplane.wire.query_text import QueryText
 
 # Rates are means of this time.
@@ -47,21 +48,21 @@ _TEXTS: Final = 4096
 def read_input(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
     """Return what is known of the rates, queries and costs of a cluster."""
     moment = now or timezone.now()
-    samples = time_series.samples(cluster, moment - MEASURED, moment, RAW)[-_MOST_SAMPLES:]
-    recent_ms = (moment - RECENT).timestamp() * 1000
-    recent = [sample for sample in samples if sample["t"] > recent_ms]
+    measured = read(cluster, COST_SERIES, moment - MEASURED, moment, RAW)
+    batches = measured.where(slice(-_MOST_SAMPLES, None))
+    recent = batches.since(moment - RECENT)
     reads = _reads(cluster)
     streams = _streams(cluster, {stream for read in reads.values() for stream in read})
     declared = cluster.split_capacity
     return SheddingInput(
         streams,
         _queries(cluster, reads),
-        _nodes(cluster, samples),
-        round(1 / declared, 12) if declared else split_seconds(samples),
-        merge_seconds(samples),
+        _nodes(cluster, batches),
+        round(1 / declared, 12) if declared else split_seconds(batches),
+        merge_seconds(batches),
         partials_per_record(recent, _aggregated_rate(cluster, reads, streams)),
         shedding_settings(cluster),
-        batch_seconds(samples),
+        batch_seconds(batches),
         not declared,
     )
 
@@ -146,9 +147,9 @@ def _parsed(text: str) -> tuple[int, int, tuple[int, ...], str]:
     return round(query.window_s * 1000), round(slide * 1000), tuple(query.right), key
 
 
-def _nodes(cluster: Cluster, samples: Sequence[Mapping[str, Any]]) -> list[NodeSeconds]:
+def _nodes(cluster: Cluster, batches: Grid) -> list[NodeSeconds]:
     """Return the nodes of a cluster with the seconds that each needs per delivered record."""
-    work = node_work(samples)
+    work = node_work(batches)
     columns = ("index", "name", "capacity", "emulated")
     return [
         NodeSeconds(index, name, round(1 / capacity, 12), emulated=True, source=CostSource.EMULATED)

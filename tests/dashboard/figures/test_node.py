@@ -4,9 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.telemetry.grid import grid_of
-from controlplane.telemetry.time_series import parts_of
 from dashboard.figures.node import FIGURES, NodeLimits, WithoutPlan, node_figures
+from tests.support.series import grid_of_samples
 
 BEGIN = datetime(2026, 1, 5, 10, tzinfo=UTC)
 LIMITS = NodeLimits(500.0, 500.0, 10_000.0)
@@ -15,14 +14,8 @@ SAMPLE = {
     "loads": [200.0, 300.0], "node_waiting": [0, 0], "node_p95": [90.0, 80.0],
     "node_state": [1, 2], "p95": 90.0, "arrived": 5.0, "in": 5.0,
 }  # fmt: skip
-SERIES = grid_of(
-    FIGURES,
-    [
-        part
-        for second in range(60)
-        for part in parts_of(SAMPLE | {"t": 1000 * (BEGIN.timestamp() + second)}, 1)
-    ],
-)
+BEGIN_MS = round(1000 * BEGIN.timestamp())
+SERIES = grid_of_samples(FIGURES, [SAMPLE | {"t": BEGIN_MS + 1000 * s} for s in range(60)])
 POINTS = [(round(1000 * (BEGIN + timedelta(seconds=s)).timestamp()), 700.0) for s in (0, 10, 20)]
 WITHOUT = WithoutPlan(12, POINTS, 30.0)
 

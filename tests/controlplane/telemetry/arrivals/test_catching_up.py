@@ -10,14 +10,13 @@ from controlplane.background import ingestion
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.policies.settings import PolicySettings
 from controlplane.telemetry.arrivals.catching_up import catching_up, input_share
-from controlplane.telemetry.grid import Grid, grid_of
+from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.samples import PreviousBatch, sample_of
-from controlplane.telemetry.time_series import parts_of
 from controlplane.watch.cycle import watch_cluster
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.reading import LoopReading
 from tests.support.cluster import telemetry
-from tests.support.series import all_samples
+from tests.support.series import all_samples, grid_of_samples
 from tests.support.watching import measured, newest
 
 TRIGGER_MS = 1000
@@ -29,9 +28,7 @@ def sample(arrived: float | None, read: float, span_s: float = 1.0) -> dict[str,
 
 
 def batches(samples: Sequence[dict[str, Any]]) -> Grid:
-    """Return the series of samples, one a second."""
-    rows = [row | {"t": 1000 * second} for second, row in enumerate(samples)]
-    return grid_of(("arrived", "in", "loads"), [part for row in rows for part in parts_of(row, 1)])
+    return grid_of_samples(("arrived", "in", "loads"), samples)
 
 
 STEADY = [sample(100.0, 100.0)] * 20
