@@ -151,13 +151,8 @@ def _stream_rates(
     cluster: Cluster, streams: Sequence[_StreamColumns], start: datetime, end: datetime
 ) -> Floats:
     """Return the records/s of streams: the mean of the range, else the newest rate."""
-    newest = np.array([stream.rate or 0.0 for stream in streams])
-    stored = arrivals.rates_between(cluster, start, end, [stream.id for stream in streams])
-    if not stored.rates.size:
-        return newest
-    known = np.isfinite(stored.rates)
-    sums, counts = np.nansum(stored.rates, axis=1), known.sum(axis=1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), newest)
+    means = arrivals.rates_between(cluster, start, end, [stream.id for stream in streams]).means
+    return np.array([means.get(stream.id, stream.rate or 0.0) for stream in streams])
 
 
 def _sent(parts: Floats, rates: Floats, splits: Ints, count: int, loads: Floats) -> Floats:

@@ -23,8 +23,9 @@ from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC
 from controlplane.plans.plan import PlannedAction
 from controlplane.telemetry.arrivals import RateHistory, rates_between
-from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.grid import Grid, merged
 from controlplane.telemetry.series import read
+from controlplane.wire.figures import RollUp
 
 # The measures that the model predicts.
 MEASURES: Final = (IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name)
@@ -256,8 +257,8 @@ def node_counterfactual(
         return None
     series = read(execution.cluster, SERIES, start, stop, nodes=node + 1)
     measured = np.full(len(replay.times), np.nan)
-    places, merged = _by_period(series, replay.history)
-    measured[places] = np.nan_to_num(merged.loads[:, node])
+    places, periods = _by_period(series, replay.history)
+    measured[places] = np.nan_to_num(periods.loads[:, node])
     return NodeLoad(replay.history.starts, without, modelled, measured)
 
 
@@ -277,11 +278,7 @@ def _thinned(history: RateHistory) -> RateHistory:
     if step <= 1:
         return history
     first = np.arange(0, len(history.starts), step)
-    known = ~np.isnan(history.rates)
-    sums = np.add.reduceat(np.nan_to_num(history.rates), first, axis=1)
-    counts = np.add.reduceat(known.astype(np.float64), first, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = sums / counts
+    rates = merged(RollUp.MEAN, history.rates.T, np.ones(len(history.starts)), first).T
     return replace(
         history, seconds=history.seconds * step, rates=rates, starts=history.starts[::step]
     )
@@ -351,8 +348,8 @@ def _measured(
 ) -> dict[str, Floats]:
     """Return the measures in each period."""
     result = {name: np.full(len(history.starts), np.nan) for name in MEASURES}
-    places, merged = _by_period(series, history)
-    for name, values in measured(merged, capacities, is_split=is_split).items():
+    places, periods = _by_period(series, history)
+    for name, values in measured(periods, capacities, is_split=is_split).items():
         result[name][places] = values
     return result
 

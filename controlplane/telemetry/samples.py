@@ -116,6 +116,12 @@ def _seconds(row: Row, before: PreviousBatch) -> float:
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 
+def value_at(sample: Mapping[str, Any], name: str, index: int) -> Any:
+    """Return the value of a figure of a node or split node in a sample, None if it is unknown."""
+    values: Sequence[Any] = sample.get(name) or ()
+    return values[index] if index < len(values) else None
+
+
 def moment_of(t_ms: int) -> datetime:
     """Return the moment of a time in ms since the epoch."""
     return datetime.fromtimestamp(t_ms / 1000, UTC)

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
 from django.utils import timezone
 
 from controlplane.models import Cluster, Policy, Query, QueryStream, Stream
@@ -82,13 +81,7 @@ def shedding_settings(cluster: Cluster) -> SheddingSettings:
 def measured_rates(cluster: Cluster, streams: Sequence[int]) -> dict[int, float]:
     """Return the mean records/s of streams in the last minute by id, without unknown ones."""
     known = history(cluster, int(RECENT.total_seconds() / PERIOD_S), PERIOD_S, sorted(streams))
-    if not known.rates.size:
-        return {}
-    return {
-        stream: round(float(np.nanmean(row)), 3)
-        for stream, row in zip(known.streams.tolist(), known.rates, strict=True)
-        if not np.isnan(row).all()
-    }
+    return {stream: round(rate, 3) for stream, rate in known.means.items()}
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:

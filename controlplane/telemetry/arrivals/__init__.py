@@ -2,7 +2,6 @@
 
 from controlplane.telemetry.arrivals.lags import LagPoint, lag_of, lags
 from controlplane.telemetry.arrivals.periods import (
-    LONGEST,
     PERIOD_S,
     ArrivalInterval,
     count,
@@ -18,7 +17,6 @@ from controlplane.telemetry.arrivals.rates import (
 )
 
 __all__ = [
-    "LONGEST",
     "PERIOD_S",
     "ArrivalInterval",
     "LagPoint",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from controlplane.models import Cluster
 from controlplane.telemetry import series
 from controlplane.telemetry.arrivals.period_cache import ARRIVED, PeriodCache
 from controlplane.telemetry.arrivals.periods import PERIOD_S, counted_until
-from controlplane.telemetry.grid import Period, grid_of
+from controlplane.telemetry.grid import Period, grid_of, means
 from controlplane.telemetry.series import fitting_seconds, start_of
 from controlplane.wire.figures import KEPT
 
@@ -34,6 +35,13 @@ class RateHistory:
     streams: Ints
     rates: Floats
     starts: Sequence[datetime]
+
+    @property
+    def means(self) -> dict[int, float]:
+        """Return the mean rate of each stream over the known periods, without unknown ones."""
+        rates = means(self.rates.T).tolist()
+        known = zip(self.streams.tolist(), rates, strict=True)
+        return {stream: rate for stream, rate in known if not isnan(rate)}
 
     def of(self, stream: int) -> Floats:
         """Return the rates of one stream, float64[t]."""
