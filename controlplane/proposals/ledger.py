@@ -27,8 +27,8 @@ from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, SERIES, counterfactual, measured
 from controlplane.telemetry.arrivals.catching_up import catching_up
-from controlplane.telemetry.grid import Grid, mean
-from controlplane.telemetry.series import RAW, read
+from controlplane.telemetry.grid import RAW, Grid, mean
+from controlplane.telemetry.series import read
 
 logger = logging.getLogger(__name__)
 

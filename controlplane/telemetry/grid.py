@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import numpy as np
 
 from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.wire.figures import RollUp, Scope, figure_of
+
+# The length of the periods that are micro-batches.
+RAW: Final = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +28,11 @@ class Period:
     measured_s: float
     subjects: Floats
     values: Mapping[str, Floats]
+
+    @property
+    def end(self) -> datetime:
+        """Return up to where it is measured."""
+        return self.t if self.seconds == RAW else self.t + timedelta(seconds=self.measured_s)
 
     @property
     def time(self) -> float:

@@ -9,12 +9,10 @@ import numpy as np
 from django.db.models import Max, Q, QuerySet, Subquery
 
 from controlplane.models import Cluster, SeriesPeriod
-from controlplane.telemetry.grid import Grid, Period, grid_of
+from controlplane.telemetry.grid import RAW, Grid, Period, grid_of
 from controlplane.telemetry.packing import pack, unpack
 from controlplane.wire.figures import KEPT, SAMPLE_SCOPES, Scope, figure_of
 
-# A micro-batch.
-RAW: Final = 1
 # A chart of about 1200 pixels shows no more points than this.
 MAX_ROWS: Final = 900
 # A period is complete when a later one is measured, or after this while nothing comes.
@@ -190,13 +188,12 @@ def roll_up(now: datetime) -> int:
 
 
 def _roll_up(cluster: Cluster, scopes: Sequence[Scope], now: datetime) -> int:
-    lengths = list(KEPT[scopes[0]])
-    until = _measured_until(cluster, scopes[0], lengths[0])
+    until = max((period.end for period in newest(cluster, scopes[0])), default=None)
     if until is None:
         return 0
     written = 0
-    for fine, seconds in pairwise(lengths):
-        done = _newest_start(cluster, scopes[0], seconds)
+    for fine, seconds in pairwise(KEPT[scopes[0]]):
+        done = stored([cluster.pk], scopes[:1], seconds).aggregate(t=Max("t"))["t"]
         begin = _EPOCH if done is None else done + timedelta(seconds=seconds)
         end = start_of(max(until, now - PATIENCE), seconds)
         rows = stored([cluster.pk], scopes, fine).filter(t__gte=begin, t__lt=end)
@@ -207,19 +204,6 @@ def _roll_up(cluster: Cluster, scopes: Sequence[Scope], now: datetime) -> int:
             record(cluster, longer)
             written += len(longer) if scope == scopes[0] else 0
     return written
-
-
-def _measured_until(cluster: Cluster, scope: Scope, seconds: int) -> datetime | None:
-    """Return the end of what was measured, None before the first period."""
-    rows = stored([cluster.pk], [scope], seconds).order_by("-t")
-    for t, measured_s in rows.values_list("t", "measured_s")[:1]:
-        return t if seconds == RAW else t + timedelta(seconds=measured_s)
-    return None
-
-
-def _newest_start(cluster: Cluster, scope: Scope, seconds: int) -> datetime | None:
-    newest_t: datetime | None = stored([cluster.pk], [scope], seconds).aggregate(t=Max("t"))["t"]
-    return newest_t
 
 
 def _merged(scope: Scope, periods: list[Period], seconds: int) -> list[Period]:

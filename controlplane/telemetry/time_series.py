@@ -12,9 +12,9 @@ from algorithms.vocabulary import Floats
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.telemetry import series
-from controlplane.telemetry.grid import Period
+from controlplane.telemetry.grid import RAW, Period
 from controlplane.telemetry.samples import Sample, moment_of
-from controlplane.telemetry.series import MAX_ROWS, RAW, fitting_seconds
+from controlplane.telemetry.series import MAX_ROWS, fitting_seconds
 from controlplane.wire.figures import FIGURES, KEPT, SAMPLE_SCOPES, Unit, figure_of
 
 # Samples of a response of the API: a week of those of 60 s.

@@ -21,8 +21,8 @@ from controlplane.policies.store import policy_of
 from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
-from controlplane.telemetry.grid import Grid, means, median
-from controlplane.telemetry.series import RAW, fitting_seconds, read
+from controlplane.telemetry.grid import RAW, Grid, means, median
+from controlplane.telemetry.series import fitting_seconds, read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
 from controlplane.wire.measures import TaskMeasure, read_tasks
 

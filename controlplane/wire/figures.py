@@ -276,8 +276,3 @@ _BY_NAME: Final = {figure.name: figure for figure in SERIES}
 def figure_of(name: str) -> Figure:
     """Return the figure of a name. Raises `KeyError`."""
     return _BY_NAME[name]
-
-
-def names_of(roll_up: RollUp) -> frozenset[str]:
-    """Return the names of the figures with a roll-up."""
-    return frozenset(figure.name for figure in FIGURES if figure.roll_up is roll_up)

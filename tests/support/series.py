@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from controlplane.models import Cluster, Node, Query, SeriesPeriod
+from controlplane.planning.measured.costs import COST_SERIES
 from controlplane.telemetry import series, time_series
 from controlplane.telemetry.arrivals import period_of
 from controlplane.telemetry.grid import Grid, Period, grid_of
@@ -25,6 +26,11 @@ def grid_of_samples(
     """Return series of samples, one a second if they have no times."""
     rows = [{"t": 1000 * second, **sample} for second, sample in enumerate(samples)]
     return grid_of(names, [part for row in rows for part in time_series.parts_of(row, 1)], nodes)
+
+
+def batches_of(samples: Sequence[Mapping[str, Any]]) -> Grid:
+    """Return the series of costs of samples."""
+    return grid_of_samples(COST_SERIES, samples)
 
 
 def add_sample(cluster: Cluster, t: datetime, values: Mapping[str, Any], seconds: int = 1) -> None:

@@ -33,8 +33,8 @@ from controlplane.planning.measured.costs import (
     split_seconds,
 )
 from controlplane.telemetry.arrivals import PERIOD_S, history
-from controlplane.telemetry.grid import Grid
-from controlplane.telemetry.series import RAW, read
+from controlplane.telemetry.grid import RAW, Grid
+from controlplane.telemetry.series import read
 
 # Periods of the past that are read of each stream: an hour, fewer of many streams.
 LONGEST: Final = 360

@@ -17,7 +17,8 @@ from controlplane.planners.partitioning.measured_keys import MeasuredKeys, measu
 from controlplane.planning.adapter import Missing
 from controlplane.planning.measured.costs import merge_seconds
 from controlplane.planning.measured.sampled_keys import PartitioningInput, SampledQuery
-from controlplane.telemetry.series import RAW, read
+from controlplane.telemetry.grid import RAW
+from controlplane.telemetry.series import read
 from controlplane.wire.key_samples import KeySample, read_newest
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText

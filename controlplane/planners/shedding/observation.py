@@ -31,8 +31,8 @@ from controlplane.planning.measured.costs import (
 from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.queries.key_groupings import route_text
 from controlplane.telemetry.arrivals import PERIOD_S, history
-from controlplane.telemetry.grid import Grid
-from controlplane.telemetry.series import RAW, read
+from controlplane.telemetry.grid import RAW, Grid
+from controlplane.telemetry.series import read
 from controlplane.wire.query_text import QueryText
 
 # Rates are means of this time.

@@ -100,7 +100,7 @@ def intervals(cluster: Cluster, rows: Sequence[Row]) -> list[ArrivalInterval | N
     The first row of a cluster only starts the clock: its records may have waited for hours.
     """
     newest = _newest(cluster)
-    until = None if newest is None else _until(newest)
+    until = None if newest is None else newest.end
     unread: Mapping[int, float] = _Counts.of(newest).unread
     batch = Cluster.objects.filter(pk=cluster.pk).values_list("last_batch", flat=True).first()
     result: list[ArrivalInterval | None] = []
@@ -129,15 +129,10 @@ def _newest(cluster: Cluster) -> Period | None:
     return next(iter(series.newest(cluster, "stream")), None)
 
 
-def _until(period: Period) -> datetime:
-    """Return up to where a period is counted."""
-    return period.t + timedelta(seconds=period.measured_s)
-
-
 def counted_until(cluster: Cluster) -> datetime | None:
     """Return up to where arrivals are counted, None before the first record."""
     newest = _newest(cluster)
-    return None if newest is None else _until(newest)
+    return None if newest is None else newest.end
 
 
 def count(
@@ -148,7 +143,7 @@ def count(
     `measured`: their intervals, if they were computed before.
     """
     newest = _newest(cluster)
-    until = None if newest is None else _until(newest)
+    until = None if newest is None else newest.end
     periods: dict[datetime, _Counts] = {} if newest is None else {newest.t: _Counts.of(newest)}
     for interval in intervals(cluster, rows) if measured is None else measured:
         if interval is None:

@@ -15,7 +15,7 @@ from controlplane.cli.client.this_process import ThisProcess
 from controlplane.cli.commands.watch import events_since, observe
 from controlplane.models import Cluster
 from controlplane.telemetry.samples import PreviousBatch, sample_of
-from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of
+from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of
 from controlplane.wire.foreign.telemetry import row_from
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from tests.dashboard.conftest import sample
@@ -118,5 +118,5 @@ def test_the_browser_merges_samples_as_roll_ups_do() -> None:
     text = (Path(settings.BASE_DIR) / "static" / "js" / "samples.js").read_text(encoding="utf-8")
     lists = {name: set(json.loads(names)) for name, names in re.findall(
         r"const (WORST|NEWEST) = new Set\((\[.*?\])\)", text, re.DOTALL)}  # fmt: skip
-    assert lists["WORST"] == names_of(RollUp.MAX)
-    assert lists["NEWEST"] == names_of(RollUp.LAST) | {"t"}
+    assert lists["WORST"] == {f.name for f in FIGURES if f.roll_up is RollUp.MAX}
+    assert lists["NEWEST"] == {f.name for f in FIGURES if f.roll_up is RollUp.LAST} | {"t"}

@@ -15,7 +15,6 @@ from controlplane.planners.partitioning.skew_history import (
 )
 from controlplane.telemetry import series
 from controlplane.telemetry.grid import Grid
-from controlplane.wire.figures import KEPT
 from tests.support.cluster import placed_split
 from tests.support.key_samples import EVEN, HOT, sampled
 from tests.support.series import add_skews, even_times, stored_times
@@ -132,18 +131,6 @@ def test_longer_periods_are_means(sf: Cluster, query: Query) -> None:
     query.refresh_from_db()
     points = history(query, NOW - timedelta(hours=1), NOW, now=NOW + timedelta(days=2))
     assert [point.grouping for point in points] == ["key", "partial_key", "partial_key"]
-
-
-def test_an_open_period_is_not_written(query: Query) -> None:
-    skews(query, 12, end=NOW + timedelta(minutes=2))
-    assert series.roll_up(NOW + timedelta(minutes=2)) == 0
-
-
-def test_old_periods_are_deleted(sf: Cluster, query: Query) -> None:
-    for seconds, kept in KEPT["query"].items():
-        skews(query, 2, seconds, end=NOW - kept + timedelta(seconds=seconds))
-    assert series.prune(NOW) == 3
-    assert [len(stored_times(sf, "query", seconds)) for seconds in KEPT["query"]] == [1, 1, 1]
 
 
 def test_a_history_has_few_points_of_the_finest_periods(query: Query) -> None:
