@@ -200,9 +200,9 @@ _LISTS: Final[Mapping[type[Model], Mapping[str, Any]]] = {
         "list_display": ("id", "cluster", "algorithm", "state", "requested_by", "requested_at"),
         "list_filter": ("cluster", "state"),
     },
-    models.MetricSample: {
-        "list_display": ("cluster", "resolution", "t"),
-        "list_filter": ("cluster", "resolution"),
+    models.SeriesPeriod: {
+        "list_display": ("cluster", "scope", "seconds", "t", "measured_s"),
+        "list_filter": ("cluster", "scope", "seconds"),
     },
     models.AuditEntry: {
         "list_display": ("at", "actor", "address", "cluster", "action", "object", "reason"),

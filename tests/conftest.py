@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ALIASES = ("default", "results")
 KEPT_BY_CLUSTER = (
-    ("controlplane.telemetry.arrivals.periods", "_CACHE"),
+    ("controlplane.telemetry.arrivals.rates", "_CACHE"),
     ("controlplane.planners.shedding.loop", "_KEPT"),
     ("controlplane.planners.partitioning.replays", "_REPLAYS"),
     ("controlplane.planners.admission.long_outlook", "_computed"),

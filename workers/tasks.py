@@ -50,7 +50,7 @@ from controlplane.planners.placement.trade import compute_trade
 from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.proposals.executions import progression
-from controlplane.telemetry import arrivals, time_series
+from controlplane.telemetry import series
 from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
@@ -146,12 +146,6 @@ def prune() -> None:
     forget_instances(redis_client(), now_ms())
 
 
-def _roll_up(now: datetime) -> None:
-    time_series.roll_up(now)
-    arrivals.roll_up(now)
-    skew_history.roll_up(now)
-
-
 def _watch(now: datetime) -> None:
     watch_loops.watch_all(now)
     evaluation.evaluate_all(timezone.now())
@@ -171,7 +165,7 @@ _add_periodic(WATCH, _watch)
 _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
 _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(RECORD_COSTS, reconciliation.record_costs)
-_add_periodic(ROLL_UP, _roll_up)
+_add_periodic(ROLL_UP, series.roll_up)
 _add_periodic(UPDATE_STATISTICS, lambda _: update_statistics())
 _add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)
 _add_periodic(SEAL_AUDIT, lambda _: audit_chain.seal())

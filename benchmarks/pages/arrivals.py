@@ -6,9 +6,10 @@ from typing import Final
 import numpy as np
 from django.utils import timezone
 
-from controlplane.models import Cluster, StreamArrivals
-from controlplane.telemetry import arrivals
-from controlplane.telemetry.arrivals import PERIOD_S, start_of
+from controlplane.models import Cluster
+from controlplane.telemetry import series
+from controlplane.telemetry.arrivals import PERIOD_S, period_of
+from controlplane.telemetry.series import start_of
 
 HOUR_S: Final = 3_600
 
@@ -23,15 +24,11 @@ def add_arrivals(cluster: Cluster, seconds: int = HOUR_S) -> None:
     mean, phase = draw.uniform(1, 100, len(streams)), draw.uniform(0, 6, len(streams))
     length = timedelta(seconds=PERIOD_S)
     stop, count = start_of(timezone.now(), PERIOD_S), seconds // PERIOD_S
-    rows = []
+    periods = []
     for place in range(count):
         t = stop - length * (count - place)
         rate = mean * (1 + 0.3 * np.sin(phase + place / 60)) * draw.normal(1, 0.05, len(streams))
-        data = StreamArrivals.packed(
-            streams, np.maximum(0, rate * PERIOD_S).round(), np.zeros(len(streams))
-        )
-        row = StreamArrivals(cluster=cluster, seconds=PERIOD_S, t=t, counted_until=t + length)
-        row.data = data
-        rows.append(row)
-    StreamArrivals.objects.bulk_create(rows, batch_size=50)
-    arrivals.roll_up(timezone.now())
+        arrived = np.maximum(0, rate * PERIOD_S).round()
+        periods.append(period_of(t, streams, arrived, np.zeros(len(streams))))
+    series.record(cluster, periods)
+    series.roll_up(timezone.now())

@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.api_filling import add_queries
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, MetricSample
-from controlplane.telemetry import time_series
+from controlplane.models import Cluster
+from controlplane.telemetry import series, time_series
 from controlplane.telemetry.samples import PreviousBatch, moment_of, sample_of
 from controlplane.wire.keys import telemetry_key
 from tests.support.cluster import small_cluster
@@ -38,11 +38,8 @@ def live_cluster(by: Actor) -> Cluster:
         row = rows.next(now_ms - 1000 * second)
         samples.append(sample_of(row, PreviousBatch(before, 1000), [_CAPACITY] * NODES))
         before = row["emitted_ms"]
-    MetricSample.objects.bulk_create(
-        MetricSample(cluster=cluster, resolution=1, t=moment_of(sample["t"]), values=sample)
-        for sample in samples
-    )
-    time_series.roll_up(datetime.now(UTC))
+    time_series.record(cluster, samples)
+    series.roll_up(datetime.now(UTC))
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=moment_of(samples[-1]["t"]))
     return cluster
 

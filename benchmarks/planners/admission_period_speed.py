@@ -32,8 +32,10 @@ def fill(streams: int, nodes: int, periods: int) -> Any:
     """Create the cluster, and return it; split nodes are three quarters full."""
     from django.utils import timezone  # noqa: PLC0415 - needs Django
 
-    from controlplane.models import Cluster, Stream, StreamArrivals  # noqa: PLC0415
-    from controlplane.telemetry.arrivals import PERIOD_S, start_of  # noqa: PLC0415
+    from controlplane.models import Cluster, Stream  # noqa: PLC0415
+    from controlplane.telemetry import series  # noqa: PLC0415
+    from controlplane.telemetry.arrivals import PERIOD_S, period_of  # noqa: PLC0415
+    from controlplane.telemetry.series import start_of  # noqa: PLC0415
 
     draw = np.random.default_rng(1)
     capacity = streams / nodes * MEAN_RATE / 0.75
@@ -54,16 +56,11 @@ def fill(streams: int, nodes: int, periods: int) -> Any:
     )
     ids = np.array(sorted(cluster.streams.values_list("id", flat=True)), np.int64)
     end = start_of(timezone.now(), PERIOD_S)
-    StreamArrivals.objects.bulk_create(
-        StreamArrivals(
-            cluster=cluster, seconds=PERIOD_S, t=end - timedelta(seconds=PERIOD_S * (periods - k)),
-            counted_until=end - timedelta(seconds=PERIOD_S * (periods - k - 1)),
-            data=StreamArrivals.packed(
-                ids, draw.poisson(means * PERIOD_S).astype(np.float64), np.zeros(streams)
-            ),
-        )
-        for k in range(periods)
-    )  # fmt: skip
+    length, unread = timedelta(seconds=PERIOD_S), np.zeros(streams)
+    counts = draw.poisson(means * PERIOD_S, (periods, streams)).astype(np.float64)
+    starts = [end - length * (periods - k) for k in range(periods)]
+    rows = (period_of(t, ids, row, unread) for t, row in zip(starts, counts, strict=True))
+    series.record(cluster, rows)
     return cluster
 
 

@@ -45,7 +45,12 @@ from controlplane.planners.shedding.inputs import (
 from controlplane.planners.shedding.ladder import compute_ladder
 from controlplane.planners.shedding.node_costs import measured_node
 from controlplane.planners.shedding.problem import network_of
-from controlplane.planning.measured.costs import BatchSeconds, batch_seconds, node_work
+from controlplane.planning.measured.costs import (
+    COST_SERIES,
+    BatchSeconds,
+    batch_seconds,
+    node_work,
+)
 from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, QueryRow, StreamRow
 from controlplane.telemetry.samples import PreviousBatch, sample_of
@@ -60,6 +65,7 @@ from controlplane.wire.routing.cluster_actions import (
 )
 from controlplane.wire.routing.query_actions import AddQuery
 from tests.support.redis_server import running_redis
+from tests.support.series import grid_of_samples
 
 # Records/s of a stream in the quiet time.
 QUIET: Final = (20, 200)
@@ -170,9 +176,10 @@ def snapshot_of(
     former: bool = False,
 ) -> ClusterSnapshot:
     """Return a snapshot with the costs that samples show."""
-    work = node_work(samples)
+    batches = grid_of_samples(COST_SERIES, samples)
+    work = node_work(batches)
     nodes = [measured_node(index, f"n{index}", 1.0, work.get(index)) for index in range(2)]
-    batch = batch_seconds(samples)
+    batch = batch_seconds(batches)
     if former:
         nodes = [
             NodeSeconds(index, f"n{index}", seconds, emulated=False)

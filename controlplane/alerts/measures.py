@@ -14,7 +14,7 @@ from controlplane.telemetry.arrivals.catching_up import oldest_s
 
 
 class AlertMeasure(StrEnum):
-    """The measures of a cluster, by the names of columns of `MeasurePoint` where it has them."""
+    """The measures of a cluster, by the names of `telemetry.measures.MeasureMeans`."""
 
     LATENCY = "latency_p95"
     LOAD = "node_load"

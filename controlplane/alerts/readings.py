@@ -23,21 +23,12 @@ from controlplane.policies.grades import Grade
 from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import stored_settings
-from controlplane.telemetry.measure_points import (
-    MINUTE_S,
-    MeasureMeans,
-    lines_between,
-    means_between,
-    newest_means,
-    resolution_of,
-)
+from controlplane.telemetry.measures import MeasureMeans, lines_between, means_between
 
 PERIOD: Final = timedelta(minutes=5)
 LINE_PERIOD: Final = timedelta(minutes=30)
 # A period that ends so shortly before now shows the present.
 _LIVE: Final = timedelta(seconds=5)
-# Before the first points, as many raw samples are read.
-_FIRST: Final = timedelta(seconds=60)
 _WORST_FIRST: Final = (Grade.BAD, Grade.WARN, Grade.GOOD, Grade.UNKNOWN)
 
 
@@ -154,22 +145,15 @@ def readings_of(
     end = now if end is None else min(end, now)
     start, is_live = end - period, now - end <= _LIVE
     ids = [cluster.pk for cluster in clusters]
-    means = means_between(ids, start, end, resolution_of(start - period, end, now))
-    missing = [pk for pk in ids if pk not in means or means[pk][0].records_in is None]
-    if is_live:
-        newest = newest_means(missing, end - min(period, _FIRST), end + _LIVE)
-        means |= {
-            pk: (own, means[pk][1] if pk in means else MeasureMeans()) for pk, own in newest.items()
-        }
+    means = means_between(ids, start, end)
     policies, reachable = policies_of(ids), reachable_of(ids)
     alerts = _alerts(ids, start, end, is_live)
-    empty = MeasureMeans(), MeasureMeans()
     return {
         cluster.pk: ClusterReadings(
             cluster, policies[cluster.pk], period, end, is_live,
             _readings(
                 LimitInput(cluster, policies[cluster.pk], reachable.get(cluster.pk)),
-                means.get(cluster.pk, empty),
+                means[cluster.pk],
                 alerts.get(cluster.pk, {}),
                 now if is_live else None,
             ),
@@ -242,8 +226,12 @@ def lines_of(
 ) -> dict[int, dict[AlertMeasure, list[float | None]]]:
     """Return by cluster and measure one mean per minute of the period, None at gaps."""
     end = end or timezone.now()
-    lines = lines_between([cluster.pk for cluster in clusters], end - period, end, MINUTE_S)
+    lines = lines_between([cluster.pk for cluster in clusters], end - period, end)
     return {
-        pk: {measure: own[measure] for measure in AlertMeasure if measure in own}
-        for pk, own in lines.items()
+        pk: {
+            measure: [getattr(own, measure) for own in means]
+            for measure in AlertMeasure
+            if measure is not AlertMeasure.AGE
+        }
+        for pk, means in lines.items()
     }

@@ -11,7 +11,7 @@ from django.db.models import Count, Q
 from controlplane.access.roles import Actor
 from controlplane.models import Alert, Execution, LedgerEntry, Proposal, Visit
 from controlplane.policies.planner_record import median_error
-from controlplane.telemetry.measure_points import dropped_since
+from controlplane.telemetry.measures import dropped_since
 
 # A later request begins another visit.
 _PAUSE: Final = timedelta(minutes=30)

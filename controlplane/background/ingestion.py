@@ -16,12 +16,13 @@ from django.utils import timezone
 
 from controlplane.events.publish import send_samples
 from controlplane.health import failed_queries, skipped_batches
-from controlplane.models import Cluster, MetricSample, Node, Query, RoutingVersion, Stream
+from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
-from controlplane.telemetry import arrivals
+from controlplane.telemetry import arrivals, series, time_series
 from controlplane.telemetry.arrivals import ArrivalInterval
+from controlplane.telemetry.grid import RAW
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping
@@ -88,8 +89,7 @@ def _newest_ms(cluster: Cluster) -> int | None:
     limit = timezone.now() + AHEAD
     if newest is None or moment_of(newest) <= limit:
         return newest
-    MetricSample.objects.filter(cluster=cluster, t__gt=limit).delete()
-    arrivals.forget_future(cluster, limit)
+    series.forget_after(cluster, limit)
     return (latest_values(cluster) or {}).get("t")
 
 
@@ -99,18 +99,7 @@ def store(
 ) -> None:
     """Save samples, positions and acknowledged steps in one transaction."""
     samples = measured.samples
-    MetricSample.objects.bulk_create(
-        [
-            MetricSample(
-                cluster=cluster,
-                resolution=MetricSample.Resolution.RAW,
-                t=moment_of(sample["t"]),
-                values=sample,
-            )
-            for sample in samples
-        ],
-        ignore_conflicts=True,
-    )
+    time_series.record(cluster, samples)
     columns: dict[str, object] = {}
     if positions.telemetry:
         columns["telemetry_position"] = positions.telemetry
@@ -119,6 +108,7 @@ def store(
     if rows:
         columns["last_batch"] = rows[-1]["batch"]
         columns["last_sample_at"] = moment_of(samples[-1]["t"])
+        columns["read_position"] = rows[-1].get("read_position") or ""
     if columns:
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:
@@ -142,9 +132,7 @@ def update_rates(cluster_id: int, records: Mapping[int, float], seconds: float) 
     whose own records may have waited for hours and are not counted.
     """
     now = timezone.now()
-    first = MetricSample.objects.filter(
-        cluster=cluster_id, resolution=MetricSample.Resolution.RAW
-    ).aggregate(t=Min("t"))["t"]
+    first = series.stored([cluster_id], [""], RAW).aggregate(t=Min("t"))["t"]
     # In the order of their ids, as all updates of many streams.
     streams = Stream.objects.filter(cluster=cluster_id).order_by("id")
     known = streams.values_list("id", "rate", "created_at")

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime, timedelta
+from math import isnan
 from typing import Any, Final
 
-import numpy as np
 from django.db import connection, transaction
 from redis.exceptions import RedisError
 
@@ -17,7 +17,7 @@ from controlplane.catalog.processor_time import processor_percents
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.pagination.chunks import chunks
-from controlplane.telemetry.columns import figure_rows
+from controlplane.telemetry.series import read
 from controlplane.wire.measures import read_tasks
 
 # Latencies are means over this time.
@@ -106,13 +106,8 @@ def query_costs(cluster: Cluster, now: datetime) -> dict[int, QueryCost]:
 
 def recent_means(cluster: Cluster, now: datetime, figure: str) -> dict[int, float]:
     """Return the mean of a figure of the nodes in the last minute, by their index."""
-    rows = figure_rows(cluster, now - RECENT, now, (figure,))
-    values: dict[int, list[float]] = defaultdict(list)
-    for _, nodes in rows:
-        for node, value in enumerate(nodes or ()):
-            if value is not None:
-                values[node].append(value)
-    return {node: float(np.mean(known)) for node, known in values.items()}
+    means = read(cluster, (figure,), now - RECENT, now).window()[figure][0]
+    return {node: value for node, value in enumerate(means.tolist()) if not isnan(value)}
 
 
 def shared_counts(cluster: Cluster) -> dict[int, int]:

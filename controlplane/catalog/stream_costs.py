@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
 
@@ -26,7 +25,7 @@ def record_stream_costs(cluster: Cluster, now: datetime) -> int:
     ids = sorted(known)
     if not ids:
         return 0
-    means = _mean_rates(cluster, now, ids)
+    means = arrivals.rates_between(cluster, now - MEAN_OVER, now, ids).means
     sizes = known | _record_bytes(cluster, ids)
     adapted = connection.ops.adapt_datetimefield_value(now)
     rows = [(means.get(pk, 0.0), sizes[pk], adapted, pk) for pk in ids]
@@ -38,17 +37,6 @@ def record_stream_costs(cluster: Cluster, now: datetime) -> int:
             rows,
         )
     return len(rows)
-
-
-def _mean_rates(cluster: Cluster, now: datetime, ids: list[int]) -> dict[int, float]:
-    """Return the mean records/s of the last hour by stream, without uncounted streams."""
-    history = arrivals.rates_between(cluster, now - MEAN_OVER, now, ids)
-    if not history.rates.size:
-        return {}
-    counted = ~np.isnan(history.rates)
-    totals, periods = np.nansum(history.rates, axis=1), counted.sum(axis=1)
-    means = totals / np.maximum(periods, 1)
-    return dict(zip(history.streams.tolist(), means.tolist(), strict=True))
 
 
 def _record_bytes(cluster: Cluster, ids: list[int]) -> dict[int, float]:

@@ -17,11 +17,12 @@ from algorithms.vocabulary import Floats, Ints
 from controlplane.clusters.routes import Routes, routes_of
 from controlplane.models import Cluster, Node, Stream
 from controlplane.telemetry import arrivals
-from controlplane.telemetry.columns import Row, figure_rows
+from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.series import read as read_series
 
 # Streams that are shown one by one, the largest.
 MOST_STREAMS: Final = 8
-_FIGURES: Final = ("loads", "merged", "node_bytes", "split_loads", "split_bytes")
+_SERIES: Final = ("loads", "merged", "node_bytes", "split_loads", "split_bytes")
 
 
 class FlowUnit(StrEnum):
@@ -96,25 +97,6 @@ class _StreamColumns(NamedTuple):
     split: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Means:
-    """Means of a time range: of nodes in their order, and of split nodes by index."""
-
-    loads: Floats
-    merged: Floats
-    node_bytes: Floats
-    read: Floats
-    read_bytes: Floats
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], indices: Sequence[int], splits: int) -> "_Means":
-        columns = [[row[place] or [] for row in rows] for place in range(1, 1 + len(_FIGURES))]
-        every = list(range(splits))
-        loads, merged, node_bytes = (_mean(column, indices) for column in columns[:3])
-        read, read_bytes = (_mean(column, every) for column in columns[3:])
-        return cls(loads, merged, node_bytes, read, read_bytes)
-
-
 def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) -> ClusterFlow:
     """Return the mean flow of a time range."""
     nodes = list(cluster.nodes.order_by("index"))
@@ -123,21 +105,23 @@ def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) ->
     streams = [_StreamColumns(*row) for row in stored.values_list(*_StreamColumns._fields)]
     splits = np.array([stream.split for stream in streams], np.int64)
     count = max(cluster.splits, int(splits.max(initial=-1)) + 1)
-    rows = figure_rows(cluster, start, end, _FIGURES)
-    means = _Means.of(rows, [node.index for node in nodes], count)
+    series = read_series(cluster, _SERIES, start, end).window()
+    indices = [node.index for node in nodes]
+    loads, merged, node_bytes = (_means(series, name, indices) for name in _SERIES[:3])
+    read, read_bytes = (_means(series, name, range(count)) for name in _SERIES[3:])
     rates = _stream_rates(cluster, streams, start, end)
     routes = routes_of(cluster.pk, cluster.applied_version)
     parts = routes.parts([stream.id for stream in streams], [node.index for node in nodes])
-    sent = _sent(parts, rates, splits, count, means.loads)
+    sent = _sent(parts, rates, splits, count, loads)
     # Of samples without split nodes, what arrives.
-    read = means.read if means.read.any() else np.bincount(splits, rates, count).astype(float)
+    read = read if read.any() else np.bincount(splits, rates, count).astype(float)
     node_factor, split_factor = np.ones(len(nodes)), np.ones(count)
     if unit is FlowUnit.BYTES:
-        node_factor = _quotient(means.node_bytes, means.loads)
-        split_factor = _quotient(means.read_bytes, read)
+        node_factor = _quotient(node_bytes, loads)
+        split_factor = _quotient(read_bytes, read)
     shown, split_links = _stream_flows(streams, rates * split_factor[splits], splits)
     sent = sent * node_factor
-    aggregators, aggregator_links = _aggregators(nodes, means, routes)
+    aggregators, aggregator_links = _aggregators(nodes, merged, routes)
     return ClusterFlow(
         unit=unit,
         streams=shown,
@@ -145,7 +129,7 @@ def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) ->
             SplitFlow(i, float(read[i] * split_factor[i]), float(sent[i].sum()))
             for i in range(count)
         ],
-        nodes=[_node_flow(node, means.loads[i], node_factor[i]) for i, node in enumerate(nodes)],
+        nodes=[_node_flow(node, loads[i], node_factor[i]) for i, node in enumerate(nodes)],
         aggregators=aggregators,
         split_links=split_links,
         node_links=_links(sent),
@@ -157,26 +141,18 @@ def _node_flow(node: Node, load: float, factor: float) -> NodeFlow:
     return NodeFlow(node.index, node.name, float(load * factor), float(load) / node.capacity)
 
 
-def _mean(lists: Sequence[Sequence[float | None]], indices: Sequence[int]) -> Floats:
-    """Return the mean value of each index over lists that have it, float64[indices]; 0 for none."""
-    result = np.zeros(len(indices))
-    for place, index in enumerate(indices):
-        known = [v for v in (own[index] for own in lists if index < len(own)) if v is not None]
-        result[place] = sum(known) / len(known) if known else 0.0
-    return result
+def _means(series: Grid, name: str, indices: Sequence[int]) -> Floats:
+    """Return the mean of a series at each index, float64[indices]; 0 if it is not known."""
+    means = np.nan_to_num(series[name][0])
+    return np.array([means[index] if index < len(means) else 0.0 for index in indices])
 
 
 def _stream_rates(
     cluster: Cluster, streams: Sequence[_StreamColumns], start: datetime, end: datetime
 ) -> Floats:
     """Return the records/s of streams: the mean of the range, else the newest rate."""
-    newest = np.array([stream.rate or 0.0 for stream in streams])
-    stored = arrivals.rates_between(cluster, start, end, [stream.id for stream in streams])
-    if not stored.rates.size:
-        return newest
-    known = np.isfinite(stored.rates)
-    sums, counts = np.nansum(stored.rates, axis=1), known.sum(axis=1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), newest)
+    means = arrivals.rates_between(cluster, start, end, [stream.id for stream in streams]).means
+    return np.array([means.get(stream.id, stream.rate or 0.0) for stream in streams])
 
 
 def _sent(parts: Floats, rates: Floats, splits: Ints, count: int, loads: Floats) -> Floats:
@@ -220,12 +196,12 @@ def _stream_flows(
 
 
 def _aggregators(
-    nodes: Sequence[Node], means: _Means, routes: Routes
+    nodes: Sequence[Node], merged: Floats, routes: Routes
 ) -> tuple[list[NodeFlow], list[Link]]:
     """Return the aggregator nodes with what they merge, by the tasks of the sending nodes."""
     targets = {aggregator for _, aggregator in routes.partials}
-    merging = [i for i, node in enumerate(nodes) if means.merged[i] > 0 and node.index in targets]
-    flows = [_node_flow(nodes[i], means.merged[i], 1.0) for i in merging]
+    merging = [i for i, node in enumerate(nodes) if merged[i] > 0 and node.index in targets]
+    flows = [_node_flow(nodes[i], merged[i], 1.0) for i in merging]
     links = []
     for place, i in enumerate(merging):
         tasks = {
@@ -234,7 +210,7 @@ def _aggregators(
         }
         total = sum(tasks.values())
         links += [
-            Link(source, place, float(means.merged[i]) * number / total)
+            Link(source, place, float(merged[i]) * number / total)
             for source, number in tasks.items()
             if number
         ]

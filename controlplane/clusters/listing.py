@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import Count, Q
 
@@ -11,6 +10,7 @@ from controlplane.errors import NotFound
 from controlplane.models import Cluster, Node, Task
 from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
 from controlplane.pagination.lookup import row_by
+from controlplane.telemetry.samples import value_at
 from controlplane.telemetry.time_series import latest_values
 
 STATES = tuple(str(state) for state in Cluster.State.values)
@@ -104,9 +104,9 @@ def node_table(cluster: Cluster) -> list[NodeListRow]:
             node=node,
             queries=hosted.get(node.pk, 0),
             streams=read.get(node.pk, 0),
-            load=_value_at(sample.get("loads"), node.index),
-            busy=_value_at(sample.get("busy"), node.index),
-            tasks=_value_at(sample.get("tasks"), node.index),
+            load=value_at(sample, "loads", node.index),
+            busy=value_at(sample, "busy", node.index),
+            tasks=value_at(sample, "tasks", node.index),
         )
         for node in nodes
     ]
@@ -115,7 +115,3 @@ def node_table(cluster: Cluster) -> list[NodeListRow]:
 def node_by_index(cluster: Cluster, index: int) -> Node:
     """Return a node of the cluster; raises `NotFound`."""
     return row_by(cluster.nodes, "node", index=index)
-
-
-def _value_at(values: list[Any] | None, index: int) -> Any:
-    return values[index] if values is not None and index < len(values) else None

@@ -16,7 +16,8 @@ from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Fact, Finding, Series
 from controlplane.models import Node
 from controlplane.policies.grades import Grade
-from controlplane.watch.observation import FULL, ClusterObservation, LevelShift, mean
+from controlplane.telemetry.grid import mean
+from controlplane.watch.observation import FULL, ClusterObservation, LevelShift
 from controlplane.watch.series_shifts import exceeded_since
 from controlplane.watch.trends import trend_of
 
@@ -50,7 +51,7 @@ def _ratio(finding: Finding) -> float:
 
 def latency_finding(observed: ClusterObservation, node: Node) -> tuple[Finding, Series]:
     """Return the latency of a node against the limit of the policy, with its series."""
-    values, limit = observed.series.p95_by_node[:, node.index], float(observed.policy.latency_ms)
+    values, limit = observed.series["node_p95"][:, node.index], float(observed.policy.latency_ms)
     finding = finding_of(observed, AlertMeasure.LATENCY, values, limit, node)
     return finding, series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit)
 
@@ -88,14 +89,14 @@ def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:
     series = observed.series
     loads = series.loads[:, : len(observed.nodes)] / observed.capacities
     values: dict[AlertMeasure, Floats] = {
-        AlertMeasure.LATENCY: series.p95,
-        AlertMeasure.IMBALANCE: series.imbalance,
-        AlertMeasure.REPLICATION: series.replication,
-        AlertMeasure.RECORDS: series.arrived,
-        AlertMeasure.KEPT: series.kept,
+        AlertMeasure.LATENCY: series["p95"],
+        AlertMeasure.IMBALANCE: series["imbalance"],
+        AlertMeasure.REPLICATION: series["rf"],
+        AlertMeasure.RECORDS: series["arrived"],
+        AlertMeasure.KEPT: series["kept"],
         AlertMeasure.LOAD: loads.max(axis=1, initial=-1.0),
     }
-    return values.get(measure, series.arrived * float("nan"))
+    return values.get(measure, series["arrived"] * float("nan"))
 
 
 def node_facts(observed: ClusterObservation, node: Node, queries: int) -> list[Fact]:
@@ -104,10 +105,10 @@ def node_facts(observed: ClusterObservation, node: Node, queries: int) -> list[F
     rows: list[tuple[str, Floats, ValueUnit, float | None]] = [
         ("load", series.loads, ValueUnit.RATE, load_limit(observed, node)),
         # A second of work: then records wait for more than a micro-batch.
-        ("backlog", series.waiting, ValueUnit.RECORDS, node.capacity),
-        ("latency", series.p95_by_node, ValueUnit.MS, float(observed.policy.latency_ms)),
-        ("busy", series.busy, ValueUnit.SHARE, FULL),
-        ("state", series.state, ValueUnit.BYTES, None),
+        ("backlog", series["node_waiting"], ValueUnit.RECORDS, node.capacity),
+        ("latency", series["node_p95"], ValueUnit.MS, float(observed.policy.latency_ms)),
+        ("busy", series["busy"], ValueUnit.SHARE, FULL),
+        ("state", series["node_state"], ValueUnit.BYTES, None),
     ]
     facts = [
         _fact(observed, name, values[:, node.index], unit, limit)
@@ -115,7 +116,7 @@ def node_facts(observed: ClusterObservation, node: Node, queries: int) -> list[F
         if values.shape[1] > node.index
     ]
     count = Fact("queries", queries, ValueUnit.COUNT, total=observed.running_queries)
-    slope = _slope(observed, series.waiting[:, node.index])
+    slope = _slope(observed, series["node_waiting"][:, node.index])
     return [replace(f, per_s=slope) if f.name == "backlog" else f for f in facts] + [count]
 
 

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.explain.node_work import HostedQuery, NodeQueries, queries_over
-from controlplane.models import KeySkew
 from controlplane.planners.partitioning.measured_keys import MeasuredKeys
 from controlplane.planners.partitioning.observation import recent_keys
+from controlplane.planners.partitioning.skew_history import top_rates
 from controlplane.watch.observation import RECENT, ClusterObservation
 
 # Split queries whose keys are read: those with the most records on the node, then others.
@@ -16,6 +16,7 @@ SPLIT_QUERIES: Final = 8
 # Samples of keys are kept for this time.
 _KEYS_KEPT: Final = timedelta(minutes=10)
 # One sample a second of each split node, over `RECENT`.
+_FORMER: Final = timedelta(minutes=5)
 _SAMPLES: Final = int(RECENT.total_seconds())
 
 
@@ -68,7 +69,9 @@ def read_node_keys(
         return None
     count = _SAMPLES * observed.cluster.splits
     sampled = dict(recent_keys(observed.cluster, list(chosen), count, observed.time - RECENT))
-    former = _former_top_rates(list(sampled), before) if before is not None else {}
+    former: Mapping[int, float] = {}
+    if before is not None:
+        former = top_rates(observed.cluster, list(sampled), before - _FORMER, before)
     rows: list[NodeKey] = []
     total = 0.0
     for query, keys in sampled.items():
@@ -152,15 +155,3 @@ def _rate_here(query: HostedQuery, keys: MeasuredKeys) -> float:
     """Return the records/s of the tasks of a query on the node."""
     known = [task for task in query.tasks if task < len(keys.task_rates)]
     return float(keys.task_rates[known].sum())
-
-
-def _former_top_rates(queries: Sequence[int], before: datetime) -> dict[int, float]:
-    """Return the mean records/s of the most frequent key in five minutes before a moment."""
-    rows = KeySkew.objects.filter(
-        query__in=queries, seconds=KeySkew.Period.TEN_SECONDS,
-        t__gte=before - timedelta(minutes=5), t__lt=before,
-    )  # fmt: skip
-    rates: dict[int, list[float]] = {}
-    for query, share, rate in rows.values_list("query_id", "top_share", "records_per_s"):
-        rates.setdefault(query, []).append(share * rate)
-    return {query: sum(values) / len(values) for query, values in rates.items()}

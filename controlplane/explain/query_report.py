@@ -155,7 +155,7 @@ def _readers(query: Query, nodes: set[int], streams: Sequence[int]) -> dict[int,
 
 def _processor(observed: ClusterObservation, query: int) -> float | None:
     """Return the estimated part of a second that nodes compute for a query, None if unknown."""
-    times = observed.recent_means(observed.series.busy).tolist()
+    times = observed.recent_means(observed.series["busy"]).tolist()
     busy = {node: value for node, value in enumerate(times) if not isnan(value)}
     percent = processor_percents(observed.task_measures, busy).get(query)
     return None if percent is None else percent / 100

@@ -96,7 +96,7 @@ def _explain_query(evidence: Evidence, subject: ExplanationSubject) -> Explanati
         kind, limit = KINDS[AlertMeasure.LATENCY], float(observed.policy.latency_ms)
         finding = Finding(AlertMeasure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
         return Explanation(subject, query.name, observed.time, observed.is_live, finding)
-    latencies = np.nan_to_num(observed.recent_means(observed.series.p95_by_node))
+    latencies = np.nan_to_num(observed.recent_means(observed.series["node_p95"]))
     node = max(nodes, key=lambda node: latencies[node.index])
     measured = latency_finding(observed, node)
     explanation = _explanation(evidence, subject, query.name, measured, node, nodes)

@@ -28,7 +28,8 @@ from controlplane.explain.values import (
 )
 from controlplane.models import QueryStream, Stream, Task
 from controlplane.pagination.lookup import row_by
-from controlplane.watch.observation import FULL, ClusterObservation, mean
+from controlplane.telemetry.grid import mean
+from controlplane.watch.observation import FULL, ClusterObservation
 
 _LISTED: Final = 5
 # No node has this index: only changes of streams are read.
@@ -72,7 +73,7 @@ def _rise(evidence: Evidence, stream: Stream) -> StreamRise | None:
 
 def _used(observed: ClusterObservation, split: int) -> float | None:
     """Return the used part of the capacity of a split node."""
-    used = observed.recent(observed.series.splits)
+    used = observed.recent(observed.series["split_utilisation"])
     return mean(used[:, split]) if split < used.shape[1] else None
 
 

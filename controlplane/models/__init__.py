@@ -1,8 +1,8 @@
 """The models of Weir; terms are those of the glossary (docs/glossary.md)."""
 
 from controlplane.models.access import ApiToken, Grant, KeptAnswer, SavedView
-from controlplane.models.admission import Redirection, StoredForecast, StreamArrivals
-from controlplane.models.alert import Alert, MeasurePoint, ReachableMeasures, Visit
+from controlplane.models.admission import Redirection, StoredForecast
+from controlplane.models.alert import Alert, ReachableMeasures, Visit
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditChain, AuditEntry
 from controlplane.models.cluster import (
@@ -18,7 +18,6 @@ from controlplane.models.health import (
     ClusterHealth,
     DriverRestart,
     Incident,
-    MetricSample,
     SkippedBatch,
 )
 from controlplane.models.lab import LabRun
@@ -30,12 +29,12 @@ from controlplane.models.login import (
     RecoveryCode,
     SecondFactor,
 )
-from controlplane.models.partitioning import KeySkew
 from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal, ProposalComment
 from controlplane.models.query import BulkAction, Drop, Query, QueryStream, Task
 from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
+from controlplane.models.series import SeriesPeriod
 from controlplane.models.shedding import (
     ArmedLadder,
     DisarmedLadder,
@@ -75,12 +74,9 @@ __all__ = [
     "Incident",
     "InitialPassword",
     "KeptAnswer",
-    "KeySkew",
     "LabRun",
     "LedgerEntry",
     "LoginSession",
-    "MeasurePoint",
-    "MetricSample",
     "Node",
     "Policy",
     "Proposal",
@@ -95,13 +91,13 @@ __all__ = [
     "SavedView",
     "Scenario",
     "SecondFactor",
+    "SeriesPeriod",
     "SheddingInterval",
     "SkippedBatch",
     "Snapshot",
     "Step",
     "StoredForecast",
     "Stream",
-    "StreamArrivals",
     "Task",
     "TourProgress",
     "Visit",

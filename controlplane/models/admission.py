@@ -1,63 +1,8 @@
-"""Arrivals of streams over time, and their redirections to other split nodes."""
+"""Forecasts of streams, and their redirections to other split nodes."""
 
-import zlib
-
-import numpy as np
 from django.db import models
 
-from algorithms.vocabulary import Floats, Ints
 from controlplane.models.cluster import Cluster, Stream
-from controlplane.wire.figures import ARRIVALS_PERIOD_S
-
-# Half the size of the raw arrays, at a third of the time of the default level.
-_LEVEL = 1
-
-
-class StreamArrivals(models.Model):
-    """The records that arrived in a period, by stream.
-
-    `seconds`: the length of the period that starts at `t`. `counted_until`: up to where it is
-    counted. `data`: ids, arrivals and unread records at `counted_until`, compressed; longer periods
-    have the most unread records of the shorter ones.
-    """
-
-    class Period(models.IntegerChoices):
-        """The lengths of periods in seconds."""
-
-        TEN_SECONDS = ARRIVALS_PERIOD_S
-        FIVE_MINUTES = 300
-        HOUR = 3600
-
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="arrivals")
-    seconds = models.PositiveIntegerField(choices=Period)
-    t = models.DateTimeField()
-    counted_until = models.DateTimeField()
-    data = models.BinaryField()
-
-    class Meta:
-        ordering = ["cluster", "seconds", "t"]
-        constraints = [
-            models.UniqueConstraint(fields=["cluster", "seconds", "t"], name="arrivals_once"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.cluster_id} {self.seconds} s {self.t:%F %T}"
-
-    @staticmethod
-    def packed(streams: Ints, arrived: Floats, unread: Floats) -> bytes:
-        """Return the data: int64[s], float64[s], float64[s]."""
-        arrays = np.concatenate([streams.astype(np.float64), arrived, unread])
-        return zlib.compress(arrays.astype("<f8").tobytes(), _LEVEL)
-
-    def arrivals(self) -> tuple[Floats, Floats]:
-        """Return the streams, ascending, and their arrivals, float64[s] each; read-only."""
-        values = np.frombuffer(zlib.decompress(bytes(self.data)), "<f8").reshape(3, -1)
-        return values[0], values[1]
-
-    def columns(self) -> tuple[Ints, Floats, Floats]:
-        """Return the streams, their arrivals and their unread records."""
-        values = np.frombuffer(zlib.decompress(bytes(self.data)), "<f8").reshape(3, -1)
-        return values[0].astype(np.int64), values[1].copy(), values[2].copy()
 
 
 class StoredForecast(models.Model):

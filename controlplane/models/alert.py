@@ -1,4 +1,4 @@
-"""Alerts of clusters, the means of measures that they compare with limits, and visits of users."""
+"""Alerts of clusters, what placement reaches of their measures, and visits of users."""
 
 from typing import Final
 
@@ -7,45 +7,6 @@ from django.db import models
 from django.db.models import F, Q
 
 from controlplane.models.cluster import Cluster
-
-
-class MeasurePoint(models.Model):
-    """The means of a cluster's measures over a bucket of 10 s or 60 s that begins at `t`.
-
-    `latency_p95` in ms, `records_in`, `records_dropped` (by drop rules and ladders) in records/s,
-    `node_load`: load over capacity of the fullest
-    node, whose index is `node`; the others are ratios. None without records in the bucket.
-    """
-
-    class Resolution(models.IntegerChoices):
-        """The number of seconds of a bucket."""
-
-        TEN_SECONDS = 10
-        MINUTE = 60
-
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="measure_points")
-    resolution = models.PositiveSmallIntegerField(choices=Resolution)
-    t = models.DateTimeField()
-    latency_p95 = models.FloatField(null=True)
-    node_load = models.FloatField(null=True)
-    node = models.PositiveSmallIntegerField(null=True)
-    imbalance = models.FloatField(null=True)
-    replication_factor = models.FloatField(null=True)
-    records_in = models.FloatField(null=True)
-    input_kept = models.FloatField(null=True)
-    records_dropped = models.FloatField(null=True)
-
-    class Meta:
-        ordering = ["cluster", "resolution", "t"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["cluster", "resolution", "t"], name="measure_point_once"
-            ),
-        ]
-        indexes = [models.Index(fields=["resolution", "t"], name="measure_point_by_age")]
-
-    def __str__(self) -> str:
-        return f"{self.t:%H:%M:%S}, {self.resolution} s"
 
 
 class ReachableMeasures(models.Model):

@@ -117,6 +117,7 @@ class Cluster(models.Model):
     last_sample_at = models.DateTimeField(null=True, blank=True)
     telemetry_position = models.CharField(max_length=45, default="0-0", editable=False)
     progress_position = models.CharField(max_length=45, default="0-0", editable=False)
+    read_position = models.CharField(max_length=45, default="", editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -20,7 +20,6 @@ from controlplane.models import (
     ArmedLadder,
     Cluster,
     Exclusion,
-    MetricSample,
     Query,
     QueryStream,
     Snapshot,
@@ -42,6 +41,7 @@ from controlplane.plans.snapshot import (
 )
 from controlplane.queries.key_groupings import route_text
 from controlplane.telemetry.arrivals.catching_up import input_share
+from controlplane.telemetry.series import newest_batches
 from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
@@ -64,17 +64,11 @@ def measured_tasks(cluster: Cluster) -> Measured:
     except (RedisError, OSError) as away:
         logger.warning("Reading measures of %s failed: %s", cluster.slug, away)
         return {}
-    share = input_share(_newest_samples(cluster))
+    share = input_share(newest_batches(cluster, ("arrived", "in"), KEPT))
     return {
         (measure.query, measure.task): measure._replace(records_per_s=measure.records_per_s * share)
         for measure in measures
     }
-
-
-def _newest_samples(cluster: Cluster) -> list[dict[str, Any]]:
-    """Return the samples of the batches whose measures are stored."""
-    rows = MetricSample.objects.filter(cluster=cluster, resolution=MetricSample.Resolution.RAW)
-    return list(rows.order_by("-t").values_list("values", flat=True)[:KEPT])
 
 
 # Concurrent versions are rare.

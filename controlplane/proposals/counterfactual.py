@@ -23,13 +23,15 @@ from controlplane.models import Cluster, Execution, Query, QueryStream, Task
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC
 from controlplane.plans.plan import PlannedAction
-from controlplane.telemetry import time_series
-from controlplane.telemetry.arrivals.catching_up import input_share
-from controlplane.telemetry.arrivals.periods import RateHistory, rates_between
-from controlplane.telemetry.samples import Sample
+from controlplane.telemetry.arrivals import RateHistory, rates_between
+from controlplane.telemetry.grid import Grid, merged
+from controlplane.telemetry.series import read
+from controlplane.wire.figures import RollUp
 
 # The measures that the model predicts.
 MEASURES: Final = (IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name)
+# The series of the measured values.
+SERIES: Final = ("loads", "arrived", "in", "read", "delivered")
 # A query that has not ended, as ms since the epoch.
 _NEVER: Final = np.iinfo(np.int64).max
 # The share of the errors of the model within its interval.
@@ -180,13 +182,13 @@ def counterfactual(
     if replay is None:
         return None
     before, history = replay.before, replay.history
-    samples = time_series.samples(execution.cluster, start, stop)
+    series = read(execution.cluster, SERIES, start, stop, nodes=len(before.capacities))
     return Counterfactual(
         history.starts,
         history.seconds,
         replay.measures(before),
         replay.measures(before.after(applied)),
-        _measured(samples, before.capacities, history, is_split=bool(before.tasks)),
+        _measured(series, before.capacities, history, is_split=bool(before.tasks)),
     )
 
 
@@ -204,10 +206,10 @@ def node_counterfactual(
     )
     if np.allclose(without, modelled, rtol=_SAME, equal_nan=True):
         return None
-    samples = time_series.samples(execution.cluster, start, stop)
+    series = read(execution.cluster, SERIES, start, stop, nodes=node + 1)
     measured = np.full(len(replay.times), np.nan)
-    for period, rows in _by_period(samples, replay.history).items():
-        measured[period] = _mean_loads(rows, node + 1)[node]
+    places, periods = _by_period(series, replay.history)
+    measured[places] = np.nan_to_num(periods.loads[:, node])
     return NodeLoad(replay.history.starts, without, modelled, measured)
 
 
@@ -236,11 +238,7 @@ def _thinned(history: RateHistory) -> RateHistory:
     if step <= 1:
         return history
     first = np.arange(0, len(history.starts), step)
-    known = ~np.isnan(history.rates)
-    sums = np.add.reduceat(np.nan_to_num(history.rates), first, axis=1)
-    counts = np.add.reduceat(known.astype(np.float64), first, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = sums / counts
+    rates = merged(RollUp.MEAN, history.rates.T, np.ones(len(history.starts)), first).T
     return replace(
         history, seconds=history.seconds * step, rates=rates, starts=history.starts[::step]
     )
@@ -306,52 +304,35 @@ def _later_queries(cluster: Cluster, model: LoadModel) -> tuple[Ints, list[list[
 
 
 def _measured(
-    samples: Sequence[Sample], capacities: Floats, history: RateHistory, *, is_split: bool
+    series: Grid, capacities: Floats, history: RateHistory, *, is_split: bool
 ) -> dict[str, Floats]:
-    """Return the measures of the samples in each period."""
+    """Return the measures in each period."""
     result = {name: np.full(len(history.starts), np.nan) for name in MEASURES}
-    for place, rows in _by_period(samples, history).items():
-        for name, value in measured(rows, capacities, is_split=is_split).items():
-            result[name][place] = value
+    places, periods = _by_period(series, history)
+    for name, values in measured(periods, capacities, is_split=is_split).items():
+        result[name][places] = values
     return result
 
 
-def _by_period(samples: Sequence[Sample], history: RateHistory) -> dict[int, list[Sample]]:
-    """Return the samples by the number of their period."""
-    first = history.starts[0].timestamp() * 1000
-    buckets: dict[int, list[Sample]] = {}
-    for sample in samples:
-        place = int((sample["t"] - first) // (1000 * history.seconds))
-        if 0 <= place < len(history.starts):
-            buckets.setdefault(place, []).append(sample)
-    return buckets
+def _by_period(series: Grid, history: RateHistory) -> tuple[Ints, Grid]:
+    """Return the numbers of periods with samples, and their series."""
+    first = history.starts[0].timestamp()
+    places = np.floor((series.times - first) / history.seconds).astype(np.int64)
+    inside = (places >= 0) & (places < len(history.starts))
+    return np.unique(places[inside]), series.where(inside).merged(places[inside])
 
 
-def _mean_loads(rows: Sequence[Sample], nodes: int) -> Floats:
-    """Return the mean records/s of arriving records by node, float64[nodes]."""
-    seconds = np.array([row.get("span_s") or 1.0 for row in rows])
-    loads = np.zeros((len(rows), nodes))
-    for number, row in enumerate(rows):
-        values = (row.get("loads") or [])[:nodes]
-        loads[number, : len(values)] = values
-    means: Floats = (seconds @ loads) / seconds.sum() * input_share(rows)
-    return means
-
-
-def measured(rows: Sequence[Sample], capacities: Floats, *, is_split: bool) -> dict[str, float]:
-    """Return the measures of samples that are known, of mean loads; `capacities` by node."""
-    seconds = np.array([row.get("span_s") or 1.0 for row in rows])
-    loads = _mean_loads(rows, len(capacities))
+def measured(series: Grid, capacities: Floats, *, is_split: bool) -> dict[str, Floats]:
+    """Return the measures of each period of `SERIES`, of mean loads; `capacities` by node."""
+    loads = np.nan_to_num(series.loads[:, : len(capacities)])
     shares = loads / capacities
     figures = {
-        IMBALANCE.name: imbalance(shares),
-        FULLEST.name: float(shares.max(initial=0.0)),
-        TRAFFIC.name: float(loads.sum()),
+        IMBALANCE.name: np.array([imbalance(of_nodes) for of_nodes in shares]),
+        FULLEST.name: shares.max(axis=1, initial=0.0),
+        TRAFFIC.name: loads.sum(axis=1),
     }
-    read, delivered = (
-        float(seconds @ np.array([row.get(name) or 0.0 for row in rows]))
-        for name in ("read", "delivered")
-    )
-    if read and not is_split:
-        figures[REPLICATION_FACTOR.name] = delivered / read
+    if not is_split:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factors = series["delivered"] / series["read"]
+        figures[REPLICATION_FACTOR.name] = np.where(series["read"] > 0, factors, np.nan)
     return figures

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
+from algorithms.vocabulary import Floats
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.planning.adapters import measured_by, own_measures
 from controlplane.planning.measures import cluster_values, measures
@@ -24,13 +25,14 @@ from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
-from controlplane.proposals.counterfactual import MEASURES, counterfactual, measured
-from controlplane.telemetry import time_series
+from controlplane.proposals.counterfactual import MEASURES, SERIES, counterfactual, measured
 from controlplane.telemetry.arrivals.catching_up import catching_up
-from controlplane.telemetry.samples import Sample, moment_of
+from controlplane.telemetry.grid import RAW, Grid, mean
+from controlplane.telemetry.series import read
 
 logger = logging.getLogger(__name__)
 
+_SERIES = (*SERIES, "p95", "kept")
 # The first batches after the end process the backlog of the moves.
 SKIPPED = timedelta(seconds=5)
 # Samples of an entry: half a minute with batches of a second, enough to average out noise.
@@ -89,27 +91,27 @@ def _begin(execution: Execution) -> datetime:
     return execution.finished_at + SKIPPED
 
 
-def _samples_after(execution: Execution) -> list[Sample]:
+def _samples_after(execution: Execution) -> Grid:
     begin = _begin(execution)
     end = begin - SKIPPED + LATEST
     ends = [moment for moment in (end, _next_began(execution)) if moment is not None]
-    samples = time_series.samples(execution.cluster, begin, min(ends), resolution=1)
+    samples = read(execution.cluster, _SERIES, begin, min(ends), RAW)
     starts = range(max(1, len(samples) - ENOUGH + 1))
-    windows = (samples[start : start + ENOUGH] for start in starts)
+    windows = (samples.where(slice(start, start + ENOUGH)) for start in starts)
     steady = (window for window in windows if not _shows_outage(execution, window))
-    return next(steady, samples[-ENOUGH:])
+    return next(steady, samples.where(slice(-ENOUGH, None)))
 
 
-def _shows_outage(execution: Execution, samples: Sequence[Sample]) -> bool:
+def _shows_outage(execution: Execution, samples: Grid) -> bool:
     return catching_up(samples, execution.cluster.trigger_ms) is not None
 
 
-def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bool:
+def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
     proposal = execution.proposal
     steps, started = _steps(execution), execution.started_at
     applied = applied_actions(execution, steps)
-    before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
-    latency = _mean(sample.get("p95") for sample in before)
+    before = read(execution.cluster, _SERIES, started - BEFORE, started, RAW)
+    latency = mean(before["p95"])
     without, without_error = _without(execution, applied, samples)
     measurements = _measured(execution, steps, samples)
     figures = _known(latency_ms=latency, dropped=_dropped(before))
@@ -151,13 +153,13 @@ def _limits(proposal: Proposal) -> dict[str, float]:
 
 
 def _without(
-    execution: Execution, applied: Sequence[PlannedAction], samples: Sequence[Sample]
+    execution: Execution, applied: Sequence[PlannedAction], samples: Grid
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the means without the plan, and the errors of the model; {} if nothing is known."""
     since = execution.finished_at
-    if since is None or not samples or not applied or execution.proposal.snapshot_row is None:
+    if since is None or not len(samples) or not applied or execution.proposal.snapshot_row is None:
         return {}, {}
-    stop = moment_of(samples[-1]["t"]) if "t" in samples[-1] else since + LATEST
+    stop = samples.starts[-1]
     # A period of ten seconds is stored when it is complete.
     result = counterfactual(execution, applied, since - SKIPPED, max(stop, since + SKIPPED))
     if result is None:
@@ -249,33 +251,31 @@ def _figures(
 
 
 def _measured(
-    execution: Execution, steps: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
+    execution: Execution, steps: Sequence[Mapping[str, Any]], samples: Grid
 ) -> dict[str, float]:
     proposal = execution.proposal
-    own = measured_by(proposal.planner, execution.cluster, _begin(execution)) if samples else {}
+    own: Mapping[str, float] = {}
+    figures: Mapping[str, Floats] = {}
+    if len(samples):
+        own = measured_by(proposal.planner, execution.cluster, _begin(execution))
+        capacities = np.array([node.capacity for node in proposal.snapshot.nodes], np.float64)
+        is_split = bool(proposal.snapshot.split)
+        figures = measured(samples.window(), capacities, is_split=is_split)
     pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
-    snapshot = proposal.snapshot
-    capacities = np.array([node.capacity for node in snapshot.nodes], np.float64)
-    figures = measured(samples, capacities, is_split=bool(snapshot.split)) if samples else {}
     return _known(
-        **figures,
+        **{name: float(values[0]) for name, values in figures.items() if not np.isnan(values[0])},
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),
-        latency_ms=_mean(sample.get("p95") for sample in samples),
+        latency_ms=mean(samples["p95"]),
         dropped=_dropped(samples),
         **own,
     )
 
 
-def _dropped(samples: Sequence[Sample]) -> float | None:
+def _dropped(samples: Grid) -> float | None:
     """Return the mean part of the records read that is dropped, None if it is not measured."""
-    kept = _mean(sample.get("kept") for sample in samples)
+    kept = mean(samples["kept"])
     return None if kept is None else 1 - kept
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _known(**figures: float | None) -> dict[str, float]:

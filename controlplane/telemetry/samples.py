@@ -1,10 +1,10 @@
-"""Samples from telemetry rows, and roll-ups from samples; pure functions.
+"""Samples from telemetry rows; pure functions.
 
 A sample has the figures of `wire.figures` by name, "t" in ms since the epoch, and "span_s":
 the seconds since the previous batch, over which rates are taken.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.balance import imbalance
-from controlplane.wire.figures import FIGURES, Figure, RollUp, Source
+from controlplane.wire.figures import FIGURES, Figure, Source
 
 Row = Mapping[str, Any]
 Sample = dict[str, Any]
@@ -116,38 +116,10 @@ def _seconds(row: Row, before: PreviousBatch) -> float:
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 
-def rolled_up(samples: Sequence[Sample], t_ms: int) -> Sample:
-    """Return one sample for a bucket that begins at t_ms.
-
-    Means of rates, loads and of the median latency; maxima of p95 and p99, so that no peak is
-    smoothed away; the last of version, tasks, state and times. Nulls do not count.
-    """
-    return {"t": t_ms} | {figure.name: _merged(figure, samples) for figure in FIGURES}
-
-
-def _merged(figure: Figure, samples: Iterable[Sample]) -> Any:
-    values = [value for sample in samples if (value := sample.get(figure.name)) is not None]
-    if figure.roll_up is RollUp.LAST:
-        return values[-1] if values else None
-    if figure.per:
-        merged = _merged_lists(values, max if figure.roll_up is RollUp.MAX else _mean)
-        return merged if figure.source is Source.LATENCY else [value or 0.0 for value in merged]
-    return max(values, default=None) if figure.roll_up is RollUp.MAX else _mean(values)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-def _merged_lists(
-    lists: Sequence[Sequence[float | None]], merge: Callable[[Sequence[float]], float | None]
-) -> list[float | None]:
-    """Return one value per position, of the lists that have it; None if none has."""
-    known = [
-        [value for values in lists if i < len(values) and (value := values[i]) is not None]
-        for i in range(max(map(len, lists), default=0))
-    ]
-    return [merge(values) if values else None for values in known]
+def value_at(sample: Mapping[str, Any], name: str, index: int) -> Any:
+    """Return the value of a figure of a node or split node in a sample, None if it is unknown."""
+    values: Sequence[Any] = sample.get(name) or ()
+    return values[index] if index < len(values) else None
 
 
 def moment_of(t_ms: int) -> datetime:

@@ -11,7 +11,7 @@ notes how far the log goes (Drop.settles), a later one sees that the pipeline is
 import json
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import F
 
@@ -39,12 +39,14 @@ def settle(cluster: Cluster) -> int:
     drops = [drop for drop in cluster.drops.all() if drop.value.window_ms]
     if not drops:
         return 0
+    # Before the sample, which then shows what happened up to the position.
+    read = Cluster.objects.values_list("read_position", flat=True).get(pk=cluster.pk)
     sample = latest_values(cluster) or {}
     settled = 0
     for drop in drops:
         if drop.settles is None:
             _note(cluster, drop)
-        elif _has_processed(sample, drop.settles["position"]):
+        elif _has_processed(read, sample, drop.settles["position"]):
             settled += _forget(drop)
     return settled
 
@@ -92,12 +94,9 @@ def _lateness_ms(drop: Drop) -> int:
     return round(max(lateness, default=0) * 1000)
 
 
-def _has_processed(sample: dict[str, Any], position: str) -> bool:
-    read = sample.get("read_position")
+def _has_processed(read: str, sample: Sample, position: str) -> bool:
     return (
-        read is not None
-        and sample.get("waiting") == 0
-        and position_key(read) >= position_key(position)
+        bool(read) and sample.get("waiting") == 0 and position_key(read) >= position_key(position)
     )
 
 

@@ -110,7 +110,7 @@ def _measured(situation: Situation, observed: ClusterObservation) -> Situation:
 
 def _read(loop: WatchLoop, observed: ClusterObservation) -> LoopReading:
     """Return a loop's reading, an empty one if the policy switches the loops off."""
-    if observed.policy.watch == "off" or not observed.samples:
+    if observed.policy.watch == "off" or not len(observed.batches):
         return LoopReading(None, None, "Nothing was measured in the last minute")
     return loop.read(observed)
 

@@ -67,15 +67,12 @@ def _overload(observed: ClusterObservation) -> LoopReading:
 
 def _queueing(observed: ClusterObservation) -> LoopReading | None:
     """Return the reading of a growing backlog of more than a second, else None."""
-    known = [
-        (sample["t"] / 1000, sample["waiting"])
-        for sample in observed.samples
-        if "waiting" in sample
-    ]
-    trend = trend_of(*zip(*known, strict=True)) if known else None
-    if trend is None or trend.slope <= 0 or known[-1][1] < (observed.middle("delivered") or 0.0):
+    known = observed.batches.where(~np.isnan(observed.batches["waiting"]))
+    waiting = known["waiting"]
+    trend = trend_of(known.times, waiting) if len(known) else None
+    if trend is None or trend.slope <= 0 or waiting[-1] < (observed.middle("delivered") or 0.0):
         return None
-    text = f"{known[-1][1]:,.0f} records wait at nodes, {trend.slope:,.0f} more each second"
+    text = f"{waiting[-1]:,.0f} records wait at nodes, {trend.slope:,.0f} more each second"
     return LoopReading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
@@ -116,12 +113,9 @@ def _lost(observed: ClusterObservation) -> LoopReading:
 
 def _reports_nothing(observed: ClusterObservation, node: Node) -> bool:
     """Return True if no sample of the last minute reports tasks of the node."""
-    counts = [
-        sample["tasks"][node.index]
-        for sample in observed.samples
-        if len(sample["tasks"]) > node.index
-    ]
-    return len(observed.samples) >= SILENT_SAMPLES and not any(counts)
+    batches = observed.batches
+    counts = np.nan_to_num(batches.column(batches["tasks"], node.index))
+    return len(batches) >= SILENT_SAMPLES and not counts.any()
 
 
 def _added(observed: ClusterObservation) -> LoopReading:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from django.db.models import Count, QuerySet
@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from algorithms.vocabulary import Flags, Floats
 from controlplane import models
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, Exclusion, MetricSample, Node, Query, Stream, Task
+from controlplane.models import Cluster, Exclusion, Node, Query, Stream, Task
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
@@ -21,10 +21,9 @@ from controlplane.policies.store import policy_of
 from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
-from controlplane.telemetry.columns import Row, figure_rows
-from controlplane.telemetry.time_series import KEPT
+from controlplane.telemetry.grid import RAW, Grid, means, median
+from controlplane.telemetry.series import fitting_seconds, read, stored
 from controlplane.watch.series_shifts import Shifts, largest_shifts
-from controlplane.wire.figures import figure_of
 from controlplane.wire.measures import TaskMeasure, read_tasks
 
 # How far an observation looks back.
@@ -35,11 +34,12 @@ RECENT: Final = timedelta(seconds=60)
 LIVE: Final = timedelta(seconds=30)
 # The newest measures of tasks are of this time.
 MEASURED: Final = timedelta(minutes=2)
+# The clock of the data plane may be so much ahead.
+_CLOCKS: Final = timedelta(seconds=5)
 # What follows a past moment is shown, too.
 AFTER: Final = timedelta(minutes=5)
-# The newest roll-up of ten seconds may be so old; raw samples follow it.
-_RAW: Final = timedelta(minutes=2)
-_FINE: Final = int(MetricSample.Resolution.TEN_SECONDS)
+# The least length of the periods of a series, in seconds.
+_FINE: Final = 10
 # A cluster with a smaller part of its load was just started, and fills within this time.
 _FILLED: Final = 0.1
 _FILLS: Final = timedelta(minutes=3)
@@ -47,97 +47,13 @@ _FILLS: Final = timedelta(minutes=3)
 _LAST: Final = 6
 # Load over capacity of a node that can process no more.
 FULL: Final = 1.0
-# The fields of `ClusterSeries` with their figures: of nodes or split nodes, and of the cluster.
-_LISTS: Final = {
-    "loads": "loads", "busy": "busy", "waiting": "node_waiting", "processed": "node_processed",
-    "p95_by_node": "node_p95", "state": "node_state", "splits": "split_utilisation",
-}  # fmt: skip
-_COLUMNS: Final = {
-    "p95": "p95", "arrived": "arrived", "read": "in", "imbalance": "imbalance",
-    "replication": "rf", "kept": "kept",
-}  # fmt: skip
-FIGURES: Final = (*_LISTS.values(), *_COLUMNS.values())
+# The series of an observation.
+FIGURES: Final = (
+    "loads", "busy", "node_waiting", "node_processed", "node_p95", "node_state",
+    "split_utilisation", "p95", "arrived", "in", "imbalance", "rf", "kept",
+)  # fmt: skip
 
-
-@dataclass(frozen=True, eq=False)
-class ClusterSeries:
-    """The samples of a cluster as arrays, oldest first: t samples of k nodes; NaN for missing.
-
-    `times` float64[t]: s since the epoch. `loads`, `busy`, `waiting`, `processed`, `p95_by_node`,
-    `state` float64[t, k]; `p95`, `arrived`, `read`, `imbalance`, `replication`, `kept` float64[t].
-    `splits` float64[t, n]: the utilisation of split nodes. `loads` are what arriving records cause,
-    also while a backlog is worked off.
-    """
-
-    times: Floats
-    loads: Floats
-    busy: Floats
-    waiting: Floats
-    processed: Floats
-    p95_by_node: Floats
-    state: Floats
-    splits: Floats
-    p95: Floats
-    arrived: Floats
-    read: Floats
-    imbalance: Floats
-    replication: Floats
-    kept: Floats
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], nodes: int) -> "ClusterSeries":
-        """Return the arrays of rows with `FIGURES`, oldest first, for at least `nodes` nodes."""
-        times, *columns = list(zip(*rows, strict=True)) or [()] * (len(FIGURES) + 1)
-        lists = {name: _lists(values, nodes) for name, values in zip(_LISTS, columns, strict=False)}
-        own = {
-            name: _column(values)
-            for name, values in zip(_COLUMNS, columns[len(_LISTS) :], strict=True)
-        }
-        known = ~np.isnan(own["arrived"]) & (np.nan_to_num(own["read"]) > 0)
-        shares = np.where(known, own["arrived"] / np.where(known, own["read"], 1.0), 1.0)
-        lists["loads"] = lists["loads"] * shares[:, None]
-        return cls(np.array([time.timestamp() for time in times], np.float64), **lists, **own)
-
-    def between(self, values: Floats, start: datetime, stop: datetime) -> Floats:
-        """Return the samples of a time range of one of the arrays."""
-        within = (self.times > start.timestamp()) & (self.times <= stop.timestamp())
-        chosen: Floats = values[within]
-        return chosen
-
-
-def _column(values: Sequence[Any]) -> Floats:
-    missing = float("nan")
-    return np.array([missing if value is None else value for value in values], np.float64)
-
-
-def _lists(values: Sequence[Any], least: int) -> Floats:
-    """Return lists of different lengths as one array; missing values are NaN."""
-    lists = [value or () for value in values]
-    result = np.full((len(lists), max([least, *map(len, lists)])), np.nan)
-    for place, row in enumerate(lists):
-        result[place, : len(row)] = [float("nan") if value is None else value for value in row]
-    return result
-
-
-def means(values: Floats) -> Floats:
-    """Return the means of the columns of known values, NaN without one."""
-    known = ~np.isnan(values)
-    counts = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
-    result: Floats = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return result
-
-
-def mean(values: Floats) -> float | None:
-    """Return the mean of the known values, None without one."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
-
-
-def median(values: Floats) -> float | None:
-    """Return the median of the known values, None without one."""
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else None
+BATCH_SERIES: Final = ("p95", "rf", "delivered", "waiting", "arrived", "in", "tasks")
 
 
 @dataclass(frozen=True)
@@ -188,7 +104,7 @@ class ClusterObservation:
     @property
     def stop(self) -> datetime:
         """Return the end of the time that is read, exclusive."""
-        return min(self.now + timedelta(seconds=5), self.time + AFTER)
+        return min(self.now + _CLOCKS, self.time + AFTER)
 
     @cached_property
     def policy(self) -> PolicySettings:
@@ -258,47 +174,31 @@ class ClusterObservation:
         return np.array([node.capacity for node in self.nodes], np.float64)
 
     @cached_property
-    def samples(self) -> Sequence[Mapping[str, Any]]:
-        """Return the samples of the last `RECENT` as they were measured, oldest first."""
-        rows = MetricSample.objects.filter(
-            cluster=self.cluster, resolution=MetricSample.Resolution.RAW, t__gt=self.time - RECENT
-        )
-        return list(rows.order_by("t").values_list("values", flat=True))
+    def batches(self) -> Grid:
+        """Return the micro-batches of the last `RECENT`."""
+        return read(self.cluster, BATCH_SERIES, self.time - RECENT, self.time + _CLOCKS, RAW)
 
     def middle(self, name: str) -> float | None:
-        """Return the median of a figure over the last `RECENT`, None if it is not known."""
-        figure = figure_of(name).name
-        known = [sample[figure] for sample in self.samples if sample.get(figure) is not None]
-        return median(np.array(known, np.float64))
+        """Return the median of a series over the last `RECENT`, None if it is not known."""
+        return median(self.batches[name])
 
     @cached_property
     def is_new(self) -> bool:
         """Return whether no sample is older than `RECENT`: the first ones do not show the load."""
-        older = MetricSample.objects.filter(
-            cluster=self.cluster, resolution=MetricSample.Resolution.RAW,
-            t__gt=self.time - LOOKBACK, t__lte=self.time - RECENT,
-        )  # fmt: skip
+        batches = stored([self.cluster.pk], [""], RAW)
+        older = batches.filter(t__gt=self.time - LOOKBACK, t__lte=self.time - RECENT)
         return not older.exists()
 
     def catching_up(self) -> CatchingUp | None:
         """Return why the last `RECENT` shows an outage and not the load, None if it does."""
-        return catching_up(self.samples, self.cluster.trigger_ms)
+        return catching_up(self.batches, self.cluster.trigger_ms)
 
     @cached_property
-    def series(self) -> ClusterSeries:
+    def series(self) -> Grid:
         """Return the samples from `start` to `stop`: of 10 s or longer, the newest as measured."""
-        is_fine = self.now - self.start <= KEPT[_FINE]
-        resolution = _FINE if is_fine else int(MetricSample.Resolution.MINUTE)
-        rows = figure_rows(self.cluster, self.start, self.stop, FIGURES, resolution)
-        last = rows[-1][0] if rows else self.start
-        raw_from = max(last + timedelta(seconds=resolution), self.now - _RAW)
-        if not rows:
-            # A cluster that was started seconds ago has no roll-ups yet.
-            raw_from = max(self.start, self.now - KEPT[1])
-        if raw_from < self.stop:
-            raw = int(MetricSample.Resolution.RAW)
-            rows += figure_rows(self.cluster, raw_from, self.stop, FIGURES, raw)
-        return ClusterSeries.of(rows, len(self.nodes))
+        seconds = fitting_seconds(self.start, self.stop, least=_FINE, now=self.now)
+        count = len(self.nodes)
+        return read(self.cluster, FIGURES, self.start, self.stop, seconds, nodes=count)
 
     def recent(self, values: Floats) -> Floats:
         """Return the samples of one array in the last `RECENT` up to the observed moment."""

@@ -1,24 +1,53 @@
-"""The figures of a cluster's telemetry: the only list of names, titles, units and roll-ups.
+"""The measured series: the only list of names, titles, units, scopes, and how values merge.
 
-The data plane publishes them in a telemetry row per micro-batch. Samples, roll-ups, Prometheus
-metrics, charts, watch loops and the command line take them by the same names.
+The data plane publishes those of a cluster, its nodes and split nodes in a telemetry row per
+micro-batch. The stored periods (`telemetry.series`), Prometheus metrics, charts, watch loops,
+alerts and the command line read them by the same names.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final, Literal
 
-# The length in seconds of the periods in which arrivals are counted at first.
+# What a series has values of: the cluster, or each of its nodes, split nodes, streams or queries.
+Scope = Literal["", "node", "split", "stream", "query"]
+SAMPLE_SCOPES: Final[tuple[Scope, ...]] = ("", "node", "split")
+# The length in seconds of the periods in which arrivals and skew are counted at first.
 ARRIVALS_PERIOD_S: Final = 10
+_SAMPLES_KEPT: Final = {
+    1: timedelta(hours=1),
+    10: timedelta(days=1),
+    60: timedelta(days=30),
+    300: timedelta(days=30),
+}
+# How long periods are kept, by their length in seconds; of 1: a micro-batch, however long.
+KEPT: Final[Mapping[Scope, Mapping[int, timedelta]]] = {
+    **dict.fromkeys(SAMPLE_SCOPES, _SAMPLES_KEPT),
+    "stream": {
+        ARRIVALS_PERIOD_S: timedelta(hours=2),
+        300: timedelta(days=2),
+        3600: timedelta(days=90),
+    },
+    "query": {
+        ARRIVALS_PERIOD_S: timedelta(days=1),
+        300: timedelta(days=3),
+        3600: timedelta(days=30),
+    },
+}
 
 
 class RollUp(StrEnum):
-    """How the figures of several samples become one; values that are missing do not count."""
+    """How the values of several periods become one; values that are missing do not count.
+
+    A mean is weighted by the seconds that were measured in each period.
+    """
 
     MEAN = "mean"
-    # Of latencies: a mean would hide a peak.
     MAX = "max"
     LAST = "last"
+    SUM = "sum"
 
 
 class Unit(StrEnum):
@@ -31,7 +60,6 @@ class Unit(StrEnum):
     BYTE_RATE = "bytes/s"
     COUNT = "count"
     TIME = "time"
-    POSITION = "position"
 
 
 class Source(StrEnum):
@@ -49,10 +77,10 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a sample: `name` in rows and JSON, `title` for people, unit, and roll-up.
+    """A measured series: `name` in rows and JSON, `title` for people, unit, and roll-up.
 
-    `per`: "node" or "split" for a list with one value per node or split node by index; in a row,
-    each has its own. `metric`: its name in Prometheus, where times are in seconds; empty for none.
+    `per`: its scope; "node" and "split" have one value per node or split node by index, "stream"
+    and "query" by id. `metric`: its name in Prometheus, where times are in seconds; empty for none.
     `label`: a short title for the legend of a chart. `axis`: the title of its axis; empty for the
     unit. `key`: its name in rows; empty for `name`.
     """
@@ -62,7 +90,7 @@ class Figure:
     unit: Unit
     source: Source = Source.VALUE
     roll_up: RollUp = RollUp.MEAN
-    per: Literal["", "node", "split"] = ""
+    per: Scope = ""
     metric: str = ""
     label: str = ""
     axis: str = ""
@@ -114,12 +142,12 @@ FIGURES: Final = (
         label="p50",
     ),
     Figure(
-        "p95", "Latency, 95th percentile", Unit.MS, Source.LATENCY, RollUp.MAX,
-        metric="latency_p95_seconds", label="p95",
+        "p95", "Latency, 95th percentile", Unit.MS, Source.LATENCY, metric="latency_p95_seconds",
+        label="p95",
     ),
     Figure(
-        "p99", "Latency, 99th percentile", Unit.MS, Source.LATENCY, RollUp.MAX,
-        metric="latency_p99_seconds", label="p99",
+        "p99", "Latency, 99th percentile", Unit.MS, Source.LATENCY, metric="latency_p99_seconds",
+        label="p99",
     ),
     Figure(
         "batch_ms", "Duration of the micro-batch", Unit.MS, Source.COMPUTED, metric="batch_seconds"
@@ -166,7 +194,7 @@ FIGURES: Final = (
     # None of a node without records in the micro-batch.
     Figure(
         "node_p95", "Latency of the records of a node, 95th percentile", Unit.MS, Source.LATENCY,
-        RollUp.MAX, per="node", metric="node_latency_p95_seconds", label="p95", key="p95",
+        per="node", metric="node_latency_p95_seconds", label="p95", key="p95",
     ),
     Figure(
         "split_loads", "Records read by a split node", Unit.RATE, Source.PER_SECOND, per="split",
@@ -212,22 +240,39 @@ FIGURES: Final = (
     Figure(
         "state_bytes", "State of all tasks", Unit.BYTES, roll_up=RollUp.LAST, metric="state_bytes"
     ),
-    Figure("end", "Position in the log", Unit.POSITION, roll_up=RollUp.LAST),
-    Figure(
-        "read_position", "Position up to which all streams are read", Unit.POSITION,
-        roll_up=RollUp.LAST,
-    ),
     Figure("event_ms", "Newest event time", Unit.TIME, roll_up=RollUp.LAST),
     Figure("emitted_ms", "Time of the sample", Unit.TIME, roll_up=RollUp.LAST),
 )  # fmt: skip
-_BY_NAME: Final = {figure.name: figure for figure in FIGURES}
+# Not in samples: counted or computed in even periods.
+SERIES: Final = (
+    *FIGURES,
+    Figure(
+        "stream_arrived", "Records that arrived of a stream", Unit.COUNT, Source.COMPUTED,
+        RollUp.SUM, per="stream",
+    ),
+    Figure(
+        "stream_unread", "Records of a stream that no split node has read", Unit.COUNT,
+        Source.COMPUTED, RollUp.MAX, per="stream",
+    ),
+    Figure(
+        "key_top_share", "Share of the most frequent key", Unit.RATIO, Source.COMPUTED, per="query"
+    ),
+    Figure(
+        "key_top10_share", "Share of the ten most frequent keys", Unit.RATIO, Source.COMPUTED,
+        per="query",
+    ),
+    Figure(
+        "key_imbalance", "Imbalance of a query's tasks", Unit.RATIO, Source.COMPUTED, per="query"
+    ),
+    Figure("key_records", "Records with a key", Unit.RATE, Source.COMPUTED, per="query"),
+    # The number of a key grouping.
+    Figure(
+        "key_grouping", "Key grouping", Unit.COUNT, Source.COMPUTED, RollUp.LAST, per="query"
+    ),
+)  # fmt: skip
+_BY_NAME: Final = {figure.name: figure for figure in SERIES}
 
 
 def figure_of(name: str) -> Figure:
     """Return the figure of a name. Raises `KeyError`."""
     return _BY_NAME[name]
-
-
-def names_of(roll_up: RollUp) -> frozenset[str]:
-    """Return the names of the figures with a roll-up."""
-    return frozenset(figure.name for figure in FIGURES if figure.roll_up is roll_up)

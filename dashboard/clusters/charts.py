@@ -1,14 +1,16 @@
 """The charts of a cluster as JSON: figures, samples and the heat map of a time range."""
 
-from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 from django.http import HttpResponse, JsonResponse
 
+from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import ClusterReadings, cluster_readings
 from controlplane.models import Cluster
-from controlplane.telemetry.columns import Row, figure_rows
+from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.series import read
 from dashboard.clusters.events import plan_marks_of
 from dashboard.figures.buckets import (
     LINES,
@@ -32,14 +34,14 @@ MOST_NODES: Final = 64
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return figures, samples in columns and the heat map, for live updates, too."""
     time_range = requested_range(request)
-    rows = figure_rows(cluster, time_range.start, time_range.end, (*LINES, LOADS))
+    series = read(cluster, (*LINES, *LOADS), time_range.start, time_range.end)
     step = bucket_seconds(time_range, POINTS)
-    heat = heat_of(rows, time_range, shown_nodes(cluster, rows))
+    heat = heat_of(series, time_range, shown_nodes(cluster, series))
     start, end = time_range.milliseconds
     limits = chart_limits(readings_in(cluster, time_range))
     answer = {
         "figures": cluster_figures(limits, plan_marks_of(cluster, time_range)),
-        "columns": line_columns(rows, step),
+        "columns": line_columns(series, step),
         "resolution": step,
         "start": start,
         "end": end,
@@ -82,7 +84,7 @@ def chart_limits(readings: ClusterReadings) -> ChartLimits:
     )
 
 
-def shown_nodes(cluster: Cluster, rows: Sequence[Row]) -> list[NodeSeries]:
+def shown_nodes(cluster: Cluster, series: Grid) -> list[NodeSeries]:
     """Return the nodes of the heat map by index: all, or the fullest of the newest sample."""
     nodes = [
         NodeSeries(*values)
@@ -90,10 +92,10 @@ def shown_nodes(cluster: Cluster, rows: Sequence[Row]) -> list[NodeSeries]:
     ]
     if len(nodes) <= MOST_NODES:
         return nodes
-    loads: Sequence[float] = next((row[-1] for row in reversed(rows) if row[-1]), [])
+    loads = np.nan_to_num(series.loads)[-1] if len(series) else np.zeros(0)
     fullest = sorted(nodes, key=lambda node: _share(loads, node), reverse=True)[:MOST_NODES]
     return sorted(fullest, key=lambda node: node.index)
 
 
-def _share(loads: Sequence[float], node: NodeSeries) -> float:
-    return (loads[node.index] or 0.0) / node.capacity if node.index < len(loads) else 0.0
+def _share(loads: Floats, node: NodeSeries) -> float:
+    return float(loads[node.index]) / node.capacity if node.index < len(loads) else 0.0

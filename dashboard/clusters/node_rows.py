@@ -3,26 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from math import isnan
+from typing import Final
 
 from django.db.models import Count
 from django.http import HttpResponse
 
+from algorithms.vocabulary import Floats
 from controlplane import numbers
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, Node, Task
-from controlplane.telemetry.columns import Row, figure_rows
+from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.series import read
 from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
-from dashboard.figures.buckets import NodeSeries, heat_of
+from dashboard.figures.buckets import LOADS, NodeSeries, heat_of
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.range_parameters import requested_range
 from dashboard.time_range import TimeRange
 
 # Rows of the table; the file has all.
 MOST: Final = 100
-_FIGURES: Final = ("node_p95", "node_waiting", "node_state", "loads")
+_SERIES: Final = ("node_p95", "node_waiting", "node_state", *LOADS)
 # Load over capacity of a whole bar, as in static/js/bars.js.
 BAR_TOP: Final = 1.2
 _LIVE_SPAN: Final = timedelta(minutes=5)
@@ -84,20 +87,22 @@ def node_table(
 ) -> NodeTable:
     """Return the nodes by index: the first of many."""
     nodes = list(cluster.nodes.order_by("index"))
-    rows = figure_rows(cluster, time_range.start, time_range.end, _FIGURES)
+    series = read(cluster, _SERIES, time_range.start, time_range.end, nodes=cluster.slots)
     shown = nodes[:most]
-    series = [NodeSeries(node.index, node.name, node.capacity) for node in shown]
-    lines = heat_of(rows, time_range, series).shares
+    drawn = [NodeSeries(node.index, node.name, node.capacity) for node in shown]
+    lines = heat_of(series, time_range, drawn).shares
     hosted = dict(
         Task.objects.filter(node__in=[node.pk for node in shown])
         .order_by()
         .values_list("node")
         .annotate(Count("query", distinct=True))
     )
-    recent = _recent(rows, time_range)
+    # Means are over the last 5 minutes of a live range.
+    recent = series.since(time_range.end - _LIVE_SPAN) if time_range.live else series
+    window = recent.window()
     return NodeTable(
         rows=[
-            _row(node, hosted.get(node.pk, 0), recent, line, readings)
+            _row(node, hosted.get(node.pk, 0), window, line, readings)
             for node, line in zip(shown, lines, strict=True)
         ],
         limit=readings[AlertMeasure.LOAD].limit,
@@ -105,34 +110,27 @@ def node_table(
     )
 
 
-def _recent(rows: Sequence[Row], time_range: TimeRange) -> Sequence[Row]:
-    """Return the rows over which means are taken: of the last 5 minutes of a live range."""
-    if not time_range.live:
-        return rows
-    start = time_range.end - _LIVE_SPAN
-    return [row for row in rows if row[0] >= start]
-
-
 def _row(
     node: Node,
     queries: int,
-    rows: Sequence[Row],
+    window: Grid,
     line: Sequence[float | None],
     readings: ClusterReadings,
 ) -> NodeTableRow:
-    p95, waiting, state, loads = (
-        [value for row in rows if (value := _value(row[place], node.index)) is not None]
-        for place in range(1, 5)
-    )
-    load, latency = _mean(loads), _mean(p95)
+    latency, backlog, state, load = (
+        _value(values[0], node.index)
+        for values in (
+            window["node_p95"], window["node_waiting"], window["node_state"], window.loads
+        )
+    )  # fmt: skip
     share = None if load is None else load / node.capacity
     return NodeTableRow(
         node=node,
         queries=queries,
         load=load,
         p95=latency,
-        backlog=waiting[-1] if waiting else None,
-        state=state[-1] if state else None,
+        backlog=backlog,
+        state=state,
         line=line,
         grade=_grade(readings, readings[AlertMeasure.LOAD], share),
         latency_grade=_grade(readings, readings[AlertMeasure.LATENCY], latency),
@@ -144,12 +142,9 @@ def _grade(readings: ClusterReadings, reading: AlertReading, value: float | None
     return kind.grade(value, reading.limit, readings.policy.dead_band).value
 
 
-def _value(values: Sequence[Any] | None, index: int) -> float | None:
-    return values[index] if values is not None and index < len(values) else None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def _value(values: Floats, index: int) -> float | None:
+    known = index < len(values) and not isnan(values[index])
+    return float(values[index]) if known else None
 
 
 @cluster_page

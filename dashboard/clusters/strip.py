@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import isnan
 from typing import Final
 from urllib.parse import urlencode
 
@@ -11,8 +12,9 @@ from django.urls import reverse
 from controlplane import numbers
 from controlplane.catalog.routing_versions import placements_between, plans_between
 from controlplane.clusters.scenarios import scenarios_between
-from controlplane.models import AuditEntry, Cluster, MeasurePoint
+from controlplane.models import AuditEntry, Cluster
 from controlplane.svg import Scale, area, line
+from controlplane.telemetry.series import fitting_seconds, read
 from dashboard.clusters.events import Excess, excesses_between, plan_text
 from dashboard.explain.rows import explain_url
 from dashboard.figures.parts import ms
@@ -24,7 +26,7 @@ WIDTHS: Final = (timedelta(hours=6), timedelta(hours=24), timedelta(days=7), tim
 WIDTH, HEIGHT = 1000.0, 52.0
 _POINTS: Final = 360
 _DENSITY: Final = 96
-_MINUTE: Final = timedelta(minutes=1)
+_MINUTE_S: Final = 60
 # Flags closer than this share of the width would overlap: their labels are joined.
 _APART: Final = 0.05
 # In %: labels of flags beyond it would leave the strip.
@@ -141,19 +143,16 @@ def _band(scale: Scale[datetime], since: datetime, until: datetime) -> Band:
 def _points(
     cluster: Cluster, start: datetime, end: datetime
 ) -> list[tuple[datetime, float | None]]:
-    """Return the records/s of minutes at equal distances, at most 360."""
-    rows = MeasurePoint.objects.filter(
-        cluster=cluster, resolution=MeasurePoint.Resolution.MINUTE, t__gte=start, t__lt=end
-    ).order_by("t")
-    step = max(1, round((end - start) / _MINUTE / _POINTS))
-    if step > 1:
-        ids = list(rows.values_list("pk", flat=True))[::step]
-        rows = MeasurePoint.objects.filter(pk__in=ids).order_by("t")
+    """Return the records/s at equal distances, at most about 360."""
+    step = max(_MINUTE_S, round((end - start).total_seconds() / _POINTS))
+    seconds = fitting_seconds(start, end, least=_MINUTE_S)
+    series = read(cluster, ("in",), start, end, seconds).every(step)
     points: list[tuple[datetime, float | None]] = []
-    for t, value in rows.values_list("t", "records_in"):
-        if points and t - points[-1][0] > 3 * step * _MINUTE:
+    gap = timedelta(seconds=3 * max(step, seconds))
+    for t, value in zip(series.starts, series["in"].tolist(), strict=True):
+        if points and t - points[-1][0] > gap:
             points.append((t, None))
-        points.append((t, value))
+        points.append((t, None if isnan(value) else value))
     return points
 
 

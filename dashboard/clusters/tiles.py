@@ -6,8 +6,9 @@ from typing import Final
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
-from controlplane.models import Cluster, MeasurePoint, Node
+from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
+from controlplane.telemetry.measures import means_between
 from dashboard.frame.tile import Tile
 
 DAY: Final = timedelta(days=1)
@@ -78,16 +79,10 @@ def reachable_text(reading: AlertReading) -> str:
 
 def _yesterday(cluster: Cluster, end: datetime, period: timedelta) -> str:
     """Return the records/s of the same period one day before, in words."""
-    points = MeasurePoint.objects.filter(
-        cluster=cluster,
-        resolution=MeasurePoint.Resolution.MINUTE,
-        t__gte=end - period - DAY,
-        t__lt=end - DAY,
-    )
-    values = [v for v in points.values_list("records_in", flat=True) if v is not None]
-    if not values:
+    now, _ = means_between([cluster.pk], end - period - DAY, end - DAY)[cluster.pk]
+    if now.records_in is None:
         return "no limit"
-    return f"no limit; a day before {numbers.compact(sum(values) / len(values))}/s"
+    return f"no limit; a day before {numbers.compact(now.records_in)}/s"
 
 
 def node_name(cluster: Cluster, index: int) -> str:

@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
 
-from algorithms.vocabulary import Floats
-from controlplane.telemetry.columns import Row
-from controlplane.telemetry.time_series import fitting_resolution
-from controlplane.wire.figures import RollUp, figure_of, names_of
-from dashboard.figures.parts import ms
+from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.series import fitting_seconds
+from controlplane.wire.figures import Unit, figure_of
 from dashboard.time_range import TimeRange
 
-# The figures of the lines, in the order of their columns.
+# The series of the lines, and of the loads of nodes.
 LINES: Final = ("version", "in", "delivered", "rf", "imbalance", "p50", "p95", "p99", "emitted_ms")
-LOADS: Final = figure_of("loads").name
+LOADS: Final = ("loads", "arrived", "in")
 # Points of a line: more are indistinguishable in half of a page.
 POINTS: Final = 400
 # Columns of the heat map, at most.
@@ -52,64 +51,43 @@ class Heat:
 
 def bucket_seconds(time_range: TimeRange, most: int) -> int:
     """Return the length of a range's buckets in seconds: at most so many, none below the stored."""
-    stored = fitting_resolution(time_range.start, time_range.end)
+    stored = fitting_seconds(time_range.start, time_range.end)
     least = max(stored, time_range.length.total_seconds() / most)
     return next((length for length in _LENGTHS if length >= least), _LENGTHS[-1])
 
 
-def line_columns(rows: Sequence[Row], step: int) -> dict[str, list[Any]]:
-    """Return the rows merged in buckets of `step` seconds, as columns; `t` in ms.
+def line_columns(series: Grid, step: int) -> dict[str, list[Any]]:
+    """Return the series merged in buckets of `step` seconds, as columns; `t` in ms.
 
-    Of raw samples, a bucket of one second keeps the time of its sample.
+    Of micro-batches, a bucket of one second keeps the time of its sample.
     """
-    groups: dict[int, list[Row]] = {}
-    for row in rows:
-        t = ms(row[0])
-        groups.setdefault(t if step == 1 else t // (1000 * step) * 1000 * step, []).append(row)
-    columns: dict[str, list[Any]] = {"t": list(groups)}
-    for place, name in enumerate(LINES, start=1):
-        columns[name] = [
-            rounded(_merged(name, [row[place] for row in group])) for group in groups.values()
-        ]
+    merged = series if step == 1 else series.every(step)
+    columns: dict[str, list[Any]] = {"t": [round(1000 * t) for t in merged.times.tolist()]}
+    for name in LINES:
+        columns[name] = [_rounded(name, value) for value in merged[name].tolist()]
     return columns
 
 
-def heat_of(rows: Sequence[Row], time_range: TimeRange, nodes: Sequence[NodeSeries]) -> Heat:
-    """Return the heat map of rows whose last column is the load by node."""
-    step = 1000 * bucket_seconds(time_range, CELLS)
-    start, end = time_range.milliseconds
-    first = start // step
-    count = max(1, -(-end // step) - first)
-    sums, counts = np.zeros((len(nodes), count)), np.zeros((len(nodes), count))
-    indices = [node.index for node in nodes]
-    for row in rows:
-        loads = row[-1] or []
-        column = min(count - 1, max(0, ms(row[0]) // step - first))
-        known = [i for i, index in enumerate(indices) if index < len(loads)]
-        values = [loads[indices[i]] for i in known]
-        present = [i for i, value in zip(known, values, strict=True) if value is not None]
-        sums[present, column] += [value for value in values if value is not None]
-        counts[present, column] += 1
-    shares = _shares(sums, counts, nodes)
-    return Heat(first * step, step, nodes, shares)
-
-
-def _shares(sums: Floats, counts: Floats, nodes: Sequence[NodeSeries]) -> list[list[float | None]]:
-    capacities = np.array([node.capacity for node in nodes]).reshape(-1, 1)
-    with np.errstate(invalid="ignore"):
-        means = np.round(sums / counts / capacities, 3)
-    return [[None if np.isnan(v) else float(v) for v in row] for row in means]
-
-
-def _merged(name: str, values: Sequence[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    if not known:
+def _rounded(name: str, value: float) -> float | int | None:
+    """Return four significant digits of a value, None if it is missing, and all of a time."""
+    if isnan(value):
         return None
-    if name in names_of(RollUp.LAST):
-        return known[-1]
-    return max(known) if name in names_of(RollUp.MAX) else sum(known) / len(known)
+    is_whole = figure_of(name).unit in (Unit.TIME, Unit.COUNT)
+    return round(value) if is_whole else float(f"{value:.{_DIGITS}g}")
 
 
-def rounded(value: Any) -> Any:
-    """Return a float with four significant digits, others as they are."""
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+def heat_of(series: Grid, time_range: TimeRange, nodes: Sequence[NodeSeries]) -> Heat:
+    """Return the heat map of the loads of nodes."""
+    step = bucket_seconds(time_range, CELLS)
+    start, end = (ms / 1000 for ms in time_range.milliseconds)
+    first = int(start // step)
+    count = max(1, int(-(-end // step)) - first)
+    cells = series.merged(np.clip(series.slots(step) - first, 0, count - 1))
+    shares = np.full((len(nodes), count), np.nan)
+    columns = np.clip(cells.slots(step) - first, 0, count - 1)
+    loads = cells.loads
+    for place, node in enumerate(nodes):
+        if node.index < loads.shape[1]:
+            shares[place, columns] = np.round(loads[:, node.index] / node.capacity, 3)
+    known = [[None if isnan(value) else value for value in row] for row in shares.tolist()]
+    return Heat(1000 * first * step, 1000 * step, nodes, known)

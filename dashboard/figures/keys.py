@@ -23,9 +23,8 @@ from dashboard.figures.shapes import (
     vertical_label,
     without_values,
 )
-from dashboard.figures.thinning import Sample, thin_samples, with_gaps
+from dashboard.figures.thinning import Sample, with_gaps
 
-_POINTS: Final = 400
 # The shortest time of a chart; fewer points than this have marks of their own.
 _LEAST_MS: Final = 5 * 60_000
 _FEW: Final = 4
@@ -49,7 +48,7 @@ def skew_figures(
     """
     if not history:
         return dict.fromkeys(("skew", "imbalance"), without_values(_EMPTY))
-    samples = with_gaps(thin_samples([_sample(point) for point in history], _POINTS))
+    samples = with_gaps([_sample(point) for point in history])
     changes = _changes(history, titles)
     figures = {
         "skew": _skew(samples, history, (holds, unit), changes),

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import isnan
 from typing import Any, Final
 
+from algorithms.vocabulary import Floats
+from controlplane.telemetry.grid import Grid
 from dashboard.figures.parts import (
     Figure,
     PlanMark,
@@ -53,15 +56,15 @@ class WithoutPlan:
 
 
 def node_figures(
-    rows: Sequence[tuple[Any, ...]], index: int, limits: NodeLimits, marks: Sequence[PlanMark],
+    series: Grid, index: int, limits: NodeLimits, marks: Sequence[PlanMark],
     ends: tuple[datetime, datetime], without: WithoutPlan | None = None,
 ) -> dict[str, Figure]:  # fmt: skip
     """Return the charts load, backlog, latency and state of a node.
 
-    `rows`: (t, values of FIGURES), oldest first; `ends`: of the whole axis; `without`: the load
+    `series`: of FIGURES; `ends`: of the whole axis; `without`: the load
     without the last plan, None if it did not change the node.
     """
-    samples = with_gaps([_sample(row, index) for row in rows])
+    samples = with_gaps(_samples(series, index))
     latency = limits.latency_ms / _SECOND_MS
     charts: dict[str, tuple[Sequence[tuple[str, str]], str, float | None]] = {
         "load": ([("load", "load")], "records/s", limits.load),
@@ -103,24 +106,21 @@ def _add_without(chart: Figure, without: WithoutPlan) -> None:
     layout["meta"]["finding"] += f"; {name} {values[-1]:,.3g} records/s"
 
 
-def _sample(row: tuple[Any, ...], index: int) -> Sample:
-    moment, loads, waiting, latency, state, p95, arrived, read = row
-    # What arriving records cause, also while a backlog is worked off.
-    share = arrived / read if arrived is not None and read else 1.0
-    load, own = _of(loads, index), _of(latency, index)
-    size = _of(state, index)
-    return {
-        "t": ms(moment),
-        "load": None if load is None else load * share,
-        "backlog": _of(waiting, index),
-        "latency": None if own is None else own / _SECOND_MS,
-        "cluster": None if p95 is None else p95 / _SECOND_MS,
-        "state": None if size is None else size / _MEGABYTE,
+def _samples(series: Grid, index: int) -> list[Sample]:
+    """Return the drawn values of a node, None for missing ones; `t` in ms."""
+    drawn: dict[str, Floats] = {
+        "load": series.column(series.loads, index),
+        "backlog": series.column(series["node_waiting"], index),
+        "latency": series.column(series["node_p95"], index) / _SECOND_MS,
+        "cluster": series["p95"] / _SECOND_MS,
+        "state": series.column(series["node_state"], index) / _MEGABYTE,
     }
-
-
-def _of(values: Any, index: int) -> float | None:
-    return values[index] if values and index < len(values) else None
+    columns = {name: values.tolist() for name, values in drawn.items()}
+    return [
+        {"t": round(1000 * t)}
+        | {name: None if isnan(values[i]) else values[i] for name, values in columns.items()}
+        for i, t in enumerate(series.times.tolist())
+    ]
 
 
 def _chart(

@@ -1,16 +1,12 @@
 """Reduction of samples for a chart, with visible gaps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from controlplane.wire.figures import RollUp, names_of
 from dashboard.figures.parts import MAX_POINTS
 
 Sample = dict[str, Any]
-# As in stored roll-ups; `duration_ms` is of attached jobs.
-WORST = names_of(RollUp.MAX) | {"duration_ms"}
-NEWEST = names_of(RollUp.LAST) | {"t"}
 # Samples further apart than so many usual steps have a gap between them.
 GAP_STEPS = 6
 
@@ -24,24 +20,17 @@ def thin_samples(samples: Sequence[Sample], points: int = MAX_POINTS) -> list[Sa
 
 
 def merge_samples(samples: Sequence[Sample]) -> Sample:
-    """Return the merged sample of several: newest counters, worst limits, means of the rest."""
+    """Return the merged sample of several: the last time, the longest duration, means of others."""
     return {name: _merged(name, [sample.get(name) for sample in samples]) for name in samples[-1]}
 
 
 def _merged(name: str, values: list[Any]) -> Any:
-    if name in NEWEST:
+    if name == "t":
         return values[-1]
     known = [value for value in values if value is not None]
     if not known:
         return None
-    if isinstance(known[0], list):
-        return [_mean(column) for column in zip(*known, strict=False)]
-    return max(known) if name in WORST else _mean(known)
-
-
-def _mean(values: Iterable[float]) -> float:
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) / len(numbers) if numbers else 0.0
+    return max(known) if name == "duration_ms" else sum(known) / len(known)
 
 
 def with_gaps(samples: Sequence[Sample], least_ms: float = 0) -> list[Sample]:

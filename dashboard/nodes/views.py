@@ -21,7 +21,7 @@ from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import node_counterfactual
 from controlplane.proposals.ledger import last_applied
-from controlplane.telemetry.columns import figure_rows
+from controlplane.telemetry.series import read
 from controlplane.watch.observation import ClusterObservation
 from dashboard.csv_files import csv_file
 from dashboard.explain.rows import explanation_row
@@ -67,10 +67,10 @@ def charts(request: PageRequest, cluster: Cluster, index: int) -> JsonResponse:
     """Return the charts of a node in the time range, as JSON."""
     node, policy = node_by_index(cluster, index), policy_of(cluster)
     time_range = requested_range(request)
-    rows = figure_rows(cluster, time_range.start, time_range.end, FIGURES)
+    series = read(cluster, FIGURES, time_range.start, time_range.end)
     limits = NodeLimits(policy.watch_load * node.capacity, node.capacity, policy.latency_ms)
     figures = node_figures(
-        rows, index, limits, _plan_steps(cluster, time_range), (time_range.start, time_range.end),
+        series, index, limits, _plan_steps(cluster, time_range), (time_range.start, time_range.end),
         _without_plan(cluster, index, time_range),
     )  # fmt: skip
     return JsonResponse({"figures": figures})

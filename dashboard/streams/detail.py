@@ -8,7 +8,7 @@ from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
 from controlplane.catalog.streams import StreamListRow, stream_by_id
-from controlplane.models import Cluster, Stream, StreamArrivals
+from controlplane.models import Cluster, Stream
 from controlplane.planners.admission.cluster_forecast import cluster_forecast
 from controlplane.planners.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
 from controlplane.planners.admission.outlook import (
@@ -43,7 +43,7 @@ from dashboard.streams.drop_rule_forms import drop_rules_context
 from dashboard.streams.sending import sending_context
 from dashboard.thresholds import LOAD
 
-_FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
+_FIVE_MINUTES: Final = 300
 # The time of the chart of the lag.
 LAG_SHOWN: Final = timedelta(hours=6)
 

@@ -1,10 +1,10 @@
 // A window of samples: in order of time, each once, never longer than its span.
 
-// As stored roll-ups do it (controlplane/telemetry/samples.py).
-const WORST = new Set(["p95", "p99", "split_latency", "node_p95", "ladder_position", "input_factor"]);
+// As stored roll-ups do it (controlplane/telemetry/grid.py).
+const WORST = new Set(["split_latency", "ladder_position", "input_factor"]);
 const NEWEST = new Set(["t", "version", "tasks", "node_waiting", "node_state",
-  "split_waiting", "waiting", "state_bytes", "end", "read_position",
-  "event_ms", "emitted_ms"]);
+  "split_waiting", "waiting", "state_bytes", "event_ms",
+  "emitted_ms"]);
 const GAP_STEPS = 6;
 
 const LEAST_MS = 950;

@@ -9,8 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import AuditEntry, Cluster, MetricSample, Proposal
+from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.proposals import computation, requests
+from controlplane.telemetry import time_series
 from tests.support import cluster as made
 from tests.support.prepared import prepared, prepared_actor
 
@@ -55,10 +56,7 @@ def add_samples(cluster: Cluster, count: int) -> list[dict[str, Any]]:
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)
     moments = [now - timedelta(seconds=count - i) for i in range(count)]
     values = [sample(round(moment.timestamp() * 1000)) for moment in moments]
-    MetricSample.objects.bulk_create(
-        MetricSample(cluster=cluster, resolution=1, t=moment, values=value)
-        for moment, value in zip(moments, values, strict=True)
-    )
+    time_series.record(cluster, values)
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=moments[-1])
     return values
 

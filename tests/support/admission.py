@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from controlplane.models import Cluster
 from controlplane.telemetry import arrivals
+from controlplane.telemetry.series import start_of
 
 _BATCHES: Final = count(1)
 
@@ -27,7 +28,7 @@ def telemetry(
 
 def arrived(cluster: Cluster, end: datetime, rates: Mapping[str, Sequence[float]]) -> None:
     """Store rates in records/s of the periods before `end`, oldest first, by name of stream."""
-    start = arrivals.start_of(end, arrivals.PERIOD_S).timestamp()
+    start = start_of(end, arrivals.PERIOD_S).timestamp()
     ids = dict(cluster.streams.values_list("name", "id"))
     periods = max(map(len, rates.values()))
     # The first row only sets the clock.

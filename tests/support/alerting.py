@@ -5,7 +5,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from controlplane.models import Alert, Cluster, MeasurePoint, Node
+from controlplane.models import Alert, Cluster, Node
+from tests.support.series import add_measures, even_times
 
 FINE: dict[str, Any] = {
     "latency_p95": 900.0, "node_load": 0.4, "node": 1, "imbalance": 0.05,
@@ -28,18 +29,9 @@ def fleet_cluster(slug: str, now: datetime | None = None, **measures: Any) -> Cl
 
 def add_points(cluster: Cluster, now: datetime, **measures: Any) -> None:
     """Store the means of the last ten minutes, and of the last 30 by minute."""
-    values = FINE | measures
-    rows = []
     for seconds, count in ((10, 60), (60, 30)):
-        end = int(now.timestamp()) // seconds * seconds
-        rows += [
-            MeasurePoint(
-                cluster=cluster, resolution=seconds,
-                t=datetime.fromtimestamp(end - seconds * (place + 1), tz=now.tzinfo), **values,
-            )
-            for place in range(count)
-        ]  # fmt: skip
-    MeasurePoint.objects.bulk_create(rows)
+        for t in even_times(now, seconds, count):
+            add_measures(cluster, t, FINE | measures, seconds)
 
 
 def firing(cluster: Cluster, subject: str = "latency_p95", **changed: Any) -> Alert:

@@ -9,13 +9,11 @@ from controlplane.access.roles import Actor
 from controlplane.models import (
     Alert,
     Cluster,
-    MetricSample,
     Node,
     Query,
     RoutingVersion,
     Task,
 )
-from controlplane.telemetry import measure_points
 from controlplane.topology import streams
 from controlplane.topology.streams import StreamSpec
 from tests.support.cluster import placed, placed_split, stream_id
@@ -87,8 +85,6 @@ class Disturbed:
         # Samples go on while the pages are read.
         end = self.now + timedelta(minutes=1)
         record_past(self.cluster, end, self.loads, self.rates, **values)
-        rows = MetricSample.objects.filter(cluster=self.cluster).values_list("t", "values")
-        measure_points.write(self.cluster, 10, {t: [sample] for t, sample in rows})
         Alert.objects.create(
             cluster=self.cluster, subject="latency_p95", state=Alert.State.FIRING,
             since=self.now - timedelta(minutes=BEGAN), evaluated_at=self.now,

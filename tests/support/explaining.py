@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import numpy as np
-
-from controlplane.models import Cluster, MetricSample, StreamArrivals
-from controlplane.telemetry.arrivals import start_of
+from controlplane.models import Cluster
+from controlplane.telemetry import time_series
+from controlplane.telemetry.series import start_of
+from tests.support.series import add_arrivals
 
 PERIOD: Final = timedelta(seconds=10)
 # Ten-second periods of half an hour.
@@ -33,23 +33,17 @@ def record_past(
     Values of `changed` are constants or functions of the minutes before the end.
     """
     stop = start_of(now, 10)
-    samples, arrived = [], []
+    samples = []
     for place in range(PERIODS):
         t = stop - PERIOD * (PERIODS - place)
         ago = (stop - t).total_seconds() / 60 - PERIOD.total_seconds() / 60
         values = _sample(round(t.timestamp() * 1000), [load(ago) for load in loads])
         values |= {name: v(ago) if callable(v) else v for name, v in changed.items()}
-        samples.append(MetricSample(cluster=cluster, resolution=10, t=t, values=values))
+        samples.append(values)
         # A little noise: counts are never equal.
         noise = 1 + 0.01 * (place % 3 - 1)
-        streams = np.array(sorted(rates), np.int64)
-        counts = np.array([10 * noise * rates[stream](ago) for stream in sorted(rates)])
-        data = StreamArrivals.packed(streams, counts, np.zeros(len(streams)))
-        arrived.append(
-            StreamArrivals(cluster=cluster, seconds=10, t=t, counted_until=t + PERIOD, data=data)
-        )
-    MetricSample.objects.bulk_create(samples)
-    StreamArrivals.objects.bulk_create(arrived)
+        add_arrivals(cluster, t, {stream: 10 * noise * rates[stream](ago) for stream in rates})
+    time_series.record(cluster, samples, 10)
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=now)
 
 

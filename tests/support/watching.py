@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.models import Cluster, Decision, MetricSample, Node, ReachableMeasures
+from controlplane.models import Cluster, Decision, Node, ReachableMeasures
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch.observation import FIGURES, ClusterObservation, ClusterSeries
+from controlplane.watch.observation import BATCH_SERIES, FIGURES, ClusterObservation
+from tests.support.series import add_sample, grid_of_samples
 
 COUNT = 10
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -22,9 +23,7 @@ def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
             "loads": [100.0] * 4, "busy": [0.2] * 4, "tasks": [3] * 4, "late": 0.0,
             "waiting": 0, "state_bytes": 100, "event_ms": t_ms, "emitted_ms": t_ms,
         } | changed  # fmt: skip
-        MetricSample.objects.update_or_create(
-            cluster=cluster, resolution=1, t=t, defaults={"values": values}
-        )
+        add_sample(cluster, t, values)
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=now - timedelta(seconds=1))
     cluster.refresh_from_db()
 
@@ -67,18 +66,13 @@ def looked(**changed: Any) -> ClusterObservation:
     rows = changed.pop("nodes", [node(0), node(1)])
     cluster = changed.pop("cluster", Cluster(slug="sf"))
     now = datetime.fromtimestamp(samples[-1]["t"] / 1000 if samples else 0, UTC)
-    series = ClusterSeries.of(
-        [
-            (datetime.fromtimestamp(row["t"] / 1000, UTC), *(row.get(name) for name in FIGURES))
-            for row in samples
-        ],
-        len(rows),
-    )
+    series = grid_of_samples(FIGURES, samples, len(rows))
     observed = ClusterObservation(cluster, now, now)
     # Instead of what the database has.
     vars(observed).update(
         {
-            "policy": PolicySettings(), "samples": samples, "series": series, "split_queries": 0,
+            "policy": PolicySettings(), "batches": grid_of_samples(BATCH_SERIES, samples),
+            "series": series, "split_queries": 0,
             "nodes": [row for row, _, _ in rows], "excluded_queries": frozenset(),
             "reachable": None, "is_new": False,
             "tasks": {row.index: tasks for row, tasks, _ in rows},

@@ -16,7 +16,7 @@ from controlplane.background import ingestion
 from controlplane.connections import redis_client
 from controlplane.events.task_names import QUEUES, queue_key
 from controlplane.health.liveness.readings import driver_beats, read_site
-from controlplane.models import Cluster, MetricSample
+from controlplane.models import Cluster, SeriesPeriod
 from controlplane.processes.runtime import beats
 from controlplane.results import archiving
 from controlplane.wire import attempts, dead_letters, key_samples, keys, measures, node_faults
@@ -24,6 +24,7 @@ from controlplane.wire.foreign.entries import SITE, EntryLocation, skipped_entri
 from controlplane.wire.foreign.telemetry import newest_rows
 from controlplane.wire.results.feed import entries_after, followed
 from tests.support.cluster import actor, small_cluster, telemetry
+from tests.support.series import all_samples
 from workers.agent.heartbeats import Observer
 from workers.pipeline.reports.telemetry_row import read_load_feedback
 from workers.pipeline.split_nodes.grouping_states import StateReports, read_reports
@@ -70,7 +71,7 @@ def relayed(redis_url: str) -> set[int]:
         await relay._client.aclose()
 
     asyncio.run(run())
-    rows = MetricSample.objects.filter(resolution=1)
+    rows = SeriesPeriod.objects.filter(seconds=1)
     return {row.cluster_id for row in rows}
 
 
@@ -82,7 +83,7 @@ def test_the_relay_reads_the_row_after_any_entries(
     """Of this cluster and of the others."""
     client = redis_client()
     client.flushdb()
-    MetricSample.objects.all().delete()
+    SeriesPeriod.objects.all().delete()
     Cluster.objects.update(telemetry_position="0-0", progress_position="0-0")
     other, _ = Cluster.objects.get_or_create(slug="other", defaults={"name": "Other"})
     for entry in entries:
@@ -127,7 +128,7 @@ def test_a_row_that_the_database_refuses_is_skipped(
 
     monkeypatch.setattr(ingestion, "store", store)
     relayed(redis_url)
-    times = [row.values["t"] - BEGIN_MS for row in MetricSample.objects.order_by("t")]
+    times = [sample["t"] - BEGIN_MS for sample in all_samples(sf)]
     assert times == [1000, 3000]
     (counted,) = skipped_entries(redis_client(), "sf")
     assert (counted.count, "integer out of range" in counted.reason) == (1, True)

@@ -182,7 +182,9 @@ def list_samples(
 ) -> Any:
     """Return measured samples, oldest first; by default the last fifteen minutes."""
     if resolution is not None and resolution not in RESOLUTIONS:
-        raise Invalid({"resolution": ["Must be 1, 10 or 60 seconds"]})
+        raise Invalid(
+            {"resolution": [f"Must be one of {', '.join(map(str, RESOLUTIONS))} seconds"]}
+        )
     until = end or timezone.now()
     since = start or shifted(until, -DEFAULT_SPAN)
     if since >= until:

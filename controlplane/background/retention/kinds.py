@@ -18,11 +18,10 @@ from controlplane.background.retention import history, rows
 from controlplane.clusters import scenarios
 from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.planners.admission import cluster_forecast
-from controlplane.planners.partitioning import skew_history
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.results import edge_periods, window_retention
-from controlplane.telemetry import arrivals, time_series
+from controlplane.telemetry import series
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,12 @@ class RetentionKind:
 
 
 KINDS: Final = (
-    RetentionKind("samples", ("MetricSample", "MeasurePoint"),
-        "every batch for an hour, 10 s for a day, 60 s for 30 days", time_series.prune_samples),
-    RetentionKind("arrivals", ("StreamArrivals",),
-        "periods of 10 s for days, longer ones for weeks", arrivals.prune),
+    RetentionKind("measured series", ("SeriesPeriod",),
+        "every batch for an hour, 10 s for a day, 60 s and 5 min for 30 days; arrivals of streams "
+        "in 10 s for 2 hours, 5 min for 2 days, 1 h for 90 days; key skew in 10 s for a day, "
+        "5 min for 3 days, 1 h for 30 days", series.prune),
     RetentionKind("forecasts of streams", ("StoredForecast",),
         "one per cluster, a day after its last computation", cluster_forecast.prune),
-    RetentionKind("key skew", ("KeySkew",), "periods by their length", skew_history.prune),
     RetentionKind("shedding episodes", ("SheddingInterval",), "90 days",
         shedding_history.prune_intervals),
     RetentionKind("counts of edges", ("EdgePeriod",),

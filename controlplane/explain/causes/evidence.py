@@ -76,8 +76,8 @@ class Evidence:
         observed, policy = self.observed, self.observed.policy
         count, capacities = len(observed.nodes), observed.capacities
         loads = np.array([load or 0.0 for load in observed.loads]) / capacities / policy.watch_load
-        late = observed.recent_means(observed.series.p95_by_node)[:count] / policy.latency_ms
-        backlog = observed.recent_means(observed.series.waiting)[:count] / capacities
+        late = observed.recent_means(observed.series["node_p95"])[:count] / policy.latency_ms
+        backlog = observed.recent_means(observed.series["node_waiting"])[:count] / capacities
         worst = np.nan_to_num(np.maximum(loads, np.fmax(late, backlog)))
         pressures: Floats = np.minimum(worst, _MOST_PRESSURE)
         return pressures

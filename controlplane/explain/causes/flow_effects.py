@@ -30,9 +30,9 @@ def flow_effects(
     """Yield the changes with the growth of the traffic or losses that began with each."""
     series = evidence.observed.series
     if AlertMeasure.REPLICATION in measures:
-        yield from _effects(evidence, series.replication, _MOVES)
+        yield from _effects(evidence, series["rf"], _MOVES)
     if AlertMeasure.KEPT in measures:
-        yield from _effects(evidence, 1 - series.kept + _NO_LOSS, _LOSSES)
+        yield from _effects(evidence, 1 - series["kept"] + _NO_LOSS, _LOSSES)
 
 
 def _effects(

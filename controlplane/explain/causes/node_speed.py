@@ -9,7 +9,8 @@ from algorithms.vocabulary import Floats
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.units import ValueUnit
 from controlplane.models import Node
-from controlplane.watch.observation import ClusterObservation, means
+from controlplane.telemetry.grid import means
+from controlplane.watch.observation import ClusterObservation
 
 # The part of the time per record that a slow node needs besides.
 _MOST: Final = 0.5
@@ -45,7 +46,7 @@ def speed_causes(observed: ClusterObservation) -> dict[int, Cause]:
 
 def _stalled(observed: ClusterObservation, node: Node) -> Cause | None:
     """Return a node whose backlog grows and which processes no records, None if it does some."""
-    waiting = observed.recent(observed.series.waiting)[:, node.index]
+    waiting = observed.recent(observed.series["node_waiting"])[:, node.index]
     known = ~np.isnan(waiting)
     load = observed.load(node.index)
     if not load or known.sum() < _LEAST_SAMPLES or not waiting[known][-1]:
@@ -55,12 +56,12 @@ def _stalled(observed: ClusterObservation, node: Node) -> Cause | None:
     if length < _LEAST_S:
         return None
     growth = (waiting[-1] - waiting[0]) / length
-    processed = observed.recent_means(observed.series.processed)[node.index]
+    processed = observed.recent_means(observed.series["node_processed"])[node.index]
     if processed > _STALLED * load:
         return None
     if growth < (_GROWTH_ALONE if np.isnan(processed) else _GROWTH) * load:
         return None
-    shift = observed.shift_of(observed.series.processed[:, node.index])
+    shift = observed.shift_of(observed.series["node_processed"][:, node.index])
     return Cause(
         CauseCode.NODE_STALLED, node=node.index, node_name=node.name, before=load,
         count=int(waiting[-1]), time=shift.time if shift.after < shift.before else None,
@@ -70,10 +71,10 @@ def _stalled(observed: ClusterObservation, node: Node) -> Cause | None:
 def _slow(observed: ClusterObservation) -> dict[int, Cause]:
     """Return the nodes that need twice the processor time per record, as before or as others."""
     series, half = observed.series, (observed.time - observed.settled) / 2
-    busy, costs = observed.recent_means(series.busy), _costs(observed)
+    busy, costs = observed.recent_means(series["busy"]), _costs(observed)
     former = _ratios(*(
         means(series.between(values, observed.settled, observed.settled + half))
-        for values in (series.busy, series.loads)
+        for values in (series["busy"], series.loads)
     ))  # fmt: skip
     result: dict[int, Cause] = {}
     for node in observed.nodes:
@@ -87,7 +88,7 @@ def _slow(observed: ClusterObservation) -> dict[int, Cause]:
             before, others = float(np.median(known)) if len(known) else cost, len(known)
         if 1 - before / cost < _MOST:
             continue
-        shift = observed.shift_of(series.busy[:, place])
+        shift = observed.shift_of(series["busy"][:, place])
         result[place] = Cause(
             CauseCode.SLOW_NODE, node=place, node_name=node.name,
             time=shift.time if shift.after > shift.before else None,
@@ -100,7 +101,7 @@ def _slow(observed: ClusterObservation) -> dict[int, Cause]:
 def _costs(observed: ClusterObservation) -> Floats:
     """Return the seconds of processor time per arriving record of each node, NaN without any."""
     loads = [np.nan if load is None else load for load in observed.loads]
-    return _ratios(observed.recent_means(observed.series.busy)[: len(loads)], np.array(loads))
+    return _ratios(observed.recent_means(observed.series["busy"])[: len(loads)], np.array(loads))
 
 
 def _ratios(busy: Floats, loads: Floats) -> Floats:
@@ -115,7 +116,7 @@ def computes_longest(observed: ClusterObservation, node: int) -> bool:
 
     Only then micro-batches wait for it.
     """
-    busy = observed.recent_means(observed.series.busy)[: len(observed.nodes)]
+    busy = observed.recent_means(observed.series["busy"])[: len(observed.nodes)]
     others = np.delete(busy, node)
     others = others[~np.isnan(others)]
     return not len(others) or bool(busy[node] >= _LONGER * np.median(others))

@@ -16,7 +16,8 @@ from controlplane.explain.causes.flow_effects import flow_effects
 from controlplane.explain.causes.states import state_of
 from controlplane.explain.values import RankedChange, TimeRelation
 from controlplane.models import Node
-from controlplane.watch.observation import FULL, mean
+from controlplane.telemetry.grid import mean
+from controlplane.watch.observation import FULL
 from controlplane.watch.series_shifts import LEAST
 
 # Ranked changes of an explanation.

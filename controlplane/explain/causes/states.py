@@ -48,7 +48,7 @@ def _limit_input(observed: ClusterObservation) -> LimitInput:
 
 
 def _full_split_node(observed: ClusterObservation) -> Cause | None:
-    used = observed.recent_means(observed.series.splits).tolist()
+    used = observed.recent_means(observed.series["split_utilisation"]).tolist()
     share = max((share for share in used if share > FULL), default=None)
     if share is None:
         return None

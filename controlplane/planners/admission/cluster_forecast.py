@@ -11,19 +11,19 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
-from django.db.models import Max
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats, Ints
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, StoredForecast, StreamArrivals
+from controlplane.models import Cluster, StoredForecast
 from controlplane.planners.admission.inputs import AdmissionInput
 from controlplane.planners.admission.observation import read_input
 from controlplane.planners.admission.problem import Outlook, predictions
 from controlplane.planners.admission.redirections import plan_redirections
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.telemetry.arrivals import PERIOD_S
+from controlplane.telemetry.arrivals import PERIOD_S, counted_until
+from controlplane.telemetry.series import start_of
 from controlplane.wire.routing.cluster_actions import AssignStream
 
 # Forecast periods: those of the near outlook, and the time until the next computation.
@@ -169,11 +169,8 @@ def _moves(cluster: Cluster, policy: PolicySettings, given: AdmissionInput) -> d
 
 def _newest(cluster: Cluster) -> datetime | None:
     """Return the end of the newest complete period: the start of the first forecast one."""
-    rows = StreamArrivals.objects.filter(cluster=cluster, seconds=PERIOD_S)
-    until: datetime | None = rows.aggregate(until=Max("counted_until"))["until"]
-    if until is None:
-        return None
-    return until - timedelta(seconds=until.timestamp() % PERIOD_S)
+    until = counted_until(cluster)
+    return None if until is None else start_of(until, PERIOD_S)
 
 
 def _is_current(

@@ -12,7 +12,7 @@ import numpy as np
 from algorithms.admission.measured import LEAST, period_of
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
-from controlplane.models import Stream, StreamArrivals
+from controlplane.models import Stream
 from controlplane.planners.admission.forecaster import (
     SEASONAL,
     ForecasterChoice,
@@ -22,9 +22,10 @@ from controlplane.planners.admission.forecaster import (
 from controlplane.planners.admission.outlook import StreamOutlook, interval_of, short_period_s
 from controlplane.planners.admission.rate_forecast import RateForecast
 from controlplane.telemetry.arrivals import RateHistory, history
+from controlplane.telemetry.series import stored
 
-_FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
-_HOUR: Final = int(StreamArrivals.Period.HOUR)
+_FIVE_MINUTES: Final = 300
+_HOUR: Final = 3600
 # The periods of a stream that are forecast, and the time ahead without a known period.
 PERIODS_AHEAD: Final = 3
 AHEAD: Final = 12
@@ -100,7 +101,7 @@ def long_outlook_of(stream: Stream, outlook: StreamOutlook | None) -> LongOutloo
 
     `outlook`: of the next two minutes; it has what the other streams leave.
     """
-    rows = StreamArrivals.objects.filter(cluster=stream.cluster, seconds=_FIVE_MINUTES)
+    rows = stored([stream.cluster_id], ["stream"], _FIVE_MINUTES)
     newest = rows.order_by("-t").values_list("t", flat=True).first()
     # Means of five minutes show a wrong period where the real one is shorter.
     known_s = StreamMetadata.from_json(stream.characteristics).period_s

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from algorithms.admission.planner import PARALLELISM
 from algorithms.vocabulary import Floats
-from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
+from controlplane.models import Cluster, Query, QueryStream, Stream
 from controlplane.planners.admission.adapter import NO_STREAM
 from controlplane.planners.admission.inputs import (
     AdmissionInput,
@@ -26,18 +26,23 @@ from controlplane.planners.admission.inputs import (
 from controlplane.planners.admission.problem import NO_CAPACITY
 from controlplane.planning.adapter import Missing
 from controlplane.planning.measured.costs import (
+    COST_SERIES,
     merge_seconds,
     operator_seconds,
     partials_per_record,
     split_seconds,
 )
 from controlplane.telemetry.arrivals import PERIOD_S, history
+from controlplane.telemetry.grid import RAW, Grid
+from controlplane.telemetry.series import read
 
 # Periods of the past that are read of each stream: an hour, fewer of many streams.
 LONGEST: Final = 360
 MOST_RATES: Final = 720_000
 # Samples of this time give the latencies and capacities of split nodes.
 RECENT: Final = timedelta(seconds=60)
+# The clock of the data plane may be so much ahead.
+_CLOCKS: Final = timedelta(seconds=5)
 # The weight of the newest latency in the moving average (paper 001, section 2.2).
 LATENCY_WEIGHT: Final = 0.3
 
@@ -51,14 +56,14 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     periods = known_periods(len(streams))
     ids = [row[0] for row in streams]
     rates = history(cluster, periods, PERIOD_S, ids).rates
-    samples = _samples(cluster, (now or timezone.now()) - RECENT)
+    batches = _batches(cluster, now or timezone.now())
     queries = _aggregated_queries(cluster)
     newest = rates[:, -int(RECENT.total_seconds() / PERIOD_S) :]
     known = dict(zip(ids, newest, strict=True))
     return AdmissionInput(
         seconds=PERIOD_S,
-        capacity=split_capacity(cluster, samples),
-        latency=_latency(samples),
+        capacity=split_capacity(cluster, batches),
+        latency=_latency(batches),
         streams=[
             AdmittedStream(pk, name, row, _declared(_parsed(characteristics), declared),
                            dict(_parsed(forecaster)))
@@ -67,7 +72,7 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
             )
         ],
         interval_s=cluster.trigger_ms / 1000,
-        costs=_costs(cluster, samples, queries, known),
+        costs=_costs(cluster, batches, queries, known),
         queries=queries,
     )  # fmt: skip
 
@@ -94,14 +99,14 @@ def input_of_stream(stream: Stream, rates: Floats) -> AdmissionInput:
     return AdmissionInput(seconds=PERIOD_S, capacity=0.0, latency={}, streams=[row])
 
 
-def split_capacity(cluster: Cluster, samples: Sequence[Mapping[str, Any]] | None = None) -> float:
+def split_capacity(cluster: Cluster, batches: Grid | None = None) -> float:
     """Return the records/s of each split node: declared, else measured, 0 if neither is known.
 
     Measured: see `costs.split_seconds`.
     """
     if cluster.split_capacity:
         return cluster.split_capacity
-    known = samples if samples is not None else _samples(cluster, timezone.now() - RECENT)
+    known = _batches(cluster, timezone.now()) if batches is None else batches
     seconds = split_seconds(known)
     return round(1 / seconds, 3) if seconds else 0.0
 
@@ -119,7 +124,7 @@ def _aggregated_queries(cluster: Cluster) -> list[AggregatedQuery]:
 
 def _costs(
     cluster: Cluster,
-    samples: Sequence[Mapping[str, Any]],
+    batches: Grid,
     queries: Sequence[AggregatedQuery],
     rates: Mapping[int, Any],
 ) -> MeasuredCosts:
@@ -134,27 +139,25 @@ def _costs(
     known = [row[~np.isnan(row)] for row in read]
     records_per_s = sum(float(row.mean()) for row in known if len(row))
     return MeasuredCosts(
-        operator_seconds(samples, dict(emulated)),
-        merge_seconds(samples),
-        partials_per_record(samples, records_per_s),
+        operator_seconds(batches, dict(emulated)),
+        merge_seconds(batches),
+        partials_per_record(batches, records_per_s),
     )
 
 
-def _samples(cluster: Cluster, since: datetime) -> list[Mapping[str, Any]]:
-    rows = MetricSample.objects.filter(
-        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=since
-    )
-    return list(rows.order_by("t").values_list("values", flat=True))
+def _batches(cluster: Cluster, now: datetime) -> Grid:
+    """Return the series of the micro-batches of the last `RECENT`."""
+    names = (*COST_SERIES, "split_latency")
+    return read(cluster, names, now - RECENT, now + _CLOCKS, RAW)
 
 
-def _latency(samples: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+def _latency(batches: Grid) -> dict[int, float]:
     """Return the moving average of each split node's latency, in seconds."""
     result: dict[int, float] = {}
-    for sample in samples:
-        for index, ms in enumerate(sample.get("split_latency") or ()):
-            if ms is not None:
-                before = result.get(index, 0.0)
-                result[index] = before + LATENCY_WEIGHT * (ms / 1000 - before)
+    for index, column in enumerate(batches["split_latency"].T):
+        for ms in column[~np.isnan(column)].tolist():
+            before = result.get(index, 0.0)
+            result[index] = before + LATENCY_WEIGHT * (ms / 1000 - before)
     return {index: round(seconds, 3) for index, seconds in result.items()}
 
 

@@ -1,14 +1,14 @@
 """The split nodes of a cluster: measured and expected loads."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from controlplane.catalog.streams import splits_of
 from controlplane.models import Cluster
 from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
+from controlplane.telemetry.samples import value_at
 from controlplane.telemetry.time_series import latest_values
 
 
@@ -62,17 +62,12 @@ def split_node_table(
             index=index,
             streams=streams[index],
             capacity=forecast.capacity or None,
-            load=_measured(sample, "split_loads", index),
-            utilisation=_measured(sample, "split_utilisation", index),
-            waiting=_measured(sample, "split_waiting", index),
-            latency_ms=_measured(sample, "split_latency", index),
+            load=value_at(sample, "split_loads", index),
+            utilisation=value_at(sample, "split_utilisation", index),
+            waiting=value_at(sample, "split_waiting", index),
+            latency_ms=value_at(sample, "split_latency", index),
             expected=round(float(expected[index].max()), 3) if index in expected else 0.0,
             expected_at=forecast.computed_at,
         )
         for index in range(count)
     ]
-
-
-def _measured(sample: Mapping[str, Any], name: str, index: int) -> Any:
-    values: Sequence[float | None] = sample.get(name) or ()
-    return values[index] if index < len(values) else None

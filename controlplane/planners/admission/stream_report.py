@@ -10,11 +10,12 @@ from redis.exceptions import RedisError
 
 from controlplane.catalog.streams import splits_of
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, KeySkew, Proposal, Query, Stream, Task
+from controlplane.models import Cluster, Proposal, Query, Stream, Task
 from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
 from controlplane.planners.admission.long_outlook import LongOutlook, long_outlook_of
 from controlplane.planners.admission.outlook import StreamOutlook, outlook_of
 from controlplane.planners.admission.split_nodes import SplitNodeRow, split_node_table
+from controlplane.planners.partitioning.skew_history import newest_skews
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.telemetry.arrivals import LagPoint, lag_of
@@ -25,7 +26,6 @@ READERS: Final = 8
 # Waiting proposals that are read.
 _PROPOSALS: Final = 3
 # The skew of keys is that of the newest period of ten seconds that is not older.
-_SKEW_PERIOD_S: Final = int(KeySkew.Period.TEN_SECONDS)
 _RECENT: Final = timedelta(minutes=10)
 
 
@@ -166,7 +166,8 @@ def _readers(stream: Stream) -> tuple[list[StreamReader], int, int]:
     costs = _costs(stream.cluster)
     rows = list(queries.only("id", "name", "task_count", "window_s"))
     rows.sort(key=lambda row: (-costs.get(row.pk, (0.0, 0))[0], row.name))
-    readers, skews = [], _skews([row.pk for row in rows[:READERS] if row.task_count > 1])
+    split = [row.pk for row in rows[:READERS] if row.task_count > 1]
+    readers, skews = [], newest_skews(stream.cluster, split, timezone.now() - _RECENT)
     for row in rows[:READERS]:
         rate, size = costs.get(row.pk, (None, None))
         readers.append(
@@ -176,15 +177,6 @@ def _readers(stream: Stream) -> tuple[list[StreamReader], int, int]:
             )
         )  # fmt: skip
     return readers, len(rows), len(set().union(*nodes.values()))
-
-
-def _skews(queries: Sequence[int]) -> dict[int, tuple[float, float]]:
-    """Return the share of the largest key and the imbalance of each query, as last measured."""
-    recent = KeySkew.objects.filter(
-        query__in=queries, seconds=_SKEW_PERIOD_S, t__gte=timezone.now() - _RECENT
-    )
-    rows = recent.order_by("t").values_list("query", "top_share", "imbalance")
-    return {query: (top, imbalance) for query, top, imbalance in rows}
 
 
 def _costs(cluster: Cluster) -> dict[int, tuple[float, int]]:

@@ -16,13 +16,13 @@ from algorithms.vocabulary import Floats
 from controlplane.catalog.characteristics import PREFIX
 from controlplane.catalog.streams import splits_of
 from controlplane.errors import Invalid
-from controlplane.models import Cluster, StreamArrivals
+from controlplane.models import Cluster
 from controlplane.planners.admission.inputs import AdmittedStream
 from controlplane.planners.admission.observation import read_input
 from controlplane.planners.admission.problem import Outlook, SplitProblem, split_problem
 from controlplane.telemetry.arrivals import history
 
-FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
+FIVE_MINUTES: Final = 300
 # Two days of periods of five minutes are replayed.
 REPLAYED: Final = 576
 _HOURS: Final = 24

@@ -11,12 +11,14 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, MetricSample, Query, QueryStream
+from controlplane.models import Cluster, Query, QueryStream
 from controlplane.planners.partitioning.adapter import NO_QUERY
 from controlplane.planners.partitioning.measured_keys import MeasuredKeys, measured_keys
 from controlplane.planning.adapter import Missing
 from controlplane.planning.measured.costs import merge_seconds
 from controlplane.planning.measured.sampled_keys import PartitioningInput, SampledQuery
+from controlplane.telemetry.grid import RAW
+from controlplane.telemetry.series import read
 from controlplane.wire.key_samples import KeySample, read_newest
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
@@ -84,10 +86,7 @@ def missing(cluster: Cluster, _: str) -> Missing | None:
 
 def merge_cost(cluster: Cluster, now: datetime) -> float | None:
     """Return the seconds that an aggregator node needs per partial result, None: not measured."""
-    samples = MetricSample.objects.filter(
-        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=now - COSTS
-    )
-    return merge_seconds(list(samples.order_by("t").values_list("values", flat=True)))
+    return merge_seconds(read(cluster, ("merged", "merge_busy"), now - COSTS, now, RAW))
 
 
 def recent_keys(

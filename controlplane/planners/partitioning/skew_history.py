@@ -1,47 +1,44 @@
-"""The skew of the keys of queries over time: periods of ten seconds, five minutes and an hour."""
+"""The skew of the keys of queries over time."""
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
-from django.db.models import Avg, Max, Min
+import numpy as np
 
 from algorithms.balance import imbalance
+from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.vocabulary import Floats
-from controlplane.models import Cluster, KeySkew, Query, Task
+from controlplane.models import Cluster, Query, Task
 from controlplane.planners.partitioning.measured_keys import MeasuredKeys, measured_keys
 from controlplane.planners.partitioning.observation import grouped_queries, newest_samples
 from controlplane.planning.measured.key_loads import owners_of, task_capacities
+from controlplane.telemetry import series
+from controlplane.telemetry.grid import Grid, Period, means
+from controlplane.telemetry.packing import code_of
+from controlplane.telemetry.series import start_of
+from controlplane.wire.figures import ARRIVALS_PERIOD_S as PERIOD_S
+from controlplane.wire.figures import KEPT
 
 logger = logging.getLogger(__name__)
 
-PERIOD_S: Final = int(KeySkew.Period.TEN_SECONDS)
-# How long the periods of each length are kept.
-KEPT: Final[Mapping[int, timedelta]] = {
-    PERIOD_S: timedelta(days=1),
-    int(KeySkew.Period.FIVE_MINUTES): timedelta(days=3),
-    int(KeySkew.Period.HOUR): timedelta(days=30),
-}
-# Longer periods are means of shorter ones.
-_MEANS: Final = (
-    (PERIOD_S, int(KeySkew.Period.FIVE_MINUTES)),
-    (int(KeySkew.Period.FIVE_MINUTES), int(KeySkew.Period.HOUR)),
-)
 # Complete periods that are written: the last one, and the one before if it was missed.
 _PERIODS: Final = 2
 # Samples of a split node that are read of a query: one a second at most, and some more.
 _SAMPLES_MORE: Final = 5
 # The clock of the data plane may differ by so many seconds.
 _CLOCKS_S: Final = 10.0
-# The time after which a period is complete.
-_PATIENCE: Final = timedelta(seconds=30)
 # Points of a history.
 POINTS: Final = 240
-_COLUMNS: Final = ("top_share", "top10_share", "imbalance", "pairs", "records_per_s")
+_SERIES: Final = (
+    "key_top_share", "key_top10_share", "key_imbalance", "key_records", "key_grouping"
+)  # fmt: skip
+_LONGEST: Final = max(KEPT["query"])
+_LONGEST_FIRST: Final = sorted(KEPT["query"].items(), reverse=True)
+_GROUPINGS: Final = {code_of(name): name for name in ("", *GROUPINGS)}
 
 
 @dataclass(frozen=True)
@@ -84,29 +81,52 @@ def record_all(now: datetime) -> int:
 
 
 def record(cluster: Cluster, now: datetime) -> int:
-    """Write the skew of a cluster's queries in the last complete periods; return how many rows."""
+    """Write the skew of a cluster's queries in the last complete periods; return how many."""
     stop = start_of(now, PERIOD_S)
     starts = [stop - timedelta(seconds=PERIOD_S * back) for back in range(_PERIODS, 0, -1)]
     queries = {query.pk: query for query in _split_queries(cluster)}
     if not queries:
         return 0
-    known = KeySkew.objects.filter(query__cluster=cluster, seconds=PERIOD_S, t__in=starts)
-    written = set(known.values_list("query_id", "t"))
+    rows = _stored(cluster, starts)
     capacities = _capacities(cluster, queries)
     seconds = (now - starts[0]).total_seconds() + _CLOCKS_S
     count = (math.ceil(seconds) + _SAMPLES_MORE) * cluster.splits
-    rows = []
+    changed: set[datetime] = set()
+    written = 0
     for query, samples in newest_samples(cluster, list(queries), count, seconds):
         for start in starts:
-            if (query, start) in written or query not in capacities:
+            if query in rows[start] or query not in capacities:
                 continue
             first, last = _ms(start), _ms(start + timedelta(seconds=PERIOD_S))
             keys = measured_keys([row for row in samples if first <= row.clock_ms < last])
             # The number of tasks may have changed meanwhile.
             if keys is not None and len(keys.task_rates) == len(capacities[query]):
-                rows.append(_row(queries[query], start, keys, capacities[query]))
-    KeySkew.objects.bulk_create(rows, ignore_conflicts=True, batch_size=500)
-    return len(rows)
+                rows[start][query] = _values(queries[query], keys, capacities[query])
+                changed.add(start)
+                written += 1
+    series.record(cluster, (_period(start, rows[start]) for start in changed), update=True)
+    return written
+
+
+# The values of `_SERIES` by query.
+_Rows = dict[int, tuple[float, ...]]
+
+
+def _stored(cluster: Cluster, starts: Collection[datetime]) -> dict[datetime, _Rows]:
+    stored = series.stored([cluster.pk], ["query"], PERIOD_S).filter(t__in=starts)
+    rows: dict[datetime, _Rows] = {start: {} for start in starts}
+    for _, period in series.periods_of(stored):
+        columns = (period.values[name].tolist() for name in _SERIES)
+        ids = period.subjects.astype(np.int64).tolist()
+        rows[period.t] = dict(zip(ids, zip(*columns, strict=True), strict=True))
+    return rows
+
+
+def _period(start: datetime, rows: _Rows) -> Period:
+    ids = sorted(rows)
+    columns = zip(*(rows[query] for query in ids), strict=True)
+    values = {name: np.array(c, np.float64) for name, c in zip(_SERIES, columns, strict=True)}
+    return Period("query", PERIOD_S, start, PERIOD_S, np.array(ids, np.float64), values)
 
 
 def _split_queries(cluster: Cluster) -> list[Query]:
@@ -120,35 +140,55 @@ def _capacities(cluster: Cluster, queries: Mapping[int, Query]) -> dict[int, Flo
     return {query: task_capacities(owners_of(placed), nodes) for query, placed in ranges.items()}
 
 
-def _row(query: Query, start: datetime, keys: MeasuredKeys, capacities: Floats) -> KeySkew:
-    return KeySkew(
-        query=query,
-        seconds=PERIOD_S,
-        t=start,
-        top_share=round(keys.top_share, 6),
-        top10_share=round(keys.top10_share, 6),
-        imbalance=round(imbalance(keys.task_rates / capacities), 6),
-        pairs=keys.pairs,
-        records_per_s=round(keys.records_per_s, 3),
-        grouping=query.key_grouping,
+def _values(query: Query, keys: MeasuredKeys, capacities: Floats) -> tuple[float, ...]:
+    return (
+        round(keys.top_share, 6),
+        round(keys.top10_share, 6),
+        round(imbalance(keys.task_rates / capacities), 6),
+        round(keys.records_per_s, 3),
+        code_of(query.key_grouping),
     )
 
 
 def recent_skews(cluster: Cluster, since: datetime) -> list[QuerySkew]:
     """Return the mean imbalance since a time of each query whose key grouping can change."""
-    rows = KeySkew.objects.filter(query__cluster=cluster, seconds=PERIOD_S, t__gte=since)
-    means = dict(
-        rows.order_by().values("query").annotate(m=Avg("imbalance")).values_list("query", "m")
-    )
-    if not means:
-        return []
-    queries = grouped_queries(cluster)
+    stop = datetime.now(UTC) + timedelta(seconds=_CLOCKS_S)
+    skews = series.read(cluster, ("key_imbalance",), since, stop, PERIOD_S)
+    known = skews.window()["key_imbalance"][0].tolist()
+    means = dict(zip(skews.subjects.tolist(), known, strict=True))
+    queries = grouped_queries(cluster) if means else []
     return [QuerySkew(q.pk, q.name, means[q.pk]) for q in queries if q.pk in means]
+
+
+def newest_skews(
+    cluster: Cluster, queries: Collection[int], since: datetime
+) -> dict[int, tuple[float, float]]:
+    """Return the share of the largest key and the imbalance of each query, as last measured."""
+    names, now = ("key_top_share", "key_imbalance"), datetime.now(UTC)
+    newest: dict[int, tuple[float, float]] = {}
+    skews = series.read(cluster, names, since, now, PERIOD_S, subjects=queries)
+    for place, query in enumerate(skews.subjects.tolist()):
+        measured = skews.where(~np.isnan(skews[names[0]][:, place]))
+        if len(measured):
+            top, imbalance_ = (float(measured[name][-1, place]) for name in names)
+            newest[query] = top, imbalance_
+    return newest
+
+
+def top_rates(
+    cluster: Cluster, queries: Collection[int], start: datetime, stop: datetime
+) -> dict[int, float]:
+    """Return the mean records/s of the most frequent key of queries in a time range."""
+    names = "key_top_share", "key_records"
+    skews = series.read(cluster, names, start, stop, PERIOD_S, subjects=queries)
+    rates = means(skews[names[0]] * skews[names[1]]).tolist()
+    return {q: r for q, r in zip(skews.subjects.tolist(), rates, strict=True) if not math.isnan(r)}
 
 
 def has_history(query: Query) -> bool:
     """Return True if the skew of a query was recorded and is kept."""
-    return KeySkew.objects.filter(query=query).exists()
+    now = datetime.now(UTC)
+    return any(len(_read(query, now - kept, now, seconds)) for seconds, kept in _LONGEST_FIRST)
 
 
 def history(
@@ -166,86 +206,21 @@ def history(
     if query.placed_at is not None:
         # Of a young query there are no long periods yet.
         begin = max(since, query.placed_at)
-    seconds = next((s for s, kept in KEPT.items() if present - kept <= begin), max(KEPT))
-    rows = KeySkew.objects.filter(query=query, seconds=seconds, t__gte=since, t__lt=stop)
-    fields = ("t", "top_share", "top10_share", "imbalance", "grouping")
-    values = list(rows.order_by("t").values_list(*fields))
+    seconds = next((s for s, kept in KEPT["query"].items() if present - kept <= begin), _LONGEST)
     step = max(float(seconds), (stop - since).total_seconds() / points)
-    parts: dict[int, list[Any]] = {}
-    for row in values:
-        parts.setdefault(int((row[0] - since).total_seconds() // step), []).append(row)
+    skews = _read(query, since, stop, seconds)
+    parts = skews.merged(((skews.times - since.timestamp()) // step).astype(np.int64))
+    columns = (parts[name][:, 0].tolist() for name in _SERIES)
     return [
-        SkewPoint(
-            time=part[0][0],
-            top_share=_rounded_mean(part, 1),
-            top10_share=_rounded_mean(part, 2),
-            imbalance=_rounded_mean(part, 3),
-            grouping=part[-1][4],
-        )
-        for part in parts.values()
+        SkewPoint(t, round(top, 6), round(top10, 6), round(mean, 6), _GROUPINGS.get(code, ""))
+        for t, top, top10, mean, _, code in zip(parts.starts, *columns, strict=True)
     ]
 
 
-def _rounded_mean(rows: Sequence[Any], column: int) -> float:
-    return round(fmean(row[column] for row in rows), 6)
-
-
-def roll_up(now: datetime) -> int:
-    """Write the longer periods that are complete; return how many rows."""
-    return sum(_roll_up(fine, seconds, now) for fine, seconds in _MEANS)
-
-
-def _roll_up(fine: int, seconds: int, now: datetime) -> int:
-    end = start_of(now - _PATIENCE, seconds)
-    written = 0
-    for start in _open_periods(fine, seconds, end):
-        stop = start + timedelta(seconds=seconds)
-        rows = KeySkew.objects.filter(seconds=fine, t__gte=start, t__lt=stop).order_by("t")
-        groups: dict[int, list[Any]] = {}
-        for row in rows.values_list("query", "grouping", *_COLUMNS):
-            groups.setdefault(row[0], []).append(row)
-        means = [_mean(query, seconds, start, group) for query, group in groups.items()]
-        KeySkew.objects.bulk_create(means, ignore_conflicts=True, batch_size=500)
-        written += len(means)
-    return written
-
-
-def _open_periods(fine: int, seconds: int, end: datetime) -> Iterator[datetime]:
-    """Yield the starts of the periods with shorter ones that are not written yet, before `end`."""
-    done = KeySkew.objects.filter(seconds=seconds).aggregate(t=Max("t"))["t"]
-    first = KeySkew.objects.filter(seconds=fine).aggregate(t=Min("t"))["t"]
-    if first is None:
-        return
-    start = start_of(first, seconds)
-    if done is not None:
-        start = max(start, done + timedelta(seconds=seconds))
-    while start < end:
-        yield start
-        start += timedelta(seconds=seconds)
-
-
-def _mean(query: int, seconds: int, start: datetime, rows: Sequence[Any]) -> KeySkew:
-    means = {name: fmean(row[place] for row in rows) for place, name in enumerate(_COLUMNS, 2)}
-    return KeySkew(
-        query_id=query,
-        seconds=seconds,
-        t=start,
-        grouping=rows[-1][1],
-        **means | {"pairs": round(means["pairs"])},
-    )
-
-
-def prune(now: datetime) -> int:
-    """Delete periods that are kept no longer; return how many."""
-    return sum(
-        KeySkew.objects.filter(seconds=seconds, t__lt=now - kept).order_by().delete()[0]
-        for seconds, kept in KEPT.items()
-    )
-
-
-def start_of(moment: datetime, seconds: int) -> datetime:
-    """Return the start of the period of a length that contains a moment."""
-    return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
+def _read(query: Query, since: datetime, stop: datetime, seconds: int) -> Grid:
+    """Return the periods in which the skew of a query was measured."""
+    skews = series.read(query.cluster, _SERIES, since, stop, seconds, subjects=[query.pk])
+    return skews.where(~np.isnan(skews["key_imbalance"][:, 0]))
 
 
 def _ms(moment: datetime) -> float:

@@ -18,13 +18,14 @@ from controlplane.planners.shedding.arming import compute
 from controlplane.planners.shedding.inputs import SheddingInput, SheddingQuery
 from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.quality import kept_by, parts_at
-from controlplane.telemetry.arrivals import KEPT, RateHistory, rates_between
+from controlplane.telemetry.arrivals import RateHistory, rates_between
+from controlplane.wire.figures import KEPT
 from controlplane.wire.routing.compiled_ladder import CompiledLadder, compiled_ladder, rates_of
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.ladder_position import START, Needed, least_position, next_state
 
 LONGEST: Final = timedelta(days=31)
-OLDEST: Final = max(KEPT.values())
+OLDEST: Final = max(KEPT["stream"].values())
 
 
 @dataclass(frozen=True)

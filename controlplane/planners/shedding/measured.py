@@ -7,20 +7,23 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from django.db.models import Avg, F, Sum
+from django.db.models import F, Sum
 
-from controlplane.models import Cluster, MeasurePoint, Query, QueryStream, SheddingInterval
+from controlplane.models import Cluster, Query, QueryStream, SheddingInterval
 from controlplane.planners.shedding.history import intervals
 from controlplane.telemetry.arrivals import RateHistory, rates_between
+from controlplane.telemetry.grid import mean
+from controlplane.telemetry.series import read
 from controlplane.wire.routing.drop_rules import INPUT
 
 # The time that latencies and kept parts are measured over.
 MEASURED: Final = timedelta(days=7)
 # The intervals whose drops are added up, the newest ones; their edges are rows of JSON.
 _MOST_INTERVALS: Final = 2_000
+# The length of the periods in which nothing was dropped.
+_PERIOD_S: Final = 300
 # Kept parts are computed again after so many seconds.
 _KEPT_S: Final = 60
-_MINUTE: Final = int(MeasurePoint.Resolution.MINUTE)
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,16 @@ class MeasuredDrops:
 def rung_latencies(cluster: Cluster, now: datetime) -> dict[int, float]:
     """Return the p95 latency (ms) while each rung was active, by number, of the last 7 days.
 
-    The mean of the p95 of micro-batches by their results; of rung 0 that of the minutes in which
-    nothing was dropped. Rungs of earlier ladders count, too; those that were not active are absent.
+    The mean of the p95 of micro-batches by their results; of rung 0 that of the periods of five
+    minutes in which nothing was dropped. Rungs of earlier ladders count, too; those that were not
+    active are absent.
     """
     since = now - MEASURED
     rows = SheddingInterval.objects.filter(cluster=cluster, ended_at__gt=since, timed__gt=0)
     sums = rows.order_by().values("rung").annotate(n=Sum("timed"), ms=Sum(F("timed") * F("p95_ms")))
     latencies = {row["rung"]: row["ms"] / row["n"] for row in sums}
-    quiet = MeasurePoint.objects.filter(
-        cluster=cluster, resolution=_MINUTE, t__gte=since, input_kept=1
-    ).aggregate(ms=Avg("latency_p95"))["ms"]
+    series = read(cluster, ("p95", "kept"), since, now, _PERIOD_S)
+    quiet = mean(series["p95"][series["kept"] == 1])
     return latencies if quiet is None else latencies | {0: quiet}
 
 

@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
 from django.utils import timezone
 
-from controlplane.models import Cluster, MetricSample, Policy, Query, QueryStream, Stream
+from controlplane.models import Cluster, Policy, Query, QueryStream, Stream
 from controlplane.planners.shedding.inputs import (
     CostSource,
     NodeSeconds,
@@ -22,6 +21,7 @@ from controlplane.planners.shedding.problem import NO_QUERY
 from controlplane.planning.adapter import Missing
 from controlplane.planning.load_model import last_share
 from controlplane.planning.measured.costs import (
+    COST_SERIES,
     batch_seconds,
     merge_seconds,
     node_work,
@@ -31,6 +31,8 @@ from controlplane.planning.measured.costs import (
 from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.queries.key_groupings import route_text
 from controlplane.telemetry.arrivals import PERIOD_S, history
+from controlplane.telemetry.grid import RAW, Grid
+from controlplane.telemetry.series import read
 from controlplane.wire.query_text import QueryText
 
 # Rates are means of this time.
@@ -45,21 +47,21 @@ _TEXTS: Final = 4096
 def read_input(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
     """Return what is known of the rates, queries and costs of a cluster."""
     moment = now or timezone.now()
-    samples = _samples(cluster, moment)
-    recent_ms = (moment - RECENT).timestamp() * 1000
-    recent = [sample for sample in samples if sample["t"] > recent_ms]
+    measured = read(cluster, COST_SERIES, moment - MEASURED, moment, RAW)
+    batches = measured.where(slice(-_MOST_SAMPLES, None))
+    recent = batches.since(moment - RECENT)
     reads = _reads(cluster)
     streams = _streams(cluster, {stream for read in reads.values() for stream in read})
     declared = cluster.split_capacity
     return SheddingInput(
         streams,
         _queries(cluster, reads),
-        _nodes(cluster, samples),
-        round(1 / declared, 12) if declared else split_seconds(samples),
-        merge_seconds(samples),
+        _nodes(cluster, batches),
+        round(1 / declared, 12) if declared else split_seconds(batches),
+        merge_seconds(batches),
         partials_per_record(recent, _aggregated_rate(cluster, reads, streams)),
         shedding_settings(cluster),
-        batch_seconds(samples),
+        batch_seconds(batches),
         not declared,
     )
 
@@ -68,15 +70,6 @@ def missing(cluster: Cluster, _: str) -> Missing | None:
     """Return what a cluster lacks for a plan."""
     running = cluster.queries.filter(state=Query.State.RUNNING)
     return None if running.exists() else Missing("no_query", NO_QUERY)
-
-
-def _samples(cluster: Cluster, now: datetime) -> list[dict[str, Any]]:
-    """Return the newest samples, the oldest first."""
-    rows = MetricSample.objects.filter(
-        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=now - MEASURED, t__lte=now
-    )
-    newest = rows.order_by("-t").values_list("values", flat=True)[:_MOST_SAMPLES]
-    return list(newest)[::-1]
 
 
 def shedding_settings(cluster: Cluster) -> SheddingSettings:
@@ -88,13 +81,7 @@ def shedding_settings(cluster: Cluster) -> SheddingSettings:
 def measured_rates(cluster: Cluster, streams: Sequence[int]) -> dict[int, float]:
     """Return the mean records/s of streams in the last minute by id, without unknown ones."""
     known = history(cluster, int(RECENT.total_seconds() / PERIOD_S), PERIOD_S, sorted(streams))
-    if not known.rates.size:
-        return {}
-    return {
-        stream: round(float(np.nanmean(row)), 3)
-        for stream, row in zip(known.streams.tolist(), known.rates, strict=True)
-        if not np.isnan(row).all()
-    }
+    return {stream: round(rate, 3) for stream, rate in known.means.items()}
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:
@@ -153,9 +140,9 @@ def _parsed(text: str) -> tuple[int, int, tuple[int, ...], str]:
     return round(query.window_s * 1000), round(slide * 1000), tuple(query.right), key
 
 
-def _nodes(cluster: Cluster, samples: Sequence[Mapping[str, Any]]) -> list[NodeSeconds]:
+def _nodes(cluster: Cluster, batches: Grid) -> list[NodeSeconds]:
     """Return the nodes of a cluster with the seconds that each needs per delivered record."""
-    work = node_work(samples)
+    work = node_work(batches)
     columns = ("index", "name", "capacity", "emulated")
     return [
         NodeSeconds(index, name, round(1 / capacity, 12), emulated=True, source=CostSource.EMULATED)

@@ -4,16 +4,16 @@ A micro-batch has a fixed cost, so the time of a batch over its records exceeds 
 record, the more the fewer records it has. The slope of the time over the records does not.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from algorithms.vocabulary import Floats
+from algorithms.vocabulary import Flags, Floats
 from controlplane.planning.measured.slopes import Line, has_spread, line_through
+from controlplane.telemetry.grid import Grid
 
 # A node that is busy for less of its time mostly shows the fixed cost of a micro-batch.
 LEAST_BUSY: Final = 0.25
@@ -22,7 +22,10 @@ LEAST_MERGE_BUSY: Final = 0.05
 # The quotients of the batches with the most records are the nearest to the cost of a record.
 _FULLEST: Final = 10
 
-Samples = Sequence[Mapping[str, Any]]
+# The series of micro-batches that costs are computed from.
+COST_SERIES: Final = (
+    "loads", "busy", "merge_busy", "merged", "tasks", "split_loads", "split_utilisation", "work_ms",
+)  # fmt: skip
 
 
 class BatchSeconds(NamedTuple):
@@ -61,20 +64,32 @@ class NodeWork:
     line: Line | None
 
 
-def node_work(samples: Samples) -> dict[int, NodeWork]:
-    """Return the work of the nodes with records, by index.
+def node_work(batches: Grid) -> dict[int, NodeWork]:
+    """Return the work of the nodes with records, by index; `batches`: with `COST_SERIES`.
 
-    Only samples in which a node has as many tasks as in the newest one count.
+    Only batches in which a node has as many tasks as in the newest one count.
     """
-    by_node: dict[int, list[tuple[float, float, float, int]]] = {}
-    for sample in samples:
-        batch_s, tasks = _batch_s(sample), sample.get("tasks") or ()
-        for node, (load, busy, merge_busy) in enumerate(_of_nodes(sample)):
-            if load > 0:
-                count = tasks[node] if node < len(tasks) else 0
-                row = (load * batch_s, max(0.0, busy - merge_busy) * batch_s, busy, count)
-                by_node.setdefault(node, []).append(row)
-    return {node: _work(np.array(rows, np.float64)) for node, rows in by_node.items()}
+    loads, seconds = batches["loads"], batches.measured_s[:, None]
+    columns = loads * seconds, _computing(batches) * seconds, batches["busy"], batches["tasks"]
+    rows = np.stack([np.nan_to_num(column) for column in columns])
+    are_known = _with_load(batches)
+    return {
+        node: _work(rows[:, are_known[:, node], node].T)
+        for node in np.flatnonzero(are_known.any(axis=0)).tolist()
+    }
+
+
+def _with_load(batches: Grid) -> Flags:
+    """Return where a node had records and reported its time, bool[t, nodes]."""
+    known: Flags = (np.nan_to_num(batches["loads"]) > 0) & ~np.isnan(batches["busy"])
+    return known
+
+
+def _computing(batches: Grid) -> Floats:
+    """Return the shares of time that nodes compute without merging, float64[t, nodes]."""
+    # Batches without aggregator nodes may have no time of merging.
+    shares: Floats = np.maximum(0.0, batches["busy"] - np.nan_to_num(batches["merge_busy"]))
+    return shares
 
 
 def _work(rows: Floats) -> NodeWork:
@@ -92,84 +107,62 @@ def _work(rows: Floats) -> NodeWork:
     return NodeWork(quotient, busy_quotient, line_through(records, seconds))
 
 
-def operator_seconds(samples: Samples, emulated: Mapping[int, float]) -> float | None:
+def operator_seconds(batches: Grid, emulated: Mapping[int, float]) -> float | None:
     """Return the seconds that a node needs per record, None: not measured.
 
-    The median over samples and nodes of the share of time that a node computes, without merging,
+    The median over batches and nodes of the share of time that a node computes, without merging,
     over its records/s, of nodes with records that are busy for a quarter of their time; else the
     median of the slopes of nodes. `emulated`: the capacities in records/s of nodes that the data
     plane limits to them, by index.
     """
-    costs = []
-    for sample in samples:
-        for node, (load, busy, merge_busy) in enumerate(_of_nodes(sample)):
-            if load and emulated.get(node):
-                costs.append(1 / emulated[node])
-            elif load and busy >= LEAST_BUSY:
-                costs.append(max(0.0, busy - merge_busy) / load)
+    are_known, quotients = _with_load(batches), _computing(batches)
+    costs: list[float] = []
+    for node in np.flatnonzero(are_known.any(axis=0)).tolist():
+        known = are_known[:, node]
+        if emulated.get(node):
+            costs += [1 / emulated[node]] * int(known.sum())
+        else:
+            known = known & (batches["busy"][:, node] >= LEAST_BUSY)
+            costs += (quotients[known, node] / batches["loads"][known, node]).tolist()
     if not costs:
-        lines = (work.line for work in node_work(samples).values())
+        lines = (work.line for work in node_work(batches).values())
         costs = [line.slope for line in lines if line is not None and line.is_sure]
     return _rounded(costs)
 
 
-def _batch_s(sample: Mapping[str, Any]) -> float:
-    """Return the seconds since the batch before, to which the rates of a sample refer."""
-    return float(sample.get("span_s") or 1.0)
-
-
-def _of_nodes(sample: Mapping[str, Any]) -> Iterator[tuple[float, float, float]]:
-    """Yield records/s, share of time that it computes and that it merges, of each node."""
-    loads, busy = sample.get("loads") or (), sample.get("busy") or ()
-    # Samples without aggregator nodes may have no `merge_busy`.
-    merge_busy = chain(sample.get("merge_busy") or (), (0.0 for _ in loads))
-    return zip(loads, busy, merge_busy, strict=False)
-
-
-def merge_seconds(samples: Samples) -> float | None:
+def merge_seconds(batches: Grid) -> float | None:
     """Return the seconds that an aggregator node needs per partial result, None: not measured.
 
     The slope, else the median of the quotients if it mostly merges for a twentieth of its time.
     """
-    rows = [
-        (merged, busy, _batch_s(sample))
-        for sample in samples
-        for merged, busy in zip(
-            sample.get("merged") or (), sample.get("merge_busy") or (), strict=False
-        )
-        if merged
-    ]
-    return _seconds_per_record(rows, LEAST_MERGE_BUSY)
+    merged, busy = batches["merged"], batches["merge_busy"]
+    known = (np.nan_to_num(merged) > 0) & ~np.isnan(busy)
+    return _seconds_per_record(batches, merged, busy, known, LEAST_MERGE_BUSY)
 
 
-def split_seconds(samples: Samples) -> float | None:
+def split_seconds(batches: Grid) -> float | None:
     """Return the seconds that a split node needs per record, None: not measured.
 
     The slope, else the median of the quotients if split nodes are mostly busy for a quarter of
     their time.
     """
-    rows = [
-        (rate, busy, _batch_s(sample))
-        for sample in samples
-        for rate, busy in zip(
-            sample.get("split_loads") or (), sample.get("split_utilisation") or (), strict=False
-        )
-        if rate and busy
-    ]
-    return _seconds_per_record(rows, LEAST_BUSY)
+    rates, busy = batches["split_loads"], batches["split_utilisation"]
+    known = (np.nan_to_num(rates) > 0) & (np.nan_to_num(busy) > 0)
+    return _seconds_per_record(batches, rates, busy, known, LEAST_BUSY)
 
 
 def _seconds_per_record(
-    rows: Sequence[tuple[float, float, float]], least_busy: float
+    batches: Grid, rates: Floats, shares: Floats, known: Flags, least_busy: float
 ) -> float | None:
     """Return the slope of seconds over numbers, else their quotient while it is mostly busy.
 
-    `rows`: numbers per second, shares of time, and the seconds of the batch. The quotient of a few
-    slow batches is not a cost: they were slow for other reasons, as a busy machine.
+    `rates`: numbers per second; `shares`: of time. The quotient of a few slow batches is not a
+    cost: they were slow for other reasons, as a busy machine.
     """
-    if not rows:
+    number, busy = rates[known], shares[known]
+    if not len(number):
         return None
-    number, busy, batch_s = np.array(rows, np.float64).T
+    batch_s = np.broadcast_to(batches.measured_s[:, None], rates.shape)[known]
     line = line_through(number * batch_s, busy * batch_s)
     if line is not None and line.is_sure:
         return _rounded([line.slope])
@@ -178,16 +171,15 @@ def _seconds_per_record(
     return _rounded((busy / number)[busy >= least_busy].tolist())
 
 
-def batch_seconds(samples: Samples) -> BatchSeconds | None:
+def batch_seconds(batches: Grid) -> BatchSeconds | None:
     """Return the time of micro-batches as a line over that of their longest node, None: unknown."""
-    rows = [
-        (max(busy) * (_batch_s(sample)), sample["work_ms"] / 1000)
-        for sample in samples
-        if (busy := sample.get("busy")) and sample.get("work_ms") and sum(sample.get("loads") or ())
-    ]
-    if not rows:
+    work_s, loads = batches["work_ms"] / 1000, np.nan_to_num(batches["loads"]).sum(axis=1)
+    known = (np.nan_to_num(work_s) > 0) & (loads > 0)
+    longest = np.fmax.reduce(batches["busy"], axis=1, initial=np.nan) * batches.measured_s
+    known &= ~np.isnan(longest)
+    if not known.any():
         return None
-    busy_s, work_s = np.array(rows, np.float64).T
+    busy_s, work_s = longest[known], work_s[known]
     usual_s, line = round(float(np.median(work_s)), 6), line_through(busy_s, work_s)
     if line is not None and line.is_sure and line.slope > 1:
         return BatchSeconds(round(line.fixed, 6), round(line.slope, 6), usual_s)
@@ -195,15 +187,16 @@ def batch_seconds(samples: Samples) -> BatchSeconds | None:
     return BatchSeconds(round(outside_s, 6), 1.0, usual_s)
 
 
-def partials_per_record(samples: Samples, records_per_s: float) -> float | None:
+def partials_per_record(batches: Grid, records_per_s: float) -> float | None:
     """Return the merged partial results per record, None: not measured.
 
-    `records_per_s`: of all queries with an aggregator node, in the time of the samples.
+    `records_per_s`: of all queries with an aggregator node, in the time of the batches.
     """
-    merged = [sum(sample["merged"]) for sample in samples if sample.get("merged") is not None]
-    if not records_per_s or not any(merged):
+    merged = batches["merged"]
+    sums = np.nansum(merged[~np.isnan(merged).all(axis=1)], axis=1)
+    if not records_per_s or not sums.any():
         return None
-    return round(sum(merged) / len(merged) / records_per_s, 9)
+    return round(float(sums.mean()) / records_per_s, 9)
 
 
 def _rounded(costs: Sequence[float]) -> float | None:

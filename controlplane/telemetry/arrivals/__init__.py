@@ -2,38 +2,32 @@
 
 from controlplane.telemetry.arrivals.lags import LagPoint, lag_of, lags
 from controlplane.telemetry.arrivals.periods import (
-    KEPT,
-    LONGEST,
     PERIOD_S,
     ArrivalInterval,
-    RateHistory,
     count,
-    fitting_period,
-    forget_future,
-    history,
+    counted_until,
     intervals,
-    prune,
+    period_of,
+)
+from controlplane.telemetry.arrivals.rates import (
+    RateHistory,
+    fitting_period,
+    history,
     rates_between,
-    roll_up,
-    start_of,
 )
 
 __all__ = [
-    "KEPT",
-    "LONGEST",
     "PERIOD_S",
     "ArrivalInterval",
     "LagPoint",
     "RateHistory",
     "count",
+    "counted_until",
     "fitting_period",
-    "forget_future",
     "history",
     "intervals",
     "lag_of",
     "lags",
-    "prune",
+    "period_of",
     "rates_between",
-    "roll_up",
-    "start_of",
 ]

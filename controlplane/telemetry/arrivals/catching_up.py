@@ -3,11 +3,12 @@
 While a backlog is worked off, rates of reading and latencies measure the outage and not the load.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-Sample = Mapping[str, Any]
+import numpy as np
+
+from controlplane.telemetry.grid import Grid
 
 # Without a newer sample, the driver has most likely failed.
 OLD_S: Final = 30.0
@@ -36,36 +37,34 @@ def oldest_s(trigger_ms: int) -> float:
     return max(OLD_S, OLD_TRIGGERS * trigger_ms / 1000)
 
 
-def catching_up(samples: Sequence[Sample], trigger_ms: int) -> CatchingUp | None:
-    """Return why these samples show no load: an outage, or a backlog that is worked off.
+def catching_up(batches: Grid, trigger_ms: int) -> CatchingUp | None:
+    """Return why these micro-batches show no load: an outage, or a backlog that is worked off.
 
-    None if they do, also if the cluster reads less than arrives: then it is overloaded.
+    None if they do, also if the cluster reads less than arrives: then it is overloaded. `batches`:
+    with the series `arrived` and `in`.
     """
     oldest = oldest_s(trigger_ms)
-    gap = max((sample.get("span_s") or 0.0 for sample in samples), default=0.0)
+    gap = float(batches.measured_s.max(initial=0.0))
     if gap > oldest:
         return CatchingUp(gap, oldest, outage=True)
-    known = [s for s in samples if s.get("arrived") is not None and s.get("span_s")]
-    arrived = sum(sample["arrived"] * sample["span_s"] for sample in known)
-    read = sum(sample["in"] * sample["span_s"] for sample in known)
+    arrived, read, seconds = _totals(batches)
     usual = max(USUAL_S, USUAL_TRIGGERS * trigger_ms / 1000)
-    seconds = sum(sample["span_s"] for sample in known)
-    beyond = (read - arrived) / max(arrived / seconds, 1.0) if known else 0.0
+    beyond = (read - arrived) / max(arrived / seconds, 1.0) if seconds else 0.0
     return CatchingUp(beyond, usual, outage=False) if beyond > usual else None
 
 
-def input_share(samples: Sequence[Sample]) -> float:
+def input_share(batches: Grid) -> float:
     """Return the records that arrived per record that was read, 1 if it is not known.
 
     A rate of processed records times this is the rate that arriving records cause.
     """
-    known = [sample for sample in samples if sample.get("arrived") is not None]
-    arrived = sum(sample["arrived"] * (sample.get("span_s") or 1.0) for sample in known)
-    read = sum(sample["in"] * (sample.get("span_s") or 1.0) for sample in known)
+    arrived, read, _ = _totals(batches)
     return arrived / read if read else 1.0
 
 
-def load_of(sample: Sample, node: int) -> float | None:
-    """Return the records/s that arriving records cause for a node; None if it did not report."""
-    loads: Sequence[float] = sample.get("loads") or ()
-    return loads[node] * input_share([sample]) if node < len(loads) else None
+def _totals(batches: Grid) -> tuple[float, float, float]:
+    """Return the records that arrived and that were read, and the seconds in which it is known."""
+    known = batches.where(~np.isnan(batches["arrived"]))
+    seconds = known.measured_s
+    read = np.nan_to_num(known["in"])
+    return float(known["arrived"] @ seconds), float(read @ seconds), float(seconds.sum())

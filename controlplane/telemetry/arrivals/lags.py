@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from controlplane.models import Cluster, StreamArrivals
+import numpy as np
 
-_TEN_SECONDS: Final = int(StreamArrivals.Period.TEN_SECONDS)
+from controlplane.models import Cluster
+from controlplane.telemetry import series
+from controlplane.telemetry.grid import Period, grid_of
+
 # Without so many records/s a lag in seconds means nothing.
 _LEAST_RATE: Final = 1e-3
 
@@ -27,28 +30,25 @@ class LagPoint:
 
 def lag_of(cluster: Cluster, stream: int) -> LagPoint | None:
     """Return the newest lag of a stream, None before its first record."""
-    rows = StreamArrivals.objects.filter(cluster=cluster, seconds=_TEN_SECONDS)
-    row = rows.order_by("-t").first()
-    return None if row is None else _point(row, stream)
+    return next(iter(_points(series.newest(cluster, "stream"), stream)), None)
 
 
-def lags(
-    cluster: Cluster, stream: int, start: datetime, seconds: int = _TEN_SECONDS
-) -> Sequence[LagPoint]:
+def lags(cluster: Cluster, stream: int, start: datetime, seconds: int) -> Sequence[LagPoint]:
     """Return the lags of a stream since `start`, oldest first, in periods of a length."""
-    rows = StreamArrivals.objects.filter(cluster=cluster, seconds=seconds, t__gte=start)
-    points = (_point(row, stream) for row in rows.order_by("t"))
-    return [point for point in points if point is not None]
+    rows = series.stored([cluster.pk], ["stream"], seconds).filter(t__gte=start)
+    return _points([period for _, period in series.periods_of(rows)], stream)
 
 
-def _point(row: StreamArrivals, stream: int) -> LagPoint | None:
-    streams, arrived, unread = row.columns()
-    places = (streams == stream).nonzero()[0]
-    if not len(places):
-        return None
-    place = int(places[0])
-    waiting = max(0.0, float(unread[place]))
-    counted_s = (row.counted_until - row.t).total_seconds()
-    rate = float(arrived[place]) / counted_s if counted_s > 0 else 0.0
-    lag_s = waiting / rate if rate >= _LEAST_RATE else None if waiting else 0.0
-    return LagPoint(row.t, waiting, None if lag_s is None else round(lag_s, 3))
+def _points(periods: Sequence[Period], stream: int) -> list[LagPoint]:
+    names = ("stream_arrived", "stream_unread")
+    grid = grid_of(names, periods, subjects=np.array([stream]))
+    points = []
+    columns = grid.starts, grid.measured_s, *(grid[name][:, 0].tolist() for name in names)
+    for start, measured_s, arrived, unread in zip(*columns, strict=True):
+        if np.isnan(arrived):
+            continue
+        waiting = max(0.0, unread)
+        rate = arrived / measured_s if measured_s > 0 else 0.0
+        lag_s = waiting / rate if rate >= _LEAST_RATE else None if waiting else 0.0
+        points.append(LagPoint(start, waiting, None if lag_s is None else round(lag_s, 3)))
+    return points

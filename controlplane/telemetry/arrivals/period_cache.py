@@ -5,54 +5,53 @@ minute.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import QuerySet
 
-from algorithms.vocabulary import Floats
-from controlplane.models import Cluster, StreamArrivals
+from controlplane.models import Cluster, SeriesPeriod
+from controlplane.telemetry.grid import Period
+from controlplane.telemetry.series import periods_of
 
 # Numbers that are kept in all: 64 MB.
 MOST_VALUES: Final = 8_000_000
+ARRIVED: Final = "stream_arrived"
 
-Key = tuple[int, datetime, int, datetime, datetime]
-Columns = tuple[Floats, Floats]
+Key = tuple[int, datetime, int, datetime, float]
 
 
 class PeriodCache:
-    """The streams and arrivals of periods by cluster, length and start; the oldest uses go first.
+    """The arrivals of periods by cluster, length and start; the oldest uses go first.
 
-    A period is read again when it is counted further.
+    A period is read again when more of it is measured.
     """
 
     def __init__(self, most: int = MOST_VALUES) -> None:
         self._most = most
-        self._kept: OrderedDict[Key, Columns] = OrderedDict()
+        self._kept: OrderedDict[Key, Period] = OrderedDict()
         self._values = 0
         self._lock = Lock()
 
-    def read(
-        self, cluster: Cluster, seconds: int, rows: QuerySet[StreamArrivals]
-    ) -> Iterator[tuple[datetime, Columns]]:
-        """Yield the start of each complete period with its streams, ascending, and arrivals."""
-        length = timedelta(seconds=seconds)
-        every = rows.values_list("pk", "t", "counted_until")
-        stored = [row for row in every if row[2] >= row[1] + length]
+    def read(self, cluster: Cluster, rows: QuerySet[SeriesPeriod]) -> list[Period]:
+        """Return the periods of rows of a cluster, with their arrivals, in order of time."""
         # A new database reuses ids.
-        keys = [(cluster.pk, cluster.created_at, seconds, t, until) for _, t, until in stored]
-        kept = self._known(keys)
-        missing = [row[0] for row, key in zip(stored, keys, strict=True) if key not in kept]
+        own = cluster.pk, cluster.created_at
+        keys: dict[int, Key] = {
+            pk: (*own, seconds, t, measured_s)
+            for pk, seconds, t, measured_s in rows.order_by("t").values_list(
+                "pk", "seconds", "t", "measured_s"
+            )
+        }
+        kept = self._known(list(keys.values()))
+        missing = [pk for pk, key in keys.items() if key not in kept]
         if missing:
-            newest = next(reversed(kept.values()), None)
-            streams = newest[0] if newest is not None else None
-            kept |= self._load(cluster, seconds, rows.filter(pk__in=missing), streams)
-        for key in keys:
-            # A row that was deleted meanwhile is left out.
-            if key in kept:
-                yield key[3], kept[key]
+            kept |= self._load(own, rows.filter(pk__in=missing))
+        # A row that was deleted meanwhile is left out.
+        return [kept[key] for key in keys.values() if key in kept]
 
     def clear(self) -> None:
         """Forget all periods, as after rows of another database with the same ids."""
@@ -60,30 +59,30 @@ class PeriodCache:
             self._kept.clear()
             self._values = 0
 
-    def _known(self, keys: Sequence[Key]) -> dict[Key, Columns]:
+    def _known(self, keys: Sequence[Key]) -> dict[Key, Period]:
         with self._lock:
             kept = {key: self._kept[key] for key in keys if key in self._kept}
             for key in kept:
                 self._kept.move_to_end(key)
         return kept
 
-    def _load(
-        self, cluster: Cluster, seconds: int, rows: Any, streams: Floats | None
-    ) -> dict[Key, Columns]:
-        """Return the periods of rows; `streams`: those of a kept period, None without one."""
-        loaded: dict[Key, Columns] = {}
-        for row in rows:
-            own, arrived = row.arrivals()
-            # Most periods have the same streams, which are kept once.
-            if streams is None or own.tobytes() != streams.tobytes():
-                streams = own.copy()
-            key = cluster.pk, cluster.created_at, seconds, row.t, row.counted_until
-            loaded[key] = streams, arrived.copy()
+    def _load(self, own: tuple[int, datetime], rows: QuerySet[SeriesPeriod]) -> dict[Key, Period]:
         with self._lock:
-            for key, columns in loaded.items():
+            newest = next(reversed(self._kept.values()), None)
+        subjects = None if newest is None else newest.subjects
+        loaded: dict[Key, Period] = {}
+        for _, period in periods_of(rows):
+            # Most periods have the same streams, which are kept once.
+            if subjects is None or period.subjects.tobytes() != subjects.tobytes():
+                subjects = period.subjects.copy()
+            values = {ARRIVED: period.values[ARRIVED].copy()}
+            key = (*own, period.seconds, period.t, period.measured_s)
+            loaded[key] = replace(period, subjects=subjects, values=values)
+        with self._lock:
+            for key, period in loaded.items():
                 if key not in self._kept:
-                    self._kept[key] = columns
-                    self._values += len(columns[1])
+                    self._kept[key] = period
+                    self._values += len(period.subjects)
             while self._values > self._most:
-                self._values -= len(self._kept.popitem(last=False)[1][1])
+                self._values -= len(self._kept.popitem(last=False)[1].subjects)
         return loaded

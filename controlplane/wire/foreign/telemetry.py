@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, TypeAdapter
 from typing_extensions import TypedDict
 
 from controlplane.wire import keys
-from controlplane.wire.figures import FIGURES, Figure, Source, Unit
+from controlplane.wire.figures import FIGURES, Figure, Source
 from controlplane.wire.foreign.entries import MAX_WHOLE, is_other_type, json_of, readable
 
 # More nodes than any cluster has: samples have a value for each index.
@@ -42,7 +42,7 @@ Text = Annotated[str, BeforeValidator(_storable)]
 def _type_of(figure: Figure) -> Any:
     if figure.source is Source.PER_SECOND:
         return Number
-    return (Position if figure.unit is Unit.POSITION else Number) | None
+    return Number | None
 
 
 def _figures(per: str) -> dict[str, Any]:
@@ -79,7 +79,8 @@ _ROW: Final[TypeAdapter[dict[str, Any]]] = TypeAdapter(_form("Row", {
     **_figures(""),
     "batch": Whole, "version": Whole, "emitted_ms": Moment, "read": Whole, "delivered": Whole,
     "streams": Counts, "nodes": _NODES, "splits": _SPLITS, "start": Position | None,
-    "end": Position | None, "delayed": dict[Name, Position], "newest": Counts,
+    "end": Position | None, "read_position": Position | None, "delayed": dict[Name, Position],
+    "newest": Counts,
     "read_ms": Moment | None, "latency": Latency | None, "behind": dict[Name, tuple[Whole, Whole]],
     "late_streams": Counts, "late_queries": Counts, "skipped": bool, "faults": _FAULTS,
     "moves": _MOVES, "arrived_tasks": _ARRIVALS, "dropped": dict[Edge, Number],

@@ -34,7 +34,7 @@ def _evaluate(cluster: Cluster, second: int, p95: float, monkeypatch: pytest.Mon
     """Evaluate with samples of one latency only, at a second after the start."""
     now = START + timedelta(seconds=second)
     monkeypatch.setattr(timezone, "now", lambda: now)
-    cluster.samples.all().delete()
+    cluster.series_periods.all().delete()
     measured(cluster, now, p95=p95)
     evaluate_all(now)
 

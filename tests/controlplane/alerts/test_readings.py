@@ -10,11 +10,13 @@ from django.utils import timezone
 
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings, lines_of, readings_of
-from controlplane.models import Cluster, MeasurePoint, Node
+from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import update_policy
-from controlplane.telemetry import time_series
+from controlplane.telemetry import series
+from controlplane.telemetry.series import start_of
 from tests.support.cluster import actor
+from tests.support.series import add_measures
 from tests.support.watching import measured, reachable
 
 pytestmark = pytest.mark.django_db
@@ -29,14 +31,9 @@ def _cluster(slug: str = "sf") -> Cluster:
 
 
 def _points(cluster: Cluster, start: datetime, count: int, **values: Any) -> None:
-    begin = int(start.timestamp()) // 10 * 10
-    MeasurePoint.objects.bulk_create(
-        MeasurePoint(
-            cluster=cluster, resolution=10,
-            t=datetime.fromtimestamp(begin + 10 * i, tz=start.tzinfo), **values,
-        )
-        for i in range(count)
-    )  # fmt: skip
+    begin = start_of(start, 10)
+    for i in range(count):
+        add_measures(cluster, begin + timedelta(seconds=10 * i), values, 10)
 
 
 def test_a_reading_has_its_mean_its_trend_and_the_policys_limit() -> None:
@@ -73,16 +70,17 @@ def test_batches_without_records_are_no_data() -> None:
 def test_a_roll_up_writes_the_means_of_its_bucket_and_lines_have_gaps() -> None:
     cluster, now = _cluster(), timezone.now()
     measured(cluster, now - timedelta(minutes=3), loads=[50.0, 100.0, 150.0, 100.0], kept=0.8)
-    time_series.roll_up(now)
-    point = MeasurePoint.objects.filter(cluster=cluster, resolution=10).order_by("t")[0]
-    assert (point.node_load, point.node, point.latency_p95) == (0.75, 2, 400.0)
-    assert (point.records_in, point.input_kept) == pytest.approx((100.0, 0.8))
+    series.roll_up(now)
+    read = cluster_readings(cluster, end=now - timedelta(minutes=2))
+    load = read[AlertMeasure.LOAD]
+    assert (load.value, load.node, read[AlertMeasure.LATENCY].value) == (0.75, 2, 400.0)
+    kept = [read[measure].value for measure in (AlertMeasure.RECORDS, AlertMeasure.KEPT)]
+    assert kept == pytest.approx([100.0, 0.8])
     line = lines_of([cluster])[cluster.pk][AlertMeasure.LATENCY]
     assert len(line) == 30
     assert {value for value in line if value is not None} == {400.0}
-    kept = cluster_readings(cluster, end=now - timedelta(minutes=2))
-    assert kept[AlertMeasure.KEPT].grade == Grade.BAD
-    assert kept[AlertMeasure.AGE].value is None
+    assert read[AlertMeasure.KEPT].grade == Grade.BAD
+    assert read[AlertMeasure.AGE].value is None
 
 
 def test_the_limit_of_replication_is_above_what_placement_reaches() -> None:

@@ -1,4 +1,4 @@
-"""Samples say what was measured, roll-ups keep peaks, and nothing is kept beyond its time."""
+"""Samples say what was measured, roll-ups as well, and nothing is kept beyond its time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,12 +10,14 @@ from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.background.ingestion import RelayPositions
 from controlplane.background.retention import rows as retention
-from controlplane.models import Cluster, MetricSample, Query, RoutingVersion, Stream
-from controlplane.telemetry import time_series
-from controlplane.telemetry.samples import PreviousBatch, rolled_up, sample_of
-from controlplane.telemetry.time_series import MAX_ROWS, fitting_resolution, samples, since
+from controlplane.models import Cluster, Query, RoutingVersion, Stream
+from controlplane.telemetry import series
+from controlplane.telemetry.samples import PreviousBatch, sample_of
+from controlplane.telemetry.series import MAX_ROWS, fitting_seconds
+from controlplane.telemetry.time_series import samples, since
 from controlplane.topology import placement, queries
 from tests.support.cluster import placed, telemetry
+from tests.support.series import add_sample, all_samples, even_times, stored_times
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -40,21 +42,18 @@ def test_a_batch_without_input_has_no_ratio_and_no_latency() -> None:
     assert (sample["rf"], sample["p99"], sample["loads"]) == (None, None, [0.0])
 
 
-def test_a_roll_up_means_rates_keeps_peaks_and_takes_the_last_version() -> None:
-    """Documented rule, so that a peak on a day's chart is a peak that was."""
-    rows = [telemetry(i, 1000 * i, version=i) for i in (1, 2, 3)]
-    raw = [
-        sample_of(row, PreviousBatch(row["emitted_ms"] - 1000, 1000), [500, 500]) for row in rows
-    ]
-    raw[1]["in"] = 400
-    raw[2]["rf"] = None
-    merged = rolled_up(raw, 0)
-    assert merged["in"] == 200
-    assert merged["rf"] == 1.5
-    assert merged["p99"] == 503
-    assert merged["version"] == 3
-    assert merged["t"] == 0
-    assert merged["loads"] == [80, 40]
+def test_a_roll_up_weighs_means_by_time_and_takes_the_last_version(sf: Cluster) -> None:
+    """Documented rule: a value over a window is the same from batches and from roll-ups."""
+    rows = [telemetry(i, NOON_MS + 1000 * i, version=i) for i in (1, 2, 6, 12)]
+    samples_ = ingestion.record(sf, rows)
+    series.roll_up(NOON + timedelta(seconds=12))
+    (merged,) = samples(sf, NOON, NOON + timedelta(hours=1), 10)
+    spans = [sample["span_s"] for sample in samples_[:3]]
+    for name in ("in", "p95", "p99"):
+        mean = sum(s[name] * span for s, span in zip(samples_, spans, strict=False)) / sum(spans)
+        assert merged[name] == pytest.approx(mean), name
+    assert (merged["t"], merged["version"], merged["span_s"]) == (NOON_MS, 6, sum(spans))
+    assert merged["loads"][:2] == pytest.approx([80 * 3 / sum(spans), 40 * 3 / sum(spans)])
 
 
 def record(cluster: Cluster, first: int, count: int, version: int = 1) -> None:
@@ -66,7 +65,7 @@ def test_recording_stores_samples_position_and_acknowledgement(sf: Cluster) -> N
     """All in one transaction, so that a restart of the relay finds where it was."""
     record(sf, 1, 3)
     sf.refresh_from_db()
-    assert MetricSample.objects.count() == 3
+    assert len(all_samples(sf)) == 3
     assert (sf.telemetry_position, sf.last_batch, sf.applied_version) == ("3-0", 3, 1)
     assert RoutingVersion.objects.get(version=1).applied_at is not None
 
@@ -83,37 +82,35 @@ def test_recording_the_same_rows_twice_counts_once(sf: Cluster) -> None:
     """The relay reads again what it could not store."""
     record(sf, 1, 3)
     record(sf, 1, 3)
-    assert MetricSample.objects.count() == 3
+    assert len(all_samples(sf)) == 3
 
 
 def test_roll_ups_are_made_of_complete_buckets_only(sf: Cluster) -> None:
     """Samples at 0..24 s: two buckets of ten seconds are complete, the third is not."""
     record(sf, 0, 25)
-    assert time_series.roll_up(NOON + timedelta(seconds=25)) == 2
-    assert time_series.roll_up(NOON + timedelta(seconds=26)) == 0
-    rolled = MetricSample.objects.filter(resolution=10)
-    assert [row.t for row in rolled] == [NOON, NOON + timedelta(seconds=10)]
+    series.roll_up(NOON + timedelta(seconds=25))
+    assert series.roll_up(NOON + timedelta(seconds=26)) == 0
+    assert stored_times(sf, "node", 10) == [NOON, NOON + timedelta(seconds=10)]
 
 
 def test_samples_that_come_late_are_rolled_up_when_they_come(sf: Cluster) -> None:
     """A relay that was away an hour fills the gap: its buckets are not forgotten."""
     record(sf, 0, 12)
     late = NOON + timedelta(hours=1)
-    assert time_series.roll_up(NOON + timedelta(seconds=12)) == 1
+    series.roll_up(NOON + timedelta(seconds=12))
+    assert stored_times(sf, "cluster", 10) == [NOON]
     record(sf, 12, 30)
-    time_series.roll_up(late)
-    assert MetricSample.objects.filter(resolution=10).count() == 5
+    series.roll_up(late)
+    assert len(stored_times(sf, "cluster", 10)) == 5
 
 
 def test_samples_are_pruned_by_resolution(sf: Cluster) -> None:
     """An hour of raw samples, a day of ten seconds, a month of minutes."""
-    for resolution in (1, 10, 60):
+    for seconds in (1, 10, 60):
         for age in (timedelta(minutes=50), timedelta(hours=20), timedelta(days=29)):
-            MetricSample.objects.create(
-                cluster=sf, resolution=resolution, t=NOON - age, values={"t": 1}
-            )
-    assert time_series.prune_samples(NOON) == 3
-    assert [MetricSample.objects.filter(resolution=r).count() for r in (1, 10, 60)] == [1, 2, 3]
+            add_sample(sf, NOON - age, {"in": 1.0}, seconds)
+    series.prune(NOON)
+    assert [len(stored_times(sf, "cluster", s)) for s in (1, 10, 60)] == [1, 2, 3]
 
 
 def test_stream_rates_follow_and_decay(sf: Cluster) -> None:
@@ -146,9 +143,7 @@ def test_a_new_stream_has_the_mean_since_the_first_batch_of_its_cluster(sf: Clus
     now = timezone.now()
     stream = Stream.objects.get(name="s0")
     Stream.objects.filter(pk=stream.pk).update(rate=None, created_at=now - timedelta(seconds=40))
-    MetricSample.objects.create(
-        cluster=sf, resolution=1, t=now - timedelta(seconds=20), values={"t": 1}
-    )
+    ingestion.record(sf, [telemetry(1, round(now.timestamp() * 1000) - 20_000)])
     ingestion.update_rates(sf.pk, {stream.pk: 400}, 5.0)
     stream.refresh_from_db()
     assert stream.rate == pytest.approx(20, rel=0.01)
@@ -157,24 +152,19 @@ def test_a_new_stream_has_the_mean_since_the_first_batch_of_its_cluster(sf: Clus
 def test_a_span_is_read_in_at_most_nine_hundred_rows(sf: Cluster) -> None:
     """A chart of a day does not fetch a day of seconds."""
     now = datetime.now(UTC)
-    assert fitting_resolution(now - timedelta(minutes=14), now) == 1
-    assert fitting_resolution(now - timedelta(hours=2), now) == 10
-    assert fitting_resolution(now - timedelta(hours=14), now) == 60
+    assert fitting_seconds(now - timedelta(minutes=14), now) == 1
+    assert fitting_seconds(now - timedelta(hours=2), now) == 10
+    assert fitting_seconds(now - timedelta(hours=14), now) == 60
 
 
-def test_a_range_wider_than_a_week_is_read_at_equal_distances(
-    sf: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_month_is_read_in_five_minutes(sf: Cluster) -> None:
     """A month of minutes is 43,200 samples, which no chart shows."""
-    monkeypatch.setattr(time_series, "MAX_READ", 10)
     end = datetime.now(UTC)
-    moments = [end - timedelta(days=29) + timedelta(minutes=i) for i in range(35)]
-    MetricSample.objects.bulk_create(
-        MetricSample(cluster=sf, resolution=60, t=t, values={"t": i}) for i, t in enumerate(moments)
-    )
-    read = samples(sf, end - timedelta(days=30), end)
-    assert [sample["t"] for sample in read] == [*range(0, 35, 4)]
-    assert len(samples(sf, end - timedelta(days=30), end, 60)) == 35
+    for t in even_times(end - timedelta(days=1), 300, 35):
+        add_sample(sf, t, {"in": 1.0}, 300)
+        add_sample(sf, t, {"in": 2.0}, 60)
+    read = samples(sf, end - timedelta(days=29), end)
+    assert [sample["in"] for sample in read] == [1.0] * 35
 
 
 def test_a_gap_is_filled_in_order(sf: Cluster) -> None:

@@ -16,10 +16,11 @@ from controlplane.catalog.stream_costs import record_stream_costs
 from controlplane.catalog.streams import StreamFilters, streams_listing
 from controlplane.connections import redis_client
 from controlplane.explain.query_report import query_report
-from controlplane.models import Cluster, MetricSample, Node, Query, Stream, Task
+from controlplane.models import Cluster, Node, Query, Stream, Task
 from controlplane.pagination.columns import values_of
 from controlplane.wire import measures
 from tests.support import cluster as made
+from tests.support.series import add_sample
 
 
 @pytest.fixture
@@ -40,15 +41,14 @@ def write_measures(cluster: Cluster, node: int, rows: Sequence[tuple[str, int, i
     measures.write(redis_client(), cluster.slug, node, 1, data)
 
 
-def add_sample(cluster: Cluster, moment: datetime, p95: Sequence[float]) -> None:
-    values = {"t": moment.timestamp() * 1000, "node_p95": list(p95), "split_latency": [40.0, 70.0]}
-    MetricSample.objects.create(cluster=cluster, resolution=1, t=moment, values=values)
+def add_latencies(cluster: Cluster, moment: datetime, p95: Sequence[float]) -> None:
+    add_sample(cluster, moment, {"node_p95": list(p95), "split_latency": [40.0, 70.0]})
 
 
 def test_costs_of_running_queries_are_stored(sf: Cluster) -> None:
     now = timezone.now()
     write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
-    add_sample(sf, now - timedelta(seconds=5), [10.0, 400.0, 30.0, 40.0])
+    add_latencies(sf, now - timedelta(seconds=5), [10.0, 400.0, 30.0, 40.0])
     assert record_query_costs(sf, now) == 2
     a = Query.objects.get(cluster=sf, name="a")
     figures = (a.records_per_s, a.latency_ms, a.state_bytes, a.shared_with, a.measured_at)
@@ -92,8 +92,7 @@ def test_the_processor_time_of_a_query_is_estimated_by_its_records(sf: Cluster) 
     assert query_report(query).processor is None
     write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
     moment = timezone.now() - timedelta(seconds=5)
-    values = {"t": moment.timestamp() * 1000, "busy": [0.9, 0.5, 0.5, 0.5], "loads": [1.0] * 4}
-    MetricSample.objects.create(cluster=sf, resolution=1, t=moment, values=values)
+    add_sample(sf, moment, {"busy": [0.9, 0.5, 0.5, 0.5], "loads": [1.0] * 4})
     report = query_report(query)
     assert report.processor == pytest.approx(0.2 * 0.5)
     assert report.node_share == pytest.approx(0.2)
@@ -114,7 +113,7 @@ def test_the_processor_time_of_a_query_is_estimated_by_its_records(sf: Cluster) 
 
 
 def test_streams_have_latency_and_order_of_their_costs(sf: Cluster) -> None:
-    add_sample(sf, timezone.now(), [10.0])
+    add_latencies(sf, timezone.now(), [10.0])
     sizes = {"s0": (100.0, 10.0, 7.0), "s1": (10.0, 900.0, 3.0)}
     for name, (rate, size, mean) in sizes.items():
         Stream.objects.filter(cluster=sf, name=name).update(

@@ -15,10 +15,10 @@ from controlplane.explain.values import RemedyReason
 from controlplane.models import (
     Cluster,
     Decision,
-    MetricSample,
     Node,
     Query,
     RoutingVersion,
+    SeriesPeriod,
     Task,
 )
 from controlplane.policies.grades import Grade
@@ -123,7 +123,9 @@ def test_a_slow_node_without_a_past_is_compared_with_the_others(
     _, node = one_query(operator, sf)
     busy = [0.8 if index == node.index else 0.02 for index in range(sf.slots)]
     record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, busy=busy)
-    MetricSample.objects.filter(cluster=sf, t__lt=now - timedelta(minutes=5)).delete()
+    SeriesPeriod.objects.filter(
+        cluster=sf, scope__lte=SeriesPeriod.Scope.SPLIT, t__lt=now - timedelta(minutes=5)
+    ).delete()
     cause = likely(sf, "latency_p95", now)
     assert cause is not None
     assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, sf.slots - 1)

@@ -7,11 +7,12 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Execution, LedgerEntry, MetricSample, Node, Proposal
+from controlplane.models import Cluster, Execution, LedgerEntry, Node, Proposal
 from controlplane.planning.measures import measures
 from controlplane.policies.planner_record import record_of
 from controlplane.proposals import ledger
 from controlplane.proposals.executions import control, progression
+from controlplane.telemetry import time_series
 from tests.support.execution import (
     batch,
     begun,
@@ -48,18 +49,12 @@ def end_of(proposal: Proposal) -> datetime:
 
 def measure(cluster: Cluster, begin: datetime, count: int, **changed: Any) -> None:
     """Store a sample a second from `begin` on."""
-    MetricSample.objects.bulk_create(
-        MetricSample(
-            cluster=cluster,
-            resolution=1,
-            t=begin + timedelta(seconds=at),
-            values={
-                "read": 100.0, "delivered": 150.0, "loads": [50.0, 0.0, 0.0, 0.0], "p95": 400.0,
-                "span_s": 1.0,
-            } | changed,
-        )
-        for at in range(count)
-    )  # fmt: skip
+    values = {
+        "read": 100.0, "delivered": 150.0, "loads": [50.0, 0.0, 0.0, 0.0], "p95": 400.0,
+        "span_s": 1.0,
+    } | changed  # fmt: skip
+    begin_ms = 1000 * begin.timestamp()
+    time_series.record(cluster, (values | {"t": begin_ms + 1000 * at} for at in range(count)))
 
 
 def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluster) -> None:
@@ -100,7 +95,8 @@ def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> Non
     assert ledger.write_entries(later) == 1
     assert ledger.write_entries(later) == 0
     execution = Execution.objects.get(proposal=done)
-    assert not ledger._write(execution, [], later), "as after a crash in between"
+    samples = ledger._samples_after(execution)
+    assert not ledger._write(execution, samples, later), "as after a crash in between"
     assert LedgerEntry.objects.count() == 1
 
 

@@ -13,12 +13,13 @@ from controlplane.access.roles import Actor
 from controlplane.cli.client.api import Api
 from controlplane.cli.client.this_process import ThisProcess
 from controlplane.cli.commands.watch import events_since, observe
-from controlplane.models import Cluster, MetricSample
+from controlplane.models import Cluster
 from controlplane.telemetry.samples import PreviousBatch, sample_of
-from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of
+from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of
 from controlplane.wire.foreign.telemetry import row_from
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from tests.dashboard.conftest import sample
+from tests.support.series import add_sample
 from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.telemetry_row import telemetry_row
 
@@ -106,7 +107,7 @@ def test_the_command_line_prints_labels_and_units(sf: Cluster) -> None:
     api, path = Api(httpx.Client(base_url="http://localhost", transport=here)), "/clusters/sf"
     before = observe(api, path, None)
     values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, **{"in": 65.0})
-    MetricSample.objects.create(cluster=sf, resolution=1, t=before.time, values=values)
+    add_sample(sf, before.time, values)
     (event,) = events_since(api, path, before, observe(api, path, None))
     text = "into the log 65 records/s, replication factor 1.500, imbalance 0.250, p95 1,200 ms"
     assert event["text"] == text
@@ -117,5 +118,5 @@ def test_the_browser_merges_samples_as_roll_ups_do() -> None:
     text = (Path(settings.BASE_DIR) / "static" / "js" / "samples.js").read_text(encoding="utf-8")
     lists = {name: set(json.loads(names)) for name, names in re.findall(
         r"const (WORST|NEWEST) = new Set\((\[.*?\])\)", text, re.DOTALL)}  # fmt: skip
-    assert lists["WORST"] == names_of(RollUp.MAX)
-    assert lists["NEWEST"] == names_of(RollUp.LAST) | {"t"}
+    assert lists["WORST"] == {f.name for f in FIGURES if f.roll_up is RollUp.MAX}
+    assert lists["NEWEST"] == {f.name for f in FIGURES if f.roll_up is RollUp.LAST} | {"t"}

@@ -10,6 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Drop, Stream
+from controlplane.telemetry.samples import moment_of
 from controlplane.topology import drop_rules, placement, queries
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.rows import current_table
@@ -17,6 +18,7 @@ from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table
 from tests.support.records import append_at
+from tests.support.series import add_sample
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MINUTE = 60_000
@@ -113,9 +115,9 @@ def test_a_replay_that_runs_fast_is_given_more_time(
 
     values = add_samples(sf, 5)
     assert len(values) == 5
-    for row in sf.samples.order_by("t"):
-        row.values["event_ms"] = NOON + 60 * (row.values["t"] - values[0]["t"])
-        row.save()
+    for sample in values:
+        event_ms = NOON + 60 * (sample["t"] - values[0]["t"])
+        add_sample(sf, moment_of(sample["t"]), sample | {"event_ms": event_ms})
     append_at(sf, stream.pk, NOON)
     ((since, _),) = drop_rules.set_drop(operator, stream, DropSpec(1.0, window_s=60)).value.steps
     assert since == NOON + 11 * MINUTE

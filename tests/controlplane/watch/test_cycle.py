@@ -16,6 +16,7 @@ from controlplane.models import (
     Exclusion,
     Node,
     Proposal,
+    SeriesPeriod,
     Task,
 )
 from controlplane.policies.settings import PolicySettings
@@ -315,7 +316,8 @@ def test_trouble_in_one_cluster_does_not_keep_the_others_waiting(
 ) -> None:
     broken = Cluster.objects.create(slug="a-broken", name="B", desired="running")
     Node.objects.create(cluster=broken, index=0, name="node 0")
-    measured(broken, now, loads=7)
+    measured(broken, now)
+    SeriesPeriod.objects.filter(cluster=broken).update(data=b"not compressed")
     measured(spread, now)
     watch_all(now)
     assert not Decision.objects.filter(cluster=broken).exists()

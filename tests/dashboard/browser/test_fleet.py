@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 def worsen(cluster: Cluster) -> Alert:
     """Let the latency of a cluster exceed its limit, and its alert fire."""
-    cluster.measure_points.all().delete()
+    cluster.series_periods.all().delete()
     add_points(cluster, timezone.now(), latency_p95=12_000.0)
     alert = firing(cluster)
     announce_alert(alert)

@@ -8,12 +8,13 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, KeySkew, Proposal, Query
+from controlplane.models import Cluster, Proposal, Query
 from controlplane.wire import key_samples
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.dashboard.browser.test_live_pages import eventually
 from tests.support import cluster as made
 from tests.support.key_reports import stored_samples
+from tests.support.series import add_skews
 
 pytestmark = pytest.mark.browser
 
@@ -29,20 +30,9 @@ def _split() -> Query:
     query = made.placed_split(by, made.small_cluster(by, nodes=8), "split", "key")
     Cluster.objects.update(desired="running", state="running")
     _sample(query, batch=1)
-    KeySkew.objects.bulk_create(
-        KeySkew(
-            query=query,
-            seconds=KeySkew.Period.TEN_SECONDS,
-            t=timezone.now() - timedelta(seconds=10 * place),
-            top_share=0.3,
-            top10_share=0.5,
-            imbalance=0.1 * place,
-            pairs=100,
-            records_per_s=4000.0,
-            grouping="key",
-        )
-        for place in range(3)
-    )
+    now = timezone.now()
+    skews = [(now - timedelta(seconds=10 * place), 0.1 * place) for place in range(3)]
+    add_skews(query, skews, top_share=0.3, records=4000.0)
     return query
 
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from controlplane.models import Cluster, Proposal, Query
-from controlplane.telemetry import arrivals
+from controlplane.telemetry import series
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.admission import arrived
@@ -21,7 +21,7 @@ def _cluster() -> int:
     cluster = made.small_cluster(by)
     made.placed(by, cluster, {"a": ["s0"], "b": ["s0"]})
     arrived(cluster, timezone.now(), {"s0": [50.0] * 60})
-    arrivals.roll_up(timezone.now())
+    series.roll_up(timezone.now())
     return cluster.streams.get(name="s0").pk
 
 

@@ -4,22 +4,25 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboard.figures.node import NodeLimits, WithoutPlan, node_figures
+from dashboard.figures.node import FIGURES, NodeLimits, WithoutPlan, node_figures
+from tests.support.series import grid_of_samples
 
 BEGIN = datetime(2026, 1, 5, 10, tzinfo=UTC)
 LIMITS = NodeLimits(500.0, 500.0, 10_000.0)
 # A minute of samples of two nodes, the first with 200 records/s.
-ROWS = [
-    (BEGIN + timedelta(seconds=place), [200.0, 300.0], [0, 0], [90.0, 80.0], [1, 2], 90.0, 5.0, 5.0)
-    for place in range(60)
-]
+SAMPLE = {
+    "loads": [200.0, 300.0], "node_waiting": [0, 0], "node_p95": [90.0, 80.0],
+    "node_state": [1, 2], "p95": 90.0, "arrived": 5.0, "in": 5.0,
+}  # fmt: skip
+BEGIN_MS = round(1000 * BEGIN.timestamp())
+SERIES = grid_of_samples(FIGURES, [SAMPLE | {"t": BEGIN_MS + 1000 * s} for s in range(60)])
 POINTS = [(round(1000 * (BEGIN + timedelta(seconds=s)).timestamp()), 700.0) for s in (0, 10, 20)]
 WITHOUT = WithoutPlan(12, POINTS, 30.0)
 
 
 def load_chart(without: WithoutPlan | None) -> Any:
     ends = (BEGIN, BEGIN + timedelta(minutes=1))
-    return node_figures(ROWS, 0, LIMITS, [], ends, without)["load"]
+    return node_figures(SERIES, 0, LIMITS, [], ends, without)["load"]
 
 
 def test_the_load_without_the_plan_is_dashed_with_its_interval() -> None:

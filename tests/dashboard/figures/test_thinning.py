@@ -4,7 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.figures.thinning import thin_samples, with_gaps
-from tests.dashboard.conftest import sample
+
+
+def sample(t: int, **values: float | None) -> dict[str, float | None]:
+    return {"t": t, **values}
 
 
 @given(st.integers(0, 60), st.integers(1, 20))
@@ -15,17 +18,16 @@ def test_never_more_points_than_asked(count: int, points: int) -> None:
     assert bool(found) == bool(count)
 
 
-def test_a_peak_of_latency_survives_and_a_rate_is_averaged() -> None:
+def test_a_peak_of_a_duration_survives_and_a_rate_is_averaged() -> None:
     """The chart of a week must show the bad minute."""
-    merged = thin_samples([sample(1, p95=100.0, **{"in": 10.0}), sample(2, p95=9000.0)], 1)[0]
-    assert merged["p95"] == 9000.0
-    assert merged["in"] == 505.0
+    samples = [
+        sample(1, duration_ms=100.0, input=10.0),
+        sample(2, duration_ms=9000.0, input=1000.0),
+    ]
+    merged = thin_samples(samples, 1)[0]
+    assert merged["duration_ms"] == 9000.0
+    assert merged["input"] == 505.0
     assert merged["t"] == 2
-
-
-def test_loads_are_averaged_node_by_node() -> None:
-    found = thin_samples([sample(1, loads=[1.0, 5.0]), sample(2, loads=[3.0, 7.0])], 1)[0]
-    assert found["loads"] == [2.0, 6.0]
 
 
 def test_nothing_known_stays_nothing() -> None:

@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Alert, AuditEntry, Cluster, Grant, MeasurePoint, Proposal, Visit
+from controlplane.models import Alert, AuditEntry, Cluster, Grant, Proposal, SeriesPeriod, Visit
 from tests.controlplane.api.callers import user_of
 from tests.dashboard.conftest import browser_of
-from tests.support.alerting import firing, fleet_cluster
+from tests.support.alerting import add_points, firing, fleet_cluster
 
 pytestmark = pytest.mark.django_db
 ADD = "/demo/web/"
@@ -111,7 +111,8 @@ def test_chip_and_sentence_count_the_same_limits(operating: Client) -> None:
     assert "One limit exceeded" in card
     assert "2 limits" not in html
     assert "BAD exceeds one limit" in html
-    MeasurePoint.objects.filter(cluster=cluster).update(imbalance=0.05)
+    SeriesPeriod.objects.filter(cluster=cluster).delete()
+    add_points(cluster, timezone.now(), imbalance=0.05)
     html = text_of(operating)
     assert "1 alert firing" in html
     assert "BAD has one firing alert" in html

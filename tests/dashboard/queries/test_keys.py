@@ -11,12 +11,13 @@ from django.test import Client
 from redis import RedisError
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, KeySkew, Query
+from controlplane.models import Cluster, Query
 from controlplane.planners.partitioning.key_report import KeyReport
 from controlplane.policies.store import policy_of
 from dashboard.queries import keys
 from tests.support import cluster as made
 from tests.support.key_reports import key_report
+from tests.support.series import add_skews
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -118,14 +119,8 @@ def test_the_history_follows_the_time_range(operating: Client, split: Query, giv
 
 def recorded(query: Query, now: datetime, *minutes: int) -> None:
     """Record the skew so many minutes ago; the largest share is a thousandth of the minutes."""
-    KeySkew.objects.bulk_create(
-        KeySkew(
-            query=query, seconds=KeySkew.Period.TEN_SECONDS, t=now - timedelta(minutes=before),
-            top_share=before / 1000, top10_share=0.5, imbalance=0.1, pairs=100,
-            records_per_s=4000.0, grouping="key",
-        )
-        for before in minutes
-    )  # fmt: skip
+    for before in minutes:
+        add_skews(query, [(now - timedelta(minutes=before), 0.1)], top_share=before / 1000)
 
 
 def test_an_ended_query_shows_the_history_before_its_end(

@@ -8,10 +8,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, KeySkew, Query, Stream
+from controlplane.models import Cluster, Query, Stream
 from controlplane.planners.admission.stream_report import stream_report
 from controlplane.queries.spec import QuerySpec
-from controlplane.telemetry import arrivals
+from controlplane.telemetry import series
 from controlplane.topology import queries
 from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.query_text import QueryText
@@ -20,6 +20,7 @@ from dashboard.streams.detail_rows import headline, tiles
 from tests.support import cluster as made
 from tests.support.admission import arrived
 from tests.support.records import append_at
+from tests.support.series import add_skews
 from tests.support.windows import write_windows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
@@ -42,7 +43,7 @@ def stream(sf: Cluster) -> Stream:
 def load(cluster: Cluster, now: datetime, s0: float, s1: float) -> None:
     rates = {f"s{i}": [1.0] * PERIODS for i in range(6)}
     arrived(cluster, now, rates | {"s0": [s0] * PERIODS, "s1": [s1] * PERIODS})
-    arrivals.roll_up(now)
+    series.roll_up(now)
 
 
 def test_the_headline_follows_the_forecast(
@@ -118,10 +119,7 @@ def test_readers_have_the_skew_of_their_keys(
     query = made.placed_split(operator, sf)
     assert {row.top_share for row in stream_report(stream).readers} == {None}
     for seconds, share in ((30, 0.2), (20, 0.31)):
-        KeySkew.objects.create(
-            query=query, seconds=10, t=now - timedelta(seconds=seconds), top_share=share,
-            top10_share=0.5, imbalance=0.16, pairs=10, records_per_s=5.0,
-        )  # fmt: skip
+        add_skews(query, [(now - timedelta(seconds=seconds), 0.16)], top_share=share)
     skews = {row.id: (row.top_share, row.skew) for row in stream_report(stream).readers}
     assert skews.pop(query.pk) == (0.31, 0.16)
     assert set(skews.values()) == {(None, None)}

@@ -14,10 +14,11 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, MetricSample
+from controlplane.models import Cluster
 from controlplane.processes.serving import request_metrics
 from tests.controlplane.api.callers import get, granted, scripted
 from tests.support.cluster import placed, submit
+from tests.support.series import add_sample
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -41,7 +42,7 @@ def measured(operator: Actor, sf: Cluster) -> Cluster:
     submit(operator, sf, {"c": ["s2"]})
     moment = timezone.now() - timedelta(seconds=10)
     values = {"imbalance": 0.25, "p95": 1500.0, "in": 90.0, "loads": [40.0, 50.0], "rf": None}
-    MetricSample.objects.create(cluster=sf, resolution=1, t=moment, values=values)
+    add_sample(sf, moment, values)
     Cluster.objects.update(last_sample_at=moment)
     return sf
 

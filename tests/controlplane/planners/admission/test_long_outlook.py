@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from controlplane.models import Cluster, Stream, StreamArrivals
+from controlplane.models import Cluster, Stream
 from controlplane.planners.admission.long_outlook import LongOutlook, long_outlook_of
-from controlplane.telemetry import arrivals
-from controlplane.telemetry.arrivals import lag_of, lags
+from controlplane.telemetry import series
+from controlplane.telemetry.arrivals import lag_of, lags, period_of
+from tests.support.series import add_arrivals
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -20,18 +21,12 @@ def store(stream: Stream, seconds: int, length: timedelta, rate: Rate, unread: f
     """Store the arrivals of a stream before `NOW` in periods of a length; `rate` by seconds."""
     count = round(length.total_seconds() / seconds)
     start = NOW - timedelta(seconds=seconds * count)
-    rows = []
+    periods = []
     for place in range(count):
         t = start + timedelta(seconds=seconds * place)
-        arrived = seconds * rate(t.timestamp())
-        data = StreamArrivals.packed(np.array([stream.pk]), np.array([arrived]), np.array([unread]))
-        rows.append(
-            StreamArrivals(
-                cluster=stream.cluster, seconds=seconds, t=t, data=data,
-                counted_until=t + timedelta(seconds=seconds),
-            )
-        )  # fmt: skip
-    StreamArrivals.objects.bulk_create(rows)
+        counts = np.array([seconds * rate(t.timestamp())])
+        periods.append(period_of(t, np.array([stream.pk]), counts, np.array([unread]), seconds))
+    series.record(stream.cluster, periods)
 
 
 def outlook(stream: Stream) -> LongOutlook:
@@ -100,10 +95,8 @@ def test_the_lag_is_the_time_of_the_unread_records(stream: Stream, sf: Cluster) 
     assert (newest.unread, newest.seconds) == (100.0, 2.0)
     assert lag_of(sf, stream.pk + 10_000) is None
     # Longer periods keep the most unread records.
-    StreamArrivals.objects.filter(t=NOW - timedelta(minutes=8)).update(
-        data=StreamArrivals.packed(np.array([stream.pk]), np.array([500.0]), np.array([900.0]))
-    )
-    arrivals.roll_up(NOW + timedelta(minutes=2))
+    add_arrivals(sf, NOW - timedelta(minutes=8), {stream.pk: 500.0}, unread=900.0)
+    series.roll_up(NOW + timedelta(minutes=2))
     points = lags(sf, stream.pk, NOW - timedelta(hours=1), 300)
     assert [point.unread for point in points] == [900.0, 100.0]
     assert [point.seconds for point in points] == [18.0, 2.0]

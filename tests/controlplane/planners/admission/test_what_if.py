@@ -8,14 +8,15 @@ import pytest
 from algorithms.admission.metadata import StreamMetadata
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Invalid
-from controlplane.models import Cluster, MetricSample, Stream
+from controlplane.models import Cluster, Stream
 from controlplane.planners.admission.fitting import chosen, fit_forecasters
 from controlplane.planners.admission.outlook import HORIZON, outlook_of
 from controlplane.planners.admission.split_nodes import split_node_table
 from controlplane.planners.admission.what_if import admit
-from controlplane.telemetry import arrivals
+from controlplane.telemetry import arrivals, series
 from controlplane.topology.split_nodes import set_split_capacity
 from tests.support.admission import arrived, telemetry
+from tests.support.series import add_sample
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def test_the_other_split_nodes_are_replayed_too(loaded: Cluster) -> None:
 
 def test_split_nodes_have_measured_and_expected_loads(loaded: Cluster, now: datetime) -> None:
     measured = {"split_loads": [70.0], "split_utilisation": [0.7], "split_waiting": [3]}
-    MetricSample.objects.create(cluster=loaded, t=now, resolution=1, values=measured)
+    add_sample(loaded, now, measured)
     first, second = split_node_table(loaded)
     assert (first.index, first.streams, first.capacity) == (0, 1, 100.0)
     assert (first.load, first.utilisation, first.waiting, first.latency_ms) == (70.0, 0.7, 3, None)
@@ -82,8 +83,8 @@ def test_past_rates_are_replayed_by_hour(operator: Actor, sf: Cluster) -> None:
         end = start + timedelta(minutes=5 * step)
         rate = 90 if (end - timedelta(seconds=1)).hour == 3 else 10
         arrivals.count(sf, [telemetry(end, {stream.pk: 300 * rate})])
-        arrivals.roll_up(end)
-    arrivals.roll_up(start + timedelta(hours=6, minutes=2))
+        series.roll_up(end)
+    series.roll_up(start + timedelta(hours=6, minutes=2))
     result = admit(sf, StreamMetadata(rate=20.0, peak=20.0), start + timedelta(hours=6))
     assert result.split == 0
     least = {row.hour: row.least for row in result.chosen.headroom}

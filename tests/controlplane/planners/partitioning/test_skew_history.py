@@ -5,22 +5,24 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, KeySkew, Node, Query
+from controlplane.models import Cluster, Node, Query, SeriesPeriod
 from controlplane.planners.partitioning import skew_history
 from controlplane.planners.partitioning.skew_history import (
     history,
-    prune,
     recent_skews,
     record,
     record_all,
-    roll_up,
 )
+from controlplane.telemetry import series
+from controlplane.telemetry.grid import Grid
 from tests.support.cluster import placed_split
 from tests.support.key_samples import EVEN, HOT, sampled
+from tests.support.series import add_skews, even_times, stored_times
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # The end of a period of ten seconds, five minutes and an hour.
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+SERIES = ("key_top_share", "key_top10_share", "key_imbalance", "key_records")
 
 
 @pytest.fixture
@@ -32,14 +34,19 @@ def query(operator: Actor, sf: Cluster) -> Query:
 
 def skews(query: Query, count: int, seconds: int = 10, end: datetime = NOW) -> None:
     """Store the periods before `end`; the imbalance grows with time."""
-    KeySkew.objects.bulk_create(
-        KeySkew(
-            query=query, seconds=seconds, t=end - timedelta(seconds=seconds * (count - place)),
-            top_share=0.5, top10_share=0.6, imbalance=place / 100, pairs=40, records_per_s=9.0,
-            grouping="key" if place < count / 2 else "partial_key",
-        )
-        for place in range(count)
-    )  # fmt: skip
+    for place, t in enumerate(even_times(end, seconds, count)):
+        grouping = "key" if place < count / 2 else "partial_key"
+        add_skews(query, [(t, place / 100)], grouping=grouping, seconds=seconds)
+
+
+def stored(cluster: Cluster, seconds: int = 10) -> Grid:
+    """Return the stored skew of the only query."""
+    return series.read(cluster, SERIES, NOW - timedelta(days=1), NOW + timedelta(days=1), seconds)
+
+
+def imbalances(cluster: Cluster, seconds: int = 10) -> list[float]:
+    values: list[float] = stored(cluster, seconds)["key_imbalance"][:, 0].tolist()
+    return values
 
 
 @pytest.mark.both_databases
@@ -48,29 +55,28 @@ def test_the_last_complete_periods_are_written_once(sf: Cluster, query: Query) -
     assert record(sf, NOW + timedelta(seconds=5)) == 2
     assert record(sf, NOW + timedelta(seconds=9)) == 0
     assert record(sf, NOW + timedelta(seconds=11)) == 1
-    rows = list(KeySkew.objects.order_by("t"))
-    assert [row.t for row in rows] == [NOW + timedelta(seconds=s) for s in (-20, -10, 0)]
-    row = rows[1]
-    assert row.top_share == pytest.approx(0.4)
-    assert row.top10_share == pytest.approx(0.4 + 9 * 0.002)
-    assert row.records_per_s == pytest.approx(1_000, rel=0.01)
-    assert (row.pairs, row.grouping) == (32, "key")
+    assert stored_times(sf, "query", 10) == [NOW + timedelta(seconds=s) for s in (-20, -10, 0)]
+    rows = stored(sf)
+    assert rows["key_top_share"][1, 0] == pytest.approx(0.4)
+    assert rows["key_top10_share"][1, 0] == pytest.approx(0.4 + 9 * 0.002)
+    assert rows["key_records"][1, 0] == pytest.approx(1_000, rel=0.01)
+    assert history(query, NOW - timedelta(seconds=10), NOW)[0].grouping == "key"
 
 
 def test_imbalance_is_the_fullest_task_above_the_mean(sf: Cluster, query: Query) -> None:
     """Two tasks share a node of 500 records/s; the others have 1,000 records/s evenly."""
     sampled(query, NOW, EVEN, shares=[0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.2])
     record(sf, NOW + timedelta(seconds=1))
-    assert KeySkew.objects.earliest("t").imbalance == pytest.approx(0.8 - 0.5)
+    assert imbalances(sf)[0] == pytest.approx(0.8 - 0.5)
     Node.objects.filter(cluster=sf).update(capacity=1_000)
     record(sf, NOW + timedelta(seconds=11))
-    assert KeySkew.objects.latest("t").imbalance == pytest.approx(0.4 - 0.25)
+    assert imbalances(sf)[-1] == pytest.approx(0.4 - 0.25)
 
 
 def test_split_nodes_are_added_up(sf: Cluster, query: Query) -> None:
     sampled(query, NOW, splits=2)
     record(sf, NOW + timedelta(seconds=1))
-    assert KeySkew.objects.earliest("t").records_per_s == pytest.approx(1_000, rel=0.01)
+    assert stored(sf)["key_records"][0, 0] == pytest.approx(1_000, rel=0.01)
 
 
 def test_an_error_in_one_cluster_does_not_affect_the_others(
@@ -114,28 +120,17 @@ def test_samples_of_another_number_of_tasks_have_no_row(sf: Cluster, query: Quer
 
 
 @pytest.mark.both_databases
-def test_longer_periods_are_means(query: Query) -> None:
+def test_longer_periods_are_means(sf: Cluster, query: Query) -> None:
     skews(query, 90)
-    assert roll_up(NOW + timedelta(minutes=1)) == 4
-    assert roll_up(NOW + timedelta(minutes=1)) == 0
-    rows = list(KeySkew.objects.filter(seconds=300).order_by("t"))
-    assert [row.imbalance for row in rows] == pytest.approx([0.145, 0.445, 0.745])
-    assert [row.grouping for row in rows] == ["key", "partial_key", "partial_key"]
-    hour = KeySkew.objects.get(seconds=3600)
-    assert (hour.t, hour.pairs) == (NOW - timedelta(hours=1), 40)
-    assert hour.imbalance == pytest.approx(0.445)
-
-
-def test_an_open_period_is_not_written(query: Query) -> None:
-    skews(query, 12, end=NOW + timedelta(minutes=2))
-    assert roll_up(NOW + timedelta(minutes=2)) == 0
-
-
-def test_old_periods_are_deleted(query: Query) -> None:
-    for seconds, kept in skew_history.KEPT.items():
-        skews(query, 2, seconds, end=NOW - kept + timedelta(seconds=seconds))
-    assert prune(NOW) == 3
-    assert sorted(KeySkew.objects.values_list("seconds", flat=True)) == [10, 300, 3600]
+    assert series.roll_up(NOW + timedelta(minutes=1)) == 4
+    assert series.roll_up(NOW + timedelta(minutes=1)) == 0
+    assert imbalances(sf, 300) == pytest.approx([0.145, 0.445, 0.745])
+    assert stored_times(sf, "query", 3600) == [NOW - timedelta(hours=1)]
+    assert imbalances(sf, 3600) == pytest.approx([0.445])
+    Query.objects.filter(pk=query.pk).update(placed_at=NOW - timedelta(days=2))
+    query.refresh_from_db()
+    points = history(query, NOW - timedelta(hours=1), NOW, now=NOW + timedelta(days=2))
+    assert [point.grouping for point in points] == ["key", "partial_key", "partial_key"]
 
 
 def test_a_history_has_few_points_of_the_finest_periods(query: Query) -> None:
@@ -146,7 +141,7 @@ def test_a_history_has_few_points_of_the_finest_periods(query: Query) -> None:
     coarse = history(query, NOW - timedelta(minutes=15), NOW, points=9)
     assert [point.imbalance for point in coarse][:2] == pytest.approx([0.045, 0.145])
     assert coarse[-1].grouping == "partial_key"
-    roll_up(NOW + timedelta(minutes=1))
+    series.roll_up(NOW + timedelta(minutes=1))
     assert len(history(query, NOW - timedelta(days=2), NOW)) == 2
     assert len(history(query, NOW - timedelta(days=20), NOW)) == 1
     assert history(query, NOW, NOW) == []
@@ -167,7 +162,7 @@ def test_recent_skews_are_of_queries_with_a_key_grouping(
 
 def test_hot_keys_are_seen(sf: Cluster, query: Query) -> None:
     for keys, least, most in ((HOT, 0.3, 1.5), (EVEN, 0.0, 0.2)):
-        KeySkew.objects.all().delete()
+        SeriesPeriod.objects.all().delete()
         sampled(query, NOW + timedelta(seconds=100 * (keys is EVEN)), keys)
         record(sf, NOW + timedelta(seconds=100 * (keys is EVEN) + 1))
-        assert least <= KeySkew.objects.earliest("t").imbalance <= most
+        assert least <= imbalances(sf)[0] <= most

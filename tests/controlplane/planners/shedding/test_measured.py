@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controlplane.models import Cluster, MeasurePoint, Query, SheddingInterval
+from controlplane.models import Cluster, Query, SheddingInterval
 from controlplane.planners.shedding.history import record
 from controlplane.planners.shedding.measured import MEASURED, kept_parts, rung_latencies
 from controlplane.planners.shedding.report import ladder_report
 from tests.support.cluster import telemetry
+from tests.support.series import add_sample
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,12 +36,10 @@ def test_latencies_are_means_by_results(sf: Cluster, now: datetime) -> None:
     assert rung_latencies(sf, now + MEASURED) == {}
 
 
-def test_rung_zero_has_the_minutes_without_drops(sf: Cluster, now: datetime) -> None:
+def test_rung_zero_has_the_periods_without_drops(sf: Cluster, now: datetime) -> None:
     for minutes, kept, p95 in ((1, 1.0, 100.0), (2, 1.0, 200.0), (3, 0.9, 900.0), (4, None, None)):
-        MeasurePoint.objects.create(
-            cluster=sf, resolution=60, t=now - timedelta(minutes=minutes), input_kept=kept,
-            latency_p95=p95,
-        )  # fmt: skip
+        t = now - timedelta(minutes=5 * minutes)
+        add_sample(sf, t, {"kept": kept, "p95": p95}, 300)
     assert rung_latencies(sf, now) == {0: pytest.approx(150.0)}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
-from controlplane.models import ArmedLadder, Cluster, MetricSample
+from controlplane.models import ArmedLadder, Cluster, SeriesPeriod
 from controlplane.planners.shedding import arming, loop
 from controlplane.planners.shedding.arming import arm
 from controlplane.planners.shedding.inputs import CostSource
@@ -17,6 +17,7 @@ from controlplane.planners.shedding.observation import read_input
 from controlplane.planners.shedding.report import ladder_report
 from controlplane.planners.shedding.staleness import StaleCode
 from controlplane.policies.store import update_policy
+from controlplane.telemetry import time_series
 from controlplane.watch import watch_cluster
 from tests.support.cluster import actor
 
@@ -28,7 +29,7 @@ COST_S, FIXED_S = 0.00002, 0.1
 
 def store(cluster: Cluster, now: datetime, records: Any) -> None:
     """Store samples of quiet batches, one a second, with so many records on each node."""
-    MetricSample.objects.filter(cluster=cluster).delete()
+    SeriesPeriod.objects.filter(cluster=cluster, seconds=1).delete()
     rows = []
     for age, count in enumerate(records[::-1].tolist(), start=1):
         t, busy = now - timedelta(seconds=age), FIXED_S + COST_S * count
@@ -36,8 +37,8 @@ def store(cluster: Cluster, now: datetime, records: Any) -> None:
             "t": round(t.timestamp() * 1000), "span_s": 1.0, "tasks": [3] * 4,
             "loads": [count] * 4, "busy": [busy] * 4, "work_ms": 400 + 1_000 * busy,
         }  # fmt: skip
-        rows.append(MetricSample(cluster=cluster, resolution=1, t=t, values=values))
-    MetricSample.objects.bulk_create(rows)
+        rows.append(values)
+    time_series.record(cluster, rows)
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.catalog.query_settings import set_shedding
-from controlplane.models import AuditEntry, Cluster, MetricSample, Query
+from controlplane.models import AuditEntry, Cluster, Query
 from controlplane.planners.shedding.arming import arm
 from controlplane.planners.shedding.report import ladder_report
 from controlplane.planners.shedding.staleness import StaleCode
 from controlplane.planners.shedding.windows import RandomReason
 from tests.support.admission import arrived
 from tests.support.cluster import placed
+from tests.support.series import change_newest
 from tests.support.watching import measured
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,10 +59,7 @@ def test_the_position_is_the_one_of_the_newest_batch(
 ) -> None:
     arm(operator, busy, "needed")
     assert ladder_report(busy).position is None
-    sample = MetricSample.objects.filter(cluster=busy).order_by("-t").first()
-    assert sample is not None
-    sample.values |= {"ladder_position": 1.5}
-    sample.save()
+    change_newest(busy, ladder_position=1.5)
     report = ladder_report(busy)
     assert (report.position, report.rung) == (1.5, 2)
     assert [rung.is_active for rung in report.rungs].index(True) == 2

@@ -10,6 +10,7 @@ from controlplane.planning.measured.costs import (
     operator_seconds,
     partials_per_record,
 )
+from tests.support.series import batches_of
 
 
 def sample(**changed: Any) -> dict[str, Any]:
@@ -21,31 +22,31 @@ def sample(**changed: Any) -> dict[str, Any]:
 
 def test_the_cost_of_a_record_leaves_out_merging() -> None:
     """Nodes 0 and 1 need 0.8 ms each; node 2 has no record."""
-    assert operator_seconds([sample()], {}) == pytest.approx(0.0008)
+    assert operator_seconds(batches_of([sample()]), {}) == pytest.approx(0.0008)
 
 
 def test_nodes_that_are_not_busy_enough_do_not_count() -> None:
-    assert operator_seconds([sample(busy=[0.2, 0.5, 0.0])], {}) == pytest.approx(0.0008)
-    assert operator_seconds([sample(busy=[0.2, 0.2, 0.0])], {}) is None
-    assert operator_seconds([], {}) is None
+    assert operator_seconds(batches_of([sample(busy=[0.2, 0.5, 0.0])]), {}) == pytest.approx(0.0008)
+    assert operator_seconds(batches_of([sample(busy=[0.2, 0.2, 0.0])]), {}) is None
+    assert operator_seconds(batches_of([]), {}) is None
 
 
 def test_an_emulated_capacity_is_the_cost_of_its_node() -> None:
     busy = [0.01, 0.01, 0.01]
-    assert operator_seconds([sample(busy=busy)], {0: 500.0, 1: 500.0, 2: 9.0}) == 0.002
+    assert operator_seconds(batches_of([sample(busy=busy)]), {0: 500.0, 1: 500.0, 2: 9.0}) == 0.002
 
 
 def test_the_cost_of_a_partial_result() -> None:
-    assert merge_seconds([sample()]) == 0.00025
-    assert merge_seconds([sample(merge_busy=[0.0, 0.04, 0.0])]) is None
-    assert merge_seconds([sample(merged=[0.0, 0.0, 0.0])]) is None
+    assert merge_seconds(batches_of([sample()])) == 0.00025
+    assert merge_seconds(batches_of([sample(merge_busy=[0.0, 0.04, 0.0])])) is None
+    assert merge_seconds(batches_of([sample(merged=[0.0, 0.0, 0.0])])) is None
 
 
 def test_partial_results_are_those_of_all_aggregator_nodes() -> None:
     several = [sample(merged=[100.0, 400.0]), sample(merged=[300.0, 0.0])]
-    assert partials_per_record(several, 800.0) == 0.5
-    assert partials_per_record(several, 0.0) is None
-    assert partials_per_record([sample(merged=[0.0])], 800.0) is None
+    assert partials_per_record(batches_of(several), 800.0) == 0.5
+    assert partials_per_record(batches_of(several), 0.0) is None
+    assert partials_per_record(batches_of([sample(merged=[0.0])]), 800.0) is None
 
 
 def test_the_input_is_stored_and_read() -> None:

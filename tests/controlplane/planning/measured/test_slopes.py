@@ -15,6 +15,7 @@ from controlplane.planning.measured.costs import (
     split_seconds,
 )
 from controlplane.planning.measured.slopes import line_through
+from tests.support.series import batches_of
 
 FIXED_S, COST_S = 0.04, 0.0004
 
@@ -58,24 +59,24 @@ def test_noise_is_no_slope() -> None:
 def test_a_quiet_node_shows_its_cost_by_its_slope() -> None:
     rng = np.random.default_rng(3)
     records = rng.uniform(20, 200, 60)
-    work = node_work(samples(records, FIXED_S + COST_S * records))[0]
+    work = node_work(batches_of(samples(records, FIXED_S + COST_S * records)))[0]
     assert work.busy_quotient is None
     assert work.line is not None
     assert (work.line.slope, work.line.fixed) == pytest.approx((COST_S, FIXED_S))
     assert work.quotient > 1.4 * COST_S
-    assert operator_seconds(samples(records, FIXED_S + COST_S * records), {}) == pytest.approx(
-        COST_S
-    )
+    assert operator_seconds(
+        batches_of(samples(records, FIXED_S + COST_S * records)), {}
+    ) == pytest.approx(COST_S)
 
 
 def test_the_quotient_of_a_busy_node_counts_if_its_records_do_not_differ() -> None:
     """Otherwise it would be that of batches that are slow for other reasons."""
-    same = node_work(samples([2_000] * 30, [0.8] * 30))[0]
+    same = node_work(batches_of(samples([2_000] * 30, [0.8] * 30)))[0]
     assert (same.busy_quotient, same.line) == (0.0004, None)
     rng = np.random.default_rng(4)
     seconds = FIXED_S + COST_S * np.linspace(20, 200, 60)
     seconds[::10] += rng.uniform(0.5, 1, 6)
-    work = node_work(samples(np.linspace(20, 200, 60), seconds))[0]
+    work = node_work(batches_of(samples(np.linspace(20, 200, 60), seconds)))[0]
     assert work.busy_quotient is None
     assert work.line is not None
     assert work.line.slope == pytest.approx(COST_S)
@@ -84,7 +85,7 @@ def test_the_quotient_of_a_busy_node_counts_if_its_records_do_not_differ() -> No
 def test_a_node_whose_time_does_not_depend_on_its_records_shows_no_cost() -> None:
     """It is busy for half of its time with the fixed cost of micro-batches."""
     rng = np.random.default_rng(5)
-    work = node_work(samples(rng.uniform(20, 200, 60), rng.uniform(0.8, 1.2, 60)))[0]
+    work = node_work(batches_of(samples(rng.uniform(20, 200, 60), rng.uniform(0.8, 1.2, 60))))[0]
     assert work.busy_quotient is None
     assert work.line is not None
     assert not work.line.is_sure
@@ -93,7 +94,7 @@ def test_a_node_whose_time_does_not_depend_on_its_records_shows_no_cost() -> Non
 def test_only_samples_with_the_present_number_of_tasks_count() -> None:
     records = np.linspace(20, 200, 60)
     before = samples(records, 0.1 + 9 * COST_S * records, tasks=[[9]] * 60)
-    work = node_work(before + samples(records, COST_S * records))[0]
+    work = node_work(batches_of(before + samples(records, COST_S * records)))[0]
     assert work.line is not None
     assert work.line.samples == 60
     assert work.line.slope == pytest.approx(COST_S)
@@ -105,24 +106,28 @@ def test_split_nodes_and_aggregator_nodes_have_slopes_too() -> None:
     rows = list(zip(number, share, strict=True))
     split = [{"split_loads": [n], "split_utilisation": [s]} for n, s in rows]
     merging = [{"merged": [n], "merge_busy": [s]} for n, s in rows]
-    assert split_seconds(split) == merge_seconds(merging) == pytest.approx(0.0002)
+    assert (
+        split_seconds(batches_of(split))
+        == merge_seconds(batches_of(merging))
+        == pytest.approx(0.0002)
+    )
 
 
 def test_a_few_slow_batches_of_a_split_node_are_no_cost() -> None:
     """A busy machine delays two batches of few records: an armed ladder must not drop for that."""
     usual = [{"split_loads": [100.0], "split_utilisation": [0.02]}] * 15
     slow = [{"split_loads": [3.0], "split_utilisation": [0.9]}] * 2
-    assert split_seconds(usual + slow) is None, "too few for a slope"
+    assert split_seconds(batches_of(usual + slow)) is None, "too few for a slope"
     merging = [{"merged": [100.0], "merge_busy": [0.002]}] * 15
-    assert merge_seconds([*merging, {"merged": [3.0], "merge_busy": [0.5]}]) is None
+    assert merge_seconds(batches_of([*merging, {"merged": [3.0], "merge_busy": [0.5]}])) is None
     full = [{"split_loads": [100.0], "split_utilisation": [0.8]}] * 15
-    assert split_seconds(full + slow) == pytest.approx(0.008)
+    assert split_seconds(batches_of(full + slow)) == pytest.approx(0.008)
 
 
 def test_the_time_of_batches_is_a_line_over_that_of_the_longest_node() -> None:
     busy = np.linspace(0.1, 2.0, 60)
     given_ = samples(100 + 0 * busy, busy, work_ms=((0.4 + 1.25 * busy) * 1000).tolist())
-    batch = batch_seconds(given_)
+    batch = batch_seconds(batches_of(given_))
     assert batch is not None
     assert (batch.outside_s, batch.growth) == pytest.approx((0.4, 1.25))
     # Of four seconds, a node with a fixed time of 0.2 s has 3.35 s, 1.25 of them per own second.
@@ -130,5 +135,5 @@ def test_the_time_of_batches_is_a_line_over_that_of_the_longest_node() -> None:
     # Batches cannot be shorter than an empty one.
     assert batch.usable(0.2, 0.1) == pytest.approx(0.5 / 1.25)
     constant = samples([100] * 30, [0.2] * 30, work_ms=[700.0] * 30)
-    assert batch_seconds(constant) == (0.5, 1.0, 0.7)
-    assert batch_seconds([{}]) is None
+    assert batch_seconds(batches_of(constant)) == (0.5, 1.0, 0.7)
+    assert batch_seconds(batches_of([{}])) is None

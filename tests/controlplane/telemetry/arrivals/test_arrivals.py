@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.models import Cluster, StreamArrivals
-from controlplane.telemetry import arrivals
+from controlplane.models import Cluster
+from controlplane.telemetry import arrivals, series
 from tests.support.admission import telemetry
+from tests.support.series import stored_times
 
 pytestmark = pytest.mark.django_db
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -72,17 +73,17 @@ def test_longer_periods_have_the_same_records_and_stay_longer(cluster: Cluster) 
     for row in rows:
         arrivals.count(cluster, [row])
     now = after(70 * 60)
-    arrivals.roll_up(now)
+    series.roll_up(now)
     fine, five, hour = (
-        StreamArrivals.objects.filter(seconds=seconds).count() for seconds in (10, 300, 3600)
+        len(stored_times(cluster, "stream", seconds)) for seconds in (10, 300, 3600)
     )
     assert (fine, five, hour) == (6 * 69 + 1, 14, 2)
     # Minute m has m records a second: the mean of minutes 1 to 60.
     assert rates(cluster, 7, 3600)[-1] == pytest.approx(30.5)
-    assert arrivals.roll_up(now) == 0
-    arrivals.prune(now + timedelta(days=1))
-    assert not StreamArrivals.objects.filter(seconds=10).exists()
-    assert StreamArrivals.objects.filter(seconds=300).count() == five
+    assert series.roll_up(now) == 0
+    series.prune(now + timedelta(days=1))
+    assert stored_times(cluster, "stream", 10) == []
+    assert len(stored_times(cluster, "stream", 300)) == five
 
 
 @given(
@@ -102,14 +103,15 @@ def test_every_record_counts_once(spans: list[int], counts: list[int], unread: l
         rows.append(telemetry(moment, {7: read}, {7: (waiting, 0)} if waiting else {}))
     for row in rows:
         arrivals.count(cluster, [row])
-    counted = sum(row.columns()[1].sum() for row in StreamArrivals.objects.filter(cluster=cluster))
+    grid = series.read(cluster, ("stream_arrived",), START - timedelta(minutes=1), moment, 10)
+    counted = np.nansum(grid["stream_arrived"])
     cluster.delete()
     assert counted == pytest.approx(total)
 
 
 def test_a_time_range_has_the_shortest_stored_periods(cluster: Cluster) -> None:
     now = datetime.now(UTC)
-    start = arrivals.start_of(now, 3600) - timedelta(hours=1)
+    start = series.start_of(now, 3600) - timedelta(hours=1)
     rows = [telemetry(start, {})]
     rows += [telemetry(start + timedelta(seconds=10 * n), {7: 40}) for n in range(1, 121)]
     rows.append(telemetry(start + timedelta(seconds=1204), {7: 4}))
@@ -124,7 +126,7 @@ def test_a_time_range_has_the_shortest_stored_periods(cluster: Cluster) -> None:
     # Nothing is rolled up yet, so a long range has the short periods.
     whole = arrivals.rates_between(cluster, now - timedelta(days=1), now, [7])
     assert (whole.seconds, len(whole.starts)) == (10, 121)
-    arrivals.roll_up(now)
+    series.roll_up(now)
     whole = arrivals.rates_between(cluster, now - timedelta(days=1), now, [7])
     # The first row only sets the clock, in the period before.
     assert (whole.seconds, whole.of(7).tolist()[:5]) == (300, [0.0, *[4.0] * 4])
@@ -176,6 +178,6 @@ def test_records_of_lost_telemetry_are_no_rate(
 
 def test_periods_of_a_clock_that_ran_ahead_are_deleted(cluster: Cluster) -> None:
     arrivals.count(cluster, [telemetry(after(0), {}), telemetry(after(3600), {7: 10})])
-    assert arrivals.forget_future(cluster, after(60)) > 0
+    assert series.forget_after(cluster, after(60)) > 0
     arrivals.count(cluster, [telemetry(after(70), {7: 10}), telemetry(after(80), {7: 50})])
     assert rates(cluster, 7)[-1] == 5.0

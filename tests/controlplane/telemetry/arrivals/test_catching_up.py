@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from controlplane.background import ingestion
-from controlplane.models import Cluster, MetricSample
+from controlplane.models import Cluster, SeriesPeriod
 from controlplane.policies.settings import PolicySettings
-from controlplane.telemetry.arrivals.catching_up import catching_up, input_share, load_of
+from controlplane.telemetry.arrivals.catching_up import catching_up, input_share
+from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.watch.cycle import watch_cluster
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.reading import LoopReading
 from tests.support.cluster import telemetry
+from tests.support.series import all_samples, grid_of_samples
 from tests.support.watching import measured, newest
 
 TRIGGER_MS = 1000
@@ -23,6 +25,10 @@ MEASURED_LOOPS = ("overload", "latency", "imbalance", "replication", "admission"
 
 def sample(arrived: float | None, read: float, span_s: float = 1.0) -> dict[str, Any]:
     return {"arrived": arrived, "in": read, "span_s": span_s, "loads": [read, 2 * read]}
+
+
+def batches(samples: Sequence[dict[str, Any]]) -> Grid:
+    return grid_of_samples(("arrived", "in", "loads"), samples)
 
 
 STEADY = [sample(100.0, 100.0)] * 20
@@ -48,29 +54,35 @@ BACKLOG = [*[sample(100.0, 100.0)] * 10, *[sample(100.0, 400.0)] * 10]
 def test_outages_and_backlogs_are_recognized(
     samples: Sequence[dict[str, Any]], expected: tuple[float, bool] | None
 ) -> None:
-    known = catching_up(samples, TRIGGER_MS)
+    known = catching_up(batches(samples), TRIGGER_MS)
     assert (None if known is None else (known.seconds, known.outage)) == expected
 
 
 def test_loads_are_those_of_arriving_records() -> None:
-    assert [load_of(row, 1) for row in (STEADY[0], BACKLOG[-1])] == [200.0, 200.0]
-    assert load_of(STEADY[0], 2) is None
-    assert load_of(sample(None, 50.0), 0) == 50.0
-    assert input_share(BACKLOG) == pytest.approx(2000 / 5000)
+    assert batches([STEADY[0], BACKLOG[-1]]).loads[:, 1].tolist() == [200.0, 200.0]
+    assert batches([sample(None, 50.0)]).loads[0, 0] == 50.0
+    assert input_share(batches(BACKLOG)) == pytest.approx(2000 / 5000)
     # Over the whole outage, rates of reading and of arrival are equal.
-    assert input_share([sample(100.0, 0.0, 30.0), sample(100.0, 400.0, 10.0)]) == 1.0
+    outage = batches([sample(100.0, 0.0, 30.0), sample(100.0, 400.0, 10.0)])
+    assert input_share(outage) == 1.0
 
 
 def test_no_plan_is_requested_while_a_backlog_is_worked_off() -> None:
     reading = LoopReading(0.9, 0.2, "Imbalance 90 %", trouble=True)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     situation = Situation(
-        runs=True, age_s=1.0, trigger_ms=TRIGGER_MS, catching_up=catching_up(BACKLOG, TRIGGER_MS)
+        runs=True,
+        age_s=1.0,
+        trigger_ms=TRIGGER_MS,
+        catching_up=catching_up(batches(BACKLOG), TRIGGER_MS),
     )
     policy = PolicySettings(watch="act")
     assert decide(reading, situation, policy, "balanced", now).code == "catching_up"
     steady = Situation(
-        runs=True, age_s=1.0, trigger_ms=TRIGGER_MS, catching_up=catching_up(STEADY, TRIGGER_MS)
+        runs=True,
+        age_s=1.0,
+        trigger_ms=TRIGGER_MS,
+        catching_up=catching_up(batches(STEADY), TRIGGER_MS),
     )
     assert decide(reading, steady, policy, "balanced", now).code == "asked"
 
@@ -85,7 +97,7 @@ def test_the_loops_of_a_cluster_wait_until_it_has_caught_up(sf: Cluster) -> None
     assert {newest(sf, loop).code for loop in MEASURED_LOOPS} == {"catching_up"}
     # Tasks on an inactive node do not depend on rates.
     assert newest(sf, "node lost").code != "catching_up"
-    MetricSample.objects.all().delete()
+    SeriesPeriod.objects.all().delete()
     later = now + timedelta(minutes=2)
     measured(sf, later, arrived=100.0, p95=60_000.0, span_s=1.0, **{"in": 100.0})
     watch_cluster(sf, later)
@@ -105,4 +117,4 @@ def test_samples_of_a_clock_that_ran_ahead_are_deleted(sf: Cluster) -> None:
     ingestion.record(sf, [telemetry(1, now_ms + 3_600_000)])
     (sample_,) = ingestion.record(sf, [telemetry(2, now_ms)])
     assert sample_["span_s"] == sf.trigger_ms / 1000
-    assert MetricSample.objects.filter(cluster=sf).count() == 1
+    assert len(all_samples(sf)) == 1

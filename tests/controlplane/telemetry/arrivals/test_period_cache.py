@@ -2,33 +2,30 @@
 
 from datetime import timedelta
 
-import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.models import Cluster, StreamArrivals
-from controlplane.telemetry.arrivals import start_of
+from controlplane.models import Cluster, SeriesPeriod
+from controlplane.telemetry import series
 from controlplane.telemetry.arrivals.period_cache import PeriodCache
+from tests.support.series import add_arrivals
 
 pytestmark = pytest.mark.django_db
 PERIOD = timedelta(seconds=10)
 
 
 def add(cluster: Cluster, place: int, records: float, counted: timedelta = PERIOD) -> None:
-    t = start_of(timezone.now(), 10) - PERIOD * (20 - place)
-    data = StreamArrivals.packed(np.array([3, 7]), np.array([records, 1.0]), np.zeros(2))
-    StreamArrivals.objects.create(
-        cluster=cluster, seconds=10, t=t, counted_until=t + counted, data=data
-    )
+    t = series.start_of(timezone.now(), 10) - PERIOD * (20 - place)
+    add_arrivals(cluster, t, {3: records, 7: 1.0}, measured_s=counted.total_seconds())
 
 
 def read(cache: PeriodCache, cluster: Cluster) -> tuple[list[float], int]:
     """Return the arrivals of stream 3 by period, and the number of SQL statements."""
-    rows = StreamArrivals.objects.filter(cluster=cluster, seconds=10).order_by("t")
+    rows = series.stored([cluster.pk], ["stream"], 10).filter(measured_s__gte=10)
     with CaptureQueriesContext(connection) as captured:
-        found = [float(arrived[0]) for _, (_, arrived) in cache.read(cluster, 10, rows)]
+        found = [float(period.values["stream_arrived"][0]) for period in cache.read(cluster, rows)]
     return found, len(captured)
 
 
@@ -40,8 +37,7 @@ def test_only_new_periods_are_read(sf: Cluster) -> None:
     add(sf, 3, 5.0, counted=PERIOD / 2)
     assert read(cache, sf) == ([0.0, 10.0, 20.0], 2)
     assert read(cache, sf) == ([0.0, 10.0, 20.0], 1)
-    newest = StreamArrivals.objects.filter(cluster=sf).latest("t")
-    StreamArrivals.objects.filter(pk=newest.pk).update(counted_until=newest.t + PERIOD)
+    SeriesPeriod.objects.filter(cluster=sf).update(measured_s=10.0)
     assert read(cache, sf) == ([0.0, 10.0, 20.0, 5.0], 2)
 
 

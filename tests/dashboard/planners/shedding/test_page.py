@@ -13,13 +13,14 @@ from controlplane.models import (
     ArmedLadder,
     Cluster,
     DisarmedLadder,
-    MetricSample,
     Query,
+    SeriesPeriod,
     SheddingInterval,
 )
 from controlplane.planners.shedding.arming import arm, disarm
 from controlplane.planners.shedding.report import ladder_report
 from tests.support import cluster as made
+from tests.support.series import change_newest
 from tests.support.shedding import busy_cluster
 
 pytestmark = pytest.mark.django_db
@@ -85,13 +86,9 @@ def test_the_active_rung_and_what_is_kept(
 ) -> None:
     arm(operator, busy, "needed")
     assert "reported no position yet" in operating.get(PAGE).content.decode()
-    sample = MetricSample.objects.filter(cluster=busy).order_by("-t").first()
-    assert sample is not None
-    sample.values |= {"ladder_position": 0.0}
-    sample.save()
+    change_newest(busy, ladder_position=0.0)
     assert "Armed, nothing is dropped" in operating.get(PAGE).content.decode()
-    sample.values |= {"ladder_position": 0.5}
-    sample.save()
+    change_newest(busy, ladder_position=0.5)
     answer = operating.get(PAGE + "live/", headers=HTMX | {"HX-Target": "shedding-status"})
     assert answer.context["status"].what.startswith("Rung 1 of")
     content = answer.content.decode()
@@ -147,7 +144,7 @@ def test_a_ladder_that_is_armed_again_later_is_named_without_measurements(
 ) -> None:
     arm(operator, busy, "needed")
     disarm(operator, busy, "a test", 60)
-    MetricSample.objects.all().delete()
+    SeriesPeriod.objects.filter(seconds=1).delete()
     content = operating.get(PAGE).content.decode()
     assert 'data-reason="no_costs"' in content
     assert "a-operator disarmed the ladder until" in content

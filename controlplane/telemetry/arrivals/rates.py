@@ -1,0 +1,120 @@
+"""The rates of streams over time, from the stored periods of their arrivals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from math import isnan
+from typing import Any, Final
+
+import numpy as np
+
+from algorithms.vocabulary import Floats, Ints
+from controlplane.models import Cluster
+from controlplane.telemetry import series
+from controlplane.telemetry.arrivals.period_cache import ARRIVED, PeriodCache
+from controlplane.telemetry.arrivals.periods import PERIOD_S, counted_until
+from controlplane.telemetry.grid import Period, grid_of, means
+from controlplane.telemetry.series import fitting_seconds, start_of
+from controlplane.wire.figures import KEPT
+
+_CACHE: Final = PeriodCache()
+# The most periods of a time range: hours of 60 days.
+MOST_PERIODS: Final = 1_500
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class RateHistory:
+    """Rates of s streams in t periods, records/s.
+
+    `streams` int64[s], ascending; `rates` float64[s, t], oldest first, NaN before a stream's first
+    record and in periods that are not stored; `starts`: of the periods; `seconds`: their length.
+    """
+
+    seconds: int
+    streams: Ints
+    rates: Floats
+    starts: Sequence[datetime]
+
+    @property
+    def means(self) -> dict[int, float]:
+        """Return the mean rate of each stream over the known periods, without unknown ones."""
+        rates = means(self.rates.T).tolist()
+        known = zip(self.streams.tolist(), rates, strict=True)
+        return {stream: rate for stream, rate in known if not isnan(rate)}
+
+    def of(self, stream: int) -> Floats:
+        """Return the rates of one stream, float64[t]."""
+        place = int(np.searchsorted(self.streams, stream))
+        rates: Floats = self.rates[place]
+        return rates
+
+
+def history(
+    cluster: Cluster, periods: int, seconds: int = PERIOD_S, streams: Sequence[int] | None = None
+) -> RateHistory:
+    """Return the rates of the newest complete periods of a length.
+
+    `streams`: ids, by default of all streams of the cluster.
+    """
+    ids = streams if streams is not None else cluster.streams.values_list("id", flat=True)
+    known = np.array(sorted(ids), np.int64)
+    newest = counted_until(cluster)
+    if newest is None:
+        return _history(seconds, known, [], _EPOCH)
+    end = start_of(newest, seconds)
+    begin = end - timedelta(seconds=seconds * periods)
+    result = _history(seconds, known, _complete(cluster, begin, end, seconds), end)
+    return replace(result, rates=_without_silence(result.rates))
+
+
+def rates_between(
+    cluster: Cluster, start: datetime, stop: datetime, streams: Sequence[int]
+) -> RateHistory:
+    """Return the stored rates of streams in a time range, in the shortest periods that cover it.
+
+    Complete periods only. Those that are not stored are NaN; none are returned before the first
+    stored one.
+    """
+    seconds, known = fitting_period(start, stop), np.array(sorted(streams), np.int64)
+    periods: list[Period] = []
+    # Of the newest records there are no longer periods yet.
+    for seconds in sorted((s for s in KEPT["stream"] if s <= seconds), reverse=True):
+        periods = _complete(cluster, start_of(start, seconds), stop, seconds)
+        if periods:
+            break
+    end = periods[-1].t + timedelta(seconds=seconds) if periods else _EPOCH
+    return _history(seconds, known, periods, end)
+
+
+def fitting_period(start: datetime, stop: datetime) -> int:
+    """Return the length of the shortest periods that are kept since `start`, at most 1,500."""
+    return fitting_seconds(start, stop, "stream", MOST_PERIODS)
+
+
+def _complete(cluster: Cluster, start: datetime, stop: datetime, seconds: int) -> list[Period]:
+    rows = series.stored([cluster.pk], ["stream"], seconds).filter(t__gte=start, t__lt=stop)
+    # Longer periods are rolled up when they are complete.
+    return _CACHE.read(cluster, rows.filter(measured_s__gte=min(seconds, PERIOD_S)))
+
+
+def _history(seconds: int, known: Ints, periods: Sequence[Period], end: datetime) -> RateHistory:
+    """Return the rates of the known streams from the first stored period to `end`."""
+    if not periods:
+        return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
+    first = periods[0].t
+    count = round((end - first).total_seconds() / seconds)
+    arrived = grid_of([ARRIVED], periods, subjects=known)
+    rates = np.full((count, len(known)), np.nan)
+    places = np.round((arrived.times - first.timestamp()) / seconds).astype(np.int64)
+    rates[places] = np.nan_to_num(arrived[ARRIVED]) / seconds
+    starts = [first + timedelta(seconds=seconds * place) for place in range(count)]
+    return RateHistory(seconds, known, np.ascontiguousarray(rates.T), starts)
+
+
+def _without_silence(rates: Floats) -> Floats:
+    """Return the rates with NaN before the first record of a stream that has one."""
+    started: Any = np.logical_or.accumulate(np.nan_to_num(rates) > 0, axis=1)
+    silent = started.any(axis=1)[:, None] & ~started
+    rates[silent] = np.nan
+    return rates

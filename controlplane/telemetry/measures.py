@@ -1,0 +1,134 @@
+"""The measures of clusters over a window: what tiles, alerts, lines and pages of a fleet show."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+
+from algorithms.vocabulary import Floats
+from controlplane.models import Node
+from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.series import fitting_seconds, read_all
+
+TEN_S: Final = 10
+MINUTE_S: Final = 60
+_SUMS: Final = ("in", "dropped", "ladder_dropped")
+# The measures that are not sums, by the series that they are means of.
+_MEANS: Final = {
+    "latency_p95": "p95", "imbalance": "imbalance", "replication_factor": "rf",
+    "input_kept": "kept",
+}  # fmt: skip
+_SERIES: Final = (*_SUMS, *_MEANS.values(), "delivered", "arrived", "loads")
+# Periods of a fleet that are read of each cluster for a sum since a visit.
+_MOST_OF_SUM: Final = 180
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureMeans:
+    """The means of a cluster's measures over a window; None without records.
+
+    `latency_p95` in ms, `records_in`, `records_dropped` (by drop rules and ladders) in records/s,
+    `node_load`: load over capacity of the fullest node, whose index is `node`; the others are
+    ratios.
+    """
+
+    latency_p95: float | None = None
+    node_load: float | None = None
+    node: int | None = None
+    imbalance: float | None = None
+    replication_factor: float | None = None
+    records_in: float | None = None
+    input_kept: float | None = None
+    records_dropped: float | None = None
+
+
+def capacities_of(clusters: Collection[int]) -> dict[int, dict[int, float]]:
+    """Return the records/s of each active node by cluster and index."""
+    rows = Node.objects.filter(cluster__in=clusters, active=True).order_by()
+    result: dict[int, dict[int, float]] = {cluster: {} for cluster in clusters}
+    for cluster, index, capacity in rows.values_list("cluster", "index", "capacity"):
+        result[cluster][index] = capacity
+    return result
+
+
+def means_between(
+    clusters: Collection[int], start: datetime, end: datetime
+) -> dict[int, tuple[MeasureMeans, MeasureMeans]]:
+    """Return by cluster the means of start <= t < end, and of the span of that length before."""
+    begin = start - (end - start)
+    seconds = fitting_seconds(begin, end, least=TEN_S)
+    capacities = capacities_of(clusters)
+    result = {}
+    for cluster, grid in read_all(clusters, _SERIES, begin, end, seconds).items():
+        is_now = (grid.times >= start.timestamp()).astype(np.int64)
+        windows = _with_records(grid).merged(is_now)
+        means = _means(windows, capacities[cluster])
+        parts = dict(zip(np.unique(is_now).tolist(), means, strict=True))
+        result[cluster] = parts.get(1, MeasureMeans()), parts.get(0, MeasureMeans())
+    return result
+
+
+def lines_between(
+    clusters: Collection[int], start: datetime, end: datetime, seconds: int = MINUTE_S
+) -> dict[int, list[MeasureMeans]]:
+    """Return by cluster the means on an even grid from start to end; all None at gaps."""
+    first, stop = (int(t.timestamp()) // seconds for t in (start, end))
+    capacities = capacities_of(clusters)
+    lines = {}
+    for cluster, grid in read_all(clusters, _SERIES, start, end, seconds).items():
+        even = _with_records(grid).every(seconds)
+        means = dict(zip(even.slots(seconds), _means(even, capacities[cluster]), strict=True))
+        lines[cluster] = [means.get(slot, MeasureMeans()) for slot in range(first, stop)]
+    return lines
+
+
+def _with_records(grid: Grid) -> Grid:
+    """Return the series without values of periods that delivered no records, sums apart."""
+    full = np.nan_to_num(grid["delivered"]) > 0
+    values = dict(grid.values)
+    for name in _MEANS.values():
+        values[name] = np.where(full, grid[name], np.nan)
+    values["loads"] = np.where(full[:, None], grid["loads"], np.nan)
+    return replace(grid, values=values)
+
+
+def _means(grid: Grid, capacities: Mapping[int, float]) -> list[MeasureMeans]:
+    """Return the measures of each period; `capacities`: records/s of the active nodes by index."""
+    nodes = [index for index in capacities if index < grid["loads"].shape[1]]
+    shares = grid.loads[:, nodes] / np.array([capacities[index] for index in nodes])
+    # Of periods without loads, no node is the fullest.
+    fullest = np.nan_to_num(shares, nan=-1.0).argmax(axis=1) if nodes else None
+    columns = {measure: grid[name].tolist() for measure, name in _MEANS.items()}
+    columns["records_in"] = grid["in"].tolist()
+    columns["records_dropped"] = _dropped(grid).tolist()
+    result = []
+    for place in range(len(grid)):
+        values = {name: _known(column[place]) for name, column in columns.items()}
+        load = None if fullest is None else _known(shares[place, fullest[place]])
+        node = None if fullest is None or load is None else nodes[fullest[place]]
+        result.append(MeasureMeans(**values, node_load=load, node=node))
+    return result
+
+
+def _dropped(grid: Grid) -> Floats:
+    """Return the records/s that rules and ladders dropped; NaN if neither is known."""
+    both = np.stack([grid["dropped"], grid["ladder_dropped"]])
+    known: Floats = np.where(np.isnan(both).all(axis=0), np.nan, np.nansum(both, axis=0))
+    return known
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def dropped_since(clusters: Collection[int], start: datetime) -> int:
+    """Return the records that drop rules and ladders of clusters dropped since a moment.
+
+    They count once per edge.
+    """
+    end = datetime.now(UTC)
+    seconds = fitting_seconds(start, end, most=_MOST_OF_SUM, least=MINUTE_S)
+    grids = read_all(clusters, ("dropped", "ladder_dropped"), start, end, seconds)
+    return round(sum(float(np.nansum(_dropped(g) * g.measured_s)) for g in grids.values()))
