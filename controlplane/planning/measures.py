@@ -89,6 +89,8 @@ STRANDED: Final = Measure(
 )
 # The name of a planner's measure that has a watch loop and a limit in the policy.
 SKEW: Final = "skew"
+# A placement keeps the limit of the imbalance also when the load has grown so many times.
+GROWTH: Final = 1.1
 COMMON: Final = (
     REPLICATION_FACTOR,
     TRAFFIC,
@@ -138,3 +140,12 @@ def measures(
 def cluster_values(values: Mapping[str, Any]) -> dict[str, float]:
     """Return the measures that have one value for the cluster."""
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
+def aimed_values(limits: Mapping[str, float], dead_band: float) -> dict[str, float]:
+    """Return the values that placements aim at: alerts end below their limits by the dead band.
+
+    The imbalance grows with the load, for which there is room.
+    """
+    aims = {name: (1 - dead_band) * limit for name, limit in limits.items()}
+    return aims | {IMBALANCE.name: aims[IMBALANCE.name] / GROWTH}

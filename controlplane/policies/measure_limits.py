@@ -1,15 +1,19 @@
 """The limits of measures: all readers of a policy's limits of placements read them here."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
 
 from algorithms.placement.online import LoadLimits
 from controlplane.models import Cluster, ReachableMeasures
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, SKEW, STRANDED
+from controlplane.planning.measures import (
+    FULLEST,
+    GROWTH,
+    IMBALANCE,
+    REPLICATION_FACTOR,
+    SKEW,
+    STRANDED,
+    aimed_values,
+)
 from controlplane.policies.settings import PolicySettings
-
-# A placement keeps the limit of the imbalance also when the load has grown so many times.
-GROWTH: Final = 1.1
 
 
 def measure_limits(policy: PolicySettings, reachable: ReachableMeasures | None) -> dict[str, float]:
@@ -34,15 +38,6 @@ def arrival_limits(cluster: Cluster, policy: PolicySettings) -> LoadLimits:
     aims = aimed_values(measure_limits(policy, None), policy.dead_band)
     room = GROWTH if cluster.last_sample_at is not None else 1.0
     return LoadLimits(room * aims[IMBALANCE.name], aims[FULLEST.name])
-
-
-def aimed_values(limits: Mapping[str, float], dead_band: float) -> dict[str, float]:
-    """Return the values that placements aim at: alerts end below their limits by the dead band.
-
-    The imbalance grows with the load, for which there is room.
-    """
-    aims = {name: (1 - dead_band) * limit for name, limit in limits.items()}
-    return aims | {IMBALANCE.name: aims[IMBALANCE.name] / GROWTH}
 
 
 def cluster_limits(cluster: Cluster, policy: PolicySettings) -> dict[str, float]:

@@ -11,9 +11,8 @@ from controlplane.errors import Conflict
 from controlplane.planners.placement.policy_limits import PolicyLimits
 from controlplane.planning.adapter import PlannerResult, PlanRequest
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, aimed_values
 from controlplane.plans.snapshot import ClusterSnapshot, Excluded
-from controlplane.policies.measure_limits import aimed_values
 from controlplane.wire.routing.query_actions import MoveTasks
 
 NO_NODE: Final = "No node of the cluster is active: activate one"
