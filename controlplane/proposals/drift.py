@@ -123,7 +123,6 @@ def drift_of(
     hold_s = policy.drift_hold_s
     if measured.raised:
         hold_s = min(hold_s, policy.alert_hold_s)
-
     drift = replace(measured, exceeded=[*changes, *values], changed=bool(changes), hold_s=hold_s)
     since = _since(proposal, drift, now)
     if since is None:

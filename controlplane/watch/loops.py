@@ -180,8 +180,10 @@ def all_loops() -> tuple[WatchLoop, ...]:
 
 
 def acting_planners() -> list[str]:
-    """Return the planners whose loops act themselves, on streams: their plans and all others do
-    not wait for each other."""
+    """Return the planners whose loops act themselves.
+
+    They change streams only, so their plans and those of others do not wait for each other.
+    """
     return [loop.name for loop in all_loops() if loop.evaluate is not None]
 
 

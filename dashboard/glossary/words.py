@@ -146,7 +146,7 @@ WORDS: Final = (
     ),
     Term(
         "nu, alpha",
-        "The slack of planners: a node hosts at most (1 + nu) times its even share, or alpha "
-        "more queries on clusters with few queries.",
+        "The slack of planners that count queries: a node hosts at most (1 + nu) times its even "
+        "share, or alpha more queries on clusters with few queries.",
     ),
 )
