@@ -23,7 +23,7 @@ from controlplane.policies.grades import Grade
 from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import stored_settings
-from controlplane.telemetry.measures import MeasureMeans, lines_between, means_between
+from controlplane.telemetry.measures import MeasureMeans, lines_between, means_between, new_clusters
 
 PERIOD: Final = timedelta(minutes=5)
 LINE_PERIOD: Final = timedelta(minutes=30)
@@ -148,6 +148,7 @@ def readings_of(
     means = means_between(ids, start, end)
     policies, reachable = policies_of(ids), reachable_of(ids)
     alerts = _alerts(ids, start, end, is_live)
+    new = new_clusters(ids, end) if is_live else ()
     return {
         cluster.pk: ClusterReadings(
             cluster, policies[cluster.pk], period, end, is_live,
@@ -156,6 +157,7 @@ def readings_of(
                 means[cluster.pk],
                 alerts.get(cluster.pk, {}),
                 now if is_live else None,
+                is_new=cluster.pk in new,
             ),
         )
         for cluster in clusters
@@ -167,7 +169,10 @@ def _readings(
     means: tuple[MeasureMeans, MeasureMeans],
     alerts: Mapping[str, Alert],
     now: datetime | None,
+    *,
+    is_new: bool,
 ) -> dict[AlertMeasure, AlertReading]:
+    """Return the readings; `is_new`: what was measured so far does not show the load."""
     result = {}
     for measure, kind in KINDS.items():
         limit = kind.limit(given)
@@ -175,13 +180,14 @@ def _readings(
             value, before = _age_s(given.cluster, now), None
         else:
             value, before = (getattr(own, measure) for own in means)
+        is_known = measure is AlertMeasure.AGE or not is_new
         result[measure] = AlertReading(
             kind=kind,
             value=value,
             before=before,
             limit=limit,
             near=None if limit is None else kind.near(limit, given.policy.dead_band),
-            grade=kind.grade(value, limit, given.policy.dead_band),
+            grade=kind.grade(value if is_known else None, limit, given.policy.dead_band),
             reachable=kind.reachable(given),
             node=means[0].node if measure is AlertMeasure.LOAD else None,
             alert=alerts.get(measure),

@@ -2,18 +2,22 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import numpy as np
 
 from algorithms.vocabulary import Floats
 from controlplane.models import Node
-from controlplane.telemetry.grid import Grid
-from controlplane.telemetry.series import fitting_seconds, read_all
+from controlplane.telemetry.grid import RAW, Grid
+from controlplane.telemetry.series import fitting_seconds, read_all, stored
 
 TEN_S: Final = 10
 MINUTE_S: Final = 60
+# What was measured for less than the first time does not show the load of a cluster: it starts with
+# a burst. Samples older than the second time are those of another start.
+_STARTS: Final = timedelta(seconds=60)
+_RECALLS: Final = timedelta(minutes=30)
 _SUMS: Final = ("in", "dropped", "ladder_dropped")
 # The measures that are not sums, by the series that they are means of.
 _MEANS: Final = {
@@ -51,6 +55,13 @@ def capacities_of(clusters: Collection[int]) -> dict[int, dict[int, float]]:
     for cluster, index, capacity in rows.values_list("cluster", "index", "capacity"):
         result[cluster][index] = capacity
     return result
+
+
+def new_clusters(clusters: Collection[int], time: datetime) -> set[int]:
+    """Return the clusters that were measured for less than a minute up to a time, or not at all."""
+    periods = stored(clusters, [""], RAW) | stored(clusters, [""], TEN_S)
+    known = periods.filter(t__gt=time - _RECALLS, t__lte=time - _STARTS)
+    return set(clusters) - set(known.values_list("cluster", flat=True).distinct())
 
 
 def means_between(

@@ -22,7 +22,8 @@ from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
 from controlplane.telemetry.grid import RAW, Grid, means, median
-from controlplane.telemetry.series import fitting_seconds, read, stored
+from controlplane.telemetry.measures import new_clusters
+from controlplane.telemetry.series import fitting_seconds, read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
 from controlplane.wire.measures import TaskMeasure, read_tasks
 
@@ -184,10 +185,8 @@ class ClusterObservation:
 
     @cached_property
     def is_new(self) -> bool:
-        """Return whether no sample is older than `RECENT`: the first ones do not show the load."""
-        batches = stored([self.cluster.pk], [""], RAW)
-        older = batches.filter(t__gt=self.time - LOOKBACK, t__lte=self.time - RECENT)
-        return not older.exists()
+        """Return whether the cluster was measured for less than a minute."""
+        return self.cluster.pk in new_clusters([self.cluster.pk], self.time)
 
     def catching_up(self) -> CatchingUp | None:
         """Return why the last `RECENT` shows an outage and not the load, None if it does."""

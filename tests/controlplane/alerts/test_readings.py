@@ -126,4 +126,14 @@ def test_a_fleet_takes_as_many_queries_as_a_cluster() -> None:
         ) as queries:
             assert all(own[AlertMeasure.RECORDS].value for own in readings_of(some).values())
         counts.append(len(queries))
-    assert counts[0] == counts[1] <= 6
+    assert counts[0] == counts[1] <= 7
+
+
+def test_the_first_minute_of_measures_has_values_and_no_grade() -> None:
+    cluster, now = _cluster(), timezone.now()
+    update_policy(actor("admin"), cluster, {"latency_ms": 2000})
+    add_measures(cluster, now - timedelta(seconds=30), {"latency_p95": 90_000.0}, 10)
+    latency = cluster_readings(cluster, end=now)[AlertMeasure.LATENCY]
+    assert (latency.value, latency.grade) == (90_000.0, Grade.UNKNOWN)
+    add_measures(cluster, now - timedelta(seconds=70), {"latency_p95": 90_000.0}, 10)
+    assert cluster_readings(cluster, end=now)[AlertMeasure.LATENCY].grade == Grade.BAD
