@@ -98,6 +98,7 @@ def situation_of(cluster: Cluster, now: datetime, planner: str = "") -> Situatio
         waiting=waiting.pk if waiting else None,
         waiting_since=waiting.requested_at if waiting else None,
         quiet_since=max((moment for moment in moments if moment), default=None),
+        executed_at=ended["at"],
         blackout=blackout.reason if blackout else "",
         blackout_until=blackout_until(blackout, now) if blackout else None,
     )
@@ -129,7 +130,8 @@ def _evaluate_loop(
     last = last_decision(observed.cluster, loop.name)
     present = _measured(situation, observed) if loop.is_measured else situation
     if reading.trouble and _leaves_in_trouble(situation.waiting, loop, observed):
-        present = replace(present, waiting=None)
+        # It was not executed, so the measures do not follow it.
+        present = replace(present, waiting=None, quiet_since=situation.executed_at)
     outcome = decide(reading, present, observed.policy, last.code if last else "", observed.now)
     if outcome.code == "asked":
         planners = planners_for(observed, loop)

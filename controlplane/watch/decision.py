@@ -21,8 +21,8 @@ class Situation:
     proposal; `waiting`: a computing or ready proposal of the loops, requested at `waiting_since`.
     `catching_up`: why the last minute shows an outage and not the load, None if it shows the load;
     `is_new`: it was measured for less than a minute.
-    `quiet_since`: the last request of the loops or the end of the last execution. `blackout`: the
-    reason of the blackout that ends at `blackout_until`.
+    `executed_at`: the end of the last execution; `quiet_since`: the later one of it and of the last
+    request of the loops. `blackout`: the reason of the blackout that ends at `blackout_until`.
     """
 
     runs: bool
@@ -32,6 +32,7 @@ class Situation:
     waiting: int | None = None
     waiting_since: datetime | None = None
     quiet_since: datetime | None = None
+    executed_at: datetime | None = None
     blackout: str = ""
     blackout_until: datetime | None = None
     catching_up: CatchingUp | None = None

@@ -139,11 +139,11 @@ def _excluded(
 
 
 def _full(reading: LoopReading, observed: ClusterObservation) -> LoopReading:
-    """Return the reading, blocked if all nodes together have no spare capacity."""
+    """Return the reading, blocked if nodes that are evenly loaded have no spare capacity."""
     if not reading.trouble or reading.blocked:
         return reading
     full = observed.full_share
-    if full is None or full <= FULL:
+    if full is None or full <= FULL or _imbalance(observed).trouble:
         return reading
     load = percent(full)
     text = f"{reading.text}; all nodes together have {load} load: moves cannot help"

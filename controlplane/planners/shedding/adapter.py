@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from algorithms.errors import PlanningError
 from algorithms.shedding.planner import PLANNER
-from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from controlplane.errors import Conflict
 from controlplane.planners.shedding.inputs import SheddingInput
 from controlplane.planners.shedding.ladder import compute_ladder, input_factor
@@ -95,16 +96,17 @@ def _peak_load(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
         times = OVERLOAD / input_factor(network)
     except (Conflict, PlanningError):
         return None
+    problem, model = network.problem, network.problem.model
+    kept: dict[str, float] = {}
     parts = parts_at(ladder, compiled_ladder(ladder).position_of(OVERLOAD))
-    keep: dict[str, float] = {}
     # A stream of one query has one location; its input edge is the first.
     for (stream, query), name in network.locations.items():
-        kept = part_of(parts, stream, query) / _arriving(parts, stream, query)
-        keep.setdefault(name, kept)
-    rates = {name: times * rate for name, rate in network.problem.rates.items()}
-    dropping = SheddingPlan.of(SheddingProblem(network.problem.network, rates), keep)
-    limits = network.problem.network.nodes
-    return round(max(dropping.outcome.loads[name] / limit for name, limit in limits.items()), 6)
+        part = part_of(parts, stream, query) / _arriving(parts, stream, query)
+        kept.setdefault(name, part)
+    keep = np.array([kept.get(name, 1.0) for name in problem.network.locations])
+    flows = model.flows(keep, problem.vector * times)
+    loads = model.loads @ model.covered(flows) / model.capacities
+    return round(float(loads.max()), 6)
 
 
 def _arriving(parts: Mapping[Edge, float], stream: int, query: int) -> float:

@@ -8,7 +8,7 @@ the tasks that process its records, how many the query had, and the column with 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
 from workers.pipeline.engine.assignment.tasks import Task
@@ -40,6 +40,17 @@ class _Piece:
     @property
     def name(self) -> str:
         return f"{BACKLOG}/{self.number}"
+
+
+class ArrivingTask(NamedTuple):
+    """A task that moves here, with what another node exported for it.
+
+    `incarnation`: that of its query, None if the query has failed here: nothing of it is processed.
+    """
+
+    task: Task
+    exported: Mapping[str, bytes]
+    incarnation: int | None
 
 
 @dataclass(frozen=True)
@@ -107,21 +118,36 @@ class NodeBacklog:
         result = [envelope for envelope in envelopes if envelope.streams]
         self._state.pieces += [self._kept(item.encode(), item, tasks) for item in result]
 
-    def prepend(self, exported: Mapping[str, bytes], task: Task, incarnation: int) -> None:
-        """Put envelopes that another node exported for a task before all others."""
-        column = task_column(task[0])
-        pieces = []
+    def prepend(self, arriving: Iterable[ArrivingTask]) -> None:
+        """Put the envelopes that one other node exported for tasks before all others.
+
+        An envelope that several of the tasks need is one piece of the queue.
+        """
+        data: dict[int, bytes] = {}
+        tasks: dict[int, dict[int, TaskOwnership]] = {}
+        for item in arriving:
+            query, number = item.task
+            for name, encoded in item.exported.items():
+                part = _ExportedPart.parse(name)
+                data[part.place] = encoded or data.get(part.place, b"")
+                if item.incarnation is not None:
+                    own, held = (
+                        tasks.setdefault(part.place, {}),
+                        part.held(item.incarnation, number),
+                    )
+                    own[query] = own[query].joined(held) if query in own else held
         # Redis returns them in any order.
-        for name in sorted(exported, key=_place_of):
-            item = exported[name]
-            envelope = Envelope.decode(item)
-            count, routed = _routing_of(name)
-            held = TaskOwnership(
-                incarnation, [task[1]] * len(routed), column if column in envelope.extras else "",
-                count, () if routed == [task[1]] else routed,
-            )  # fmt: skip
-            pieces.append(self._kept(item, envelope, {task[0]: held}, forwarded=True))
+        pieces = [self._forwarded(data[place], tasks[place]) for place in sorted(tasks)]
         self._state.pieces = pieces + self._state.pieces
+
+    def _forwarded(self, data: bytes, tasks: Mapping[int, TaskOwnership]) -> _Piece:
+        envelope = Envelope.decode(data)
+        told = {
+            query: held._replace(column=column) if column in envelope.extras else held
+            for query, held in tasks.items()
+            for column in [task_column(query)]
+        }
+        return self._kept(data, envelope, told, forwarded=True)
 
     def take(self, budget: int | None) -> list[WorkItem]:
         """Take records from the front, at most so many; None takes all."""
@@ -136,34 +162,54 @@ class NodeBacklog:
             piece.taken = stop
             if stop < piece.records:
                 break
-            self._state.pieces.remove(piece)
-            self._store.remove(piece.name)
+            self._remove(piece)
         return self._group_by_tasks(result)
 
-    def export(self, task: Task, streams: Sequence[int]) -> dict[str, bytes]:
-        """Take the backlog of a task out: envelopes of its streams by name, oldest first."""
-        query, number = task
-        result: dict[str, bytes] = {}
-        for piece in self._state.pieces:
-            held = self._state.tasks[piece.tasks].get(query)
-            if held is None or number not in held.tasks:
+    def export(self, leaving: Mapping[Task, Sequence[int]]) -> dict[Task, dict[str, bytes]]:
+        """Take out the backlog of tasks that move to one other node: envelopes by name.
+
+        `leaving`: the streams of each task. An envelope has what all of them need, and is with the
+        first of the tasks that need it; the others have its name with no bytes. Records that no
+        task needs any longer leave the queue.
+        """
+        result: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
+        for place, piece in enumerate(list(self._state.pieces)):
+            held = self._held(piece, leaving)
+            if not held:
                 continue
             envelope = self._read(piece).slice(piece.taken, piece.records)
-            if (part := envelope.of_streams(streams)).streams:
-                name = _exported_name(len(result), held, number)
-                result[name] = _with_own_tasks(part, query, held.column).encode()
-            self._disown(piece, task, held)
+            needed = envelope.of_streams(sorted({s for task in held for s in leaving[task]}))
+            data = _with_own_tasks(needed, held).encode()
+            for (query, number), own in held.items():
+                part = envelope.of_streams(leaving[query, number])
+                if part.streams:
+                    name = _ExportedPart.of(place, part.records.num_rows, own, number).name
+                    result[query, number][name] = data
+                    data = b""
+            self._disown(piece, held)
         return result
 
-    def _disown(self, piece: _Piece, task: Task, held: TaskOwnership) -> None:
-        """Let a piece no longer be for a task, should the task return to this node."""
-        tasks = dict(self._state.tasks[piece.tasks])
-        left = held.without(task[1])
-        if left is None:
-            del tasks[task[0]]
+    def _held(self, piece: _Piece, tasks: Iterable[Task]) -> dict[Task, TaskOwnership]:
+        """Return those of some tasks that a piece of the queue is for."""
+        assigned = self._state.tasks[piece.tasks]
+        held = {(query, number): assigned.get(query) for query, number in tasks}
+        return {task: own for task, own in held.items() if own and task[1] in own.tasks}
+
+    def _disown(self, piece: _Piece, tasks: Iterable[Task]) -> None:
+        """Let a piece no longer be for tasks, should they return to this node."""
+        assigned = dict(self._state.tasks[piece.tasks])
+        for query, number in tasks:
+            left = assigned.pop(query).without(number)
+            if left is not None:
+                assigned[query] = left
+        if assigned:
+            piece.tasks = self._known(assigned)
         else:
-            tasks[task[0]] = left
-        piece.tasks = self._known(tasks)
+            self._remove(piece)
+
+    def _remove(self, piece: _Piece) -> None:
+        self._state.pieces.remove(piece)
+        self._store.remove(piece.name)
 
     def save(self) -> None:
         """Write the backlog if it has changed."""
@@ -204,32 +250,53 @@ class NodeBacklog:
         return Envelope.decode(data)
 
 
-def _with_own_tasks(envelope: Envelope, query: int, column: str) -> Envelope:
-    """Return an envelope with the tasks of one query only, in the query's own column.
+def _with_own_tasks(envelope: Envelope, held: Mapping[Task, TaskOwnership]) -> Envelope:
+    """Return an envelope with the tasks of these queries only, each in the query's own column.
 
-    `column`: the one that they are in, which queries of one key grouping share; empty for none.
+    Queries of one key grouping share the column that they are in here.
     """
     extras = {name: v for name, v in envelope.extras.items() if not is_task_column(name)}
-    if column in envelope.extras:
-        extras[task_column(query)] = envelope.extras[column]
+    for (query, _), own in held.items():
+        if own.column in envelope.extras:
+            extras[task_column(query)] = envelope.extras[own.column]
     return replace(envelope, extras=extras)
 
 
-def _exported_name(index: int, held: TaskOwnership, task: int) -> str:
-    """Return the name of an exported envelope: its number, and how its records were routed."""
-    return f"{BACKLOG}{index}:{json.dumps([held.routed_count, *held.routed_to(task)])}"
+@dataclass(frozen=True)
+class _ExportedPart:
+    """What the name of an exported envelope says about the task that it is exported with.
+
+    `place`: the envelope's place in the queue; `records`: how many of them are of the task's
+    streams; `routed_count`: how many tasks there were when they were routed, `routed`: to which.
+    """
+
+    place: int
+    records: int
+    routed_count: int
+    routed: Sequence[int]
+
+    @classmethod
+    def of(cls, place: int, records: int, held: TaskOwnership, task: int) -> "_ExportedPart":
+        return cls(place, records, held.routed_count, held.routed_to(task))
+
+    @classmethod
+    def parse(cls, name: str) -> "_ExportedPart":
+        place, records, count, *routed = json.loads(name.removeprefix(BACKLOG))
+        return cls(place, records, count, routed)
+
+    @property
+    def name(self) -> str:
+        return BACKLOG + json.dumps([self.place, self.records, self.routed_count, *self.routed])
+
+    def held(self, incarnation: int, task: int) -> TaskOwnership:
+        """Return the ownership of the task that processes these records now."""
+        routed = () if list(self.routed) == [task] else list(self.routed)
+        return TaskOwnership(incarnation, [task] * len(self.routed), "", self.routed_count, routed)
 
 
-def _place_of(name: str) -> int:
-    """Return the place of an exported envelope among those of its task."""
-    return int(name.removeprefix(BACKLOG).partition(":")[0])
-
-
-def _routing_of(name: str) -> tuple[int, list[int]]:
-    """Return how many tasks there were, and the tasks that an envelope's records were routed to."""
-    _, _, routing = name.partition(":")
-    count, *routed = json.loads(routing)
-    return count, routed
+def records_exported(names: Iterable[str]) -> int:
+    """Return how many records wait for a task with exports of these names."""
+    return sum(_ExportedPart.parse(name).records for name in names if name.startswith(BACKLOG))
 
 
 def _written(state: _State) -> bytes:

@@ -7,7 +7,7 @@ goes, then the windows that the node merges, then state that leaves, with all of
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.attempts import FAILURES
 from controlplane.wire.node_faults import LOST
 from controlplane.wire.routing.route import NO_AGGREGATOR
-from controlplane.wire.routing.state_transfer import AGGREGATOR_TASK, TaskTransfer
+from controlplane.wire.routing.state_transfer import TaskTransfer
 from workers.pipeline.engine import final_aggregation
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.tasks import Task, Tasks
@@ -29,7 +29,6 @@ from workers.pipeline.engine.failures.fault import (
     read_faults,
     write_faults,
 )
-from workers.pipeline.engine.failures.isolation import EXPORT, IMPORT, no_sample, run_stage
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import state_transfer
 from workers.pipeline.engine.storage.idle_streams import LogTimes, StreamClock
@@ -38,7 +37,6 @@ from workers.pipeline.engine.storage.widening import Widening, detect_widening
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.envelope import (
-    Envelope,
     NodeInput,
     log_times_of,
     newest_of,
@@ -46,7 +44,13 @@ from workers.pipeline.exchange.envelope import (
 )
 from workers.pipeline.exchange.output import NodeMeasures, NodeOutput, arrivals_of, size_of
 from workers.pipeline.nodes.aggregator import Aggregator
-from workers.pipeline.nodes.backlog import BACKLOG, NodeBacklog, WorkItem
+from workers.pipeline.nodes.backlog import (
+    BACKLOG,
+    ArrivingTask,
+    NodeBacklog,
+    WorkItem,
+    records_exported,
+)
 from workers.pipeline.nodes.quarantine import find_quarantined
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.table_cache import TableCache
@@ -183,23 +187,28 @@ class NodeBatch:
         moved = self.tables.task_transfers(header.import_version, header.version)
         transfers = [item for item in moved if item.target == self.input.node]
         states = task_states.read(self.client, self.cluster, header.batch - 1, transfers)
-        successors = {(item.query, item.task): item.successor for item in transfers}
         rows: dict[Task, dict[str, bytes]] = {}
         faults: dict[int, FaultReason] = {}
-        for (query, task), forms in reversed(states.items()):
-            if query in self.faults:
+        arriving: dict[int, list[ArrivingTask]] = {}
+        for item in transfers:
+            query, forms, has_failed = (
+                item.query,
+                states[item.query, item.task],
+                item.query in self.faults,
+            )
+            if item.is_aggregator:
+                if not has_failed:
+                    self._aggregator.import_state(query, forms)
                 continue
-            if task <= AGGREGATOR_TASK:
-                self._aggregator.import_state(query, forms)
-                continue
-            successor = successors[query, task]
             pieces = {name: data for name, data in forms.items() if name.startswith(BACKLOG)}
-            owner = query, task if successor is None else successor
-            incarnation = self.table.table.queries[query].incarnation
-            prepend = partial(self.backlog.prepend, pieces, owner, incarnation)
-            run_stage(IMPORT, [query], prepend, faults, no_sample)
-            if successor is None:
+            owner = query, item.task if item.successor is None else item.successor
+            incarnation = None if has_failed else self.table.table.queries[query].incarnation
+            arrival = ArrivingTask(owner, pieces, incarnation)
+            arriving.setdefault(item.source, []).append(arrival)
+            if item.successor is None and not has_failed:
                 rows[owner] = {n: data for n, data in forms.items() if n not in pieces}
+        for of_source in reversed(arriving.values()):
+            self.backlog.prepend(of_source)
         state_transfer.import_state(self.store, self.tasks, rows, faults)
         self.add_faults(faults)
         return [item for item in transfers if item.successor is None]
@@ -286,6 +295,7 @@ class NodeBatch:
         faults: dict[int, FaultReason] = {}
         leaving = [(t.query, t.task) for t in transfers if not t.is_aggregator]
         result = state_transfer.export_state(self.store, leaving, faults)
+        streams: dict[int, dict[Task, Sequence[int]]] = {}
         for transfer in transfers:
             task = transfer.query, transfer.task
             if transfer.is_aggregator:
@@ -296,9 +306,10 @@ class NodeBatch:
             if transfer.successor is not None:
                 # The aggregator has all windows of a removed task: only its backlog is left.
                 result[task] = {}
-            streams = self.table.table.queries[transfer.query].streams
-            export = partial(self.backlog.export, task, streams)
-            for pieces in run_stage(EXPORT, [transfer.query], export, faults, no_sample):
+            own = self.table.table.queries[transfer.query].streams
+            streams.setdefault(transfer.target, {})[task] = own
+        for of_target in streams.values():
+            for task, pieces in self.backlog.export(of_target).items():
                 result[task] |= pieces
         self.add_faults(faults)
         return result
@@ -364,8 +375,6 @@ def _moves(
     moving = [(item.query, item.task) for item in leaving if item.successor is None]
     for query, task in moving:
         forms = exported[query, task]
-        waited = [Envelope.decode(data).records.num_rows for name, data in forms.items()
-                  if name.startswith(BACKLOG)]  # fmt: skip
         state = sum(len(data) for name, data in forms.items() if not name.startswith(BACKLOG))
-        result.append([query, task, state, sum(waited)])
+        result.append([query, task, state, records_exported(forms)])
     return result

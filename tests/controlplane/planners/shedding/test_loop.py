@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.catalog.query_settings import set_shedding
-from controlplane.models import ArmedLadder, Cluster, Decision, Proposal, Query
+from controlplane.models import ArmedLadder, Cluster, Decision, Node, Proposal, Query, Task
 from controlplane.planners.shedding.arming import arm, confirm_ladder, disarm
 from controlplane.planners.shedding.loop import ObservedLadder, ladder_of, ladder_reading
 from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, StaleReason
@@ -220,3 +220,18 @@ def test_a_full_cluster_without_a_ladder_is_given_one(
     assert proposal.after["peak_load"] == pytest.approx(1.0, abs=0.01)
     # The ladder drops nothing yet: the rates of the streams fit the nodes.
     assert (proposal.before["dropped"], proposal.after["dropped"]) == (0.0, 0.0)
+
+
+def test_records_that_another_node_keeps_are_no_load_of_a_node_that_drops_them(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    """An emulated node receives a record of a stream if one of its own queries keeps it."""
+    busy_cluster(operator, sf, now)
+    Node.objects.filter(cluster=sf).update(emulated=True)
+    Task.objects.filter(query__name="high").update(node=sf.nodes.get(index=1))
+    measured(sf, now, loads=[600.0] * 4, busy=[0.9] * 4)
+    watch_cluster(sf, now)
+    proposal = Proposal.objects.get(cluster=sf)
+    computation.compute(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.after["peak_load"] == pytest.approx(1.0, abs=0.01)

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from tests.support.schemas import REPORTS
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
+from workers.pipeline.engine.assignment.tasks import Task
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.exchange.envelope import Envelope, newest_of
-from workers.pipeline.nodes.backlog import MOST_AGES, NodeBacklog, WorkItem
+from workers.pipeline.nodes.backlog import (
+    MOST_AGES,
+    ArrivingTask,
+    NodeBacklog,
+    WorkItem,
+    records_exported,
+)
 
 
 def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
@@ -36,6 +43,11 @@ def cars(works: list[WorkItem]) -> list[int]:
     for one in (envelope for work in works for envelope in work.envelopes):
         found += np.asarray(one.records["car"]).tolist() if one.records.num_rows else []
     return found
+
+
+def move(source: NodeBacklog, target: NodeBacklog, task: Task, owner: Task) -> None:
+    """Move the backlog of a task that reads stream 1 to another node, where `owner` gets it."""
+    target.prepend([ArrivingTask(owner, source.export({task: (1,)})[task], 0)])
 
 
 OWNED = {7: TaskOwnership(0, [0])}
@@ -107,16 +119,47 @@ def test_what_waits_for_a_task_leaves_with_it() -> None:
     here.append([envelope((1, 4), (2, 3))], {7: TaskOwnership(0, [0, 1]), 8: TaskOwnership(0, [0])})
     here.append([envelope((1, 2), first=7)], {8: TaskOwnership(0, [0])})
     here.take(2)
-    prepend = here.export((7, 1), streams=(1,))
-    assert [Envelope.decode(data).records["car"].to_pylist() for data in prepend.values()] == [
+    exported = here.export({(7, 1): (1,)})[7, 1]
+    assert [Envelope.decode(data).records["car"].to_pylist() for data in exported.values()] == [
         [2, 3]
     ]
     assert here.records == 7, "others may need them here"
     there.append([envelope((1, 1), first=50)], {9: TaskOwnership(0, [0])})
-    there.prepend(prepend, (7, 1), incarnation=0)
+    there.prepend([ArrivingTask((7, 1), exported, 0)])
     first, second = there.take(None)
     assert (cars([first]), first.tasks) == ([2, 3], {7: TaskOwnership(0, [1])})
     assert (cars([second]), second.tasks) == ([50], {9: TaskOwnership(0, [0])})
+
+
+def test_records_that_several_tasks_take_along_are_once_in_their_new_queue() -> None:
+    """Each with its own tasks; a query that has failed there does not keep them from the others."""
+    here, there = NodeBacklog(Memory()), NodeBacklog(Memory())
+    column = np.array([0, 1, 1, 0, 1, 1, 0], np.uint64)
+    told = replace(envelope((1, 4), (2, 3)), extras={task_column(5): column})
+    owned = {
+        6: TaskOwnership(0, [0]), 7: TaskOwnership(0, [0, 1], task_column(5)),
+        8: TaskOwnership(0, [0]), 9: TaskOwnership(0, [0]),
+    }  # fmt: skip
+    here.append([told, envelope((1, 1), (3, 1), first=7)], owned)
+    leaving = {(6, 0): (1,), (7, 0): (1, 2), (7, 1): (1, 2), (8, 0): (1,)}
+    exported = here.export(leaving)
+    counts = {task: records_exported(forms) for task, forms in exported.items()}
+    assert counts == {(6, 0): 5, (7, 0): 8, (7, 1): 8, (8, 0): 5}
+    assert [len(data) > 0 for forms in exported.values() for data in forms.values()] == [
+        True, True, False, False, False, False, False, False,
+    ]  # fmt: skip
+    failed = 6
+    there.prepend(
+        ArrivingTask(task, exported[task], None if task[0] == failed else 4)
+        for task in reversed(leaving)
+    )
+    assert there.records == 8
+    own = TaskOwnership(4, [0, 1], task_column(7)), TaskOwnership(4, [0, 1])
+    works = there.take(None)
+    assert [cars([work]) for work in works] == [[*range(7)], [7]]
+    assert [work.tasks for work in works] == [{7: held, 8: TaskOwnership(4, [0])} for held in own]
+    assert works[0].envelopes[0].extras[task_column(7)].tolist() == column.tolist()
+    assert [work.tasks for work in here.take(None)] == [{9: TaskOwnership(0, [0])}]
 
 
 def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
@@ -124,7 +167,7 @@ def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
     tells = {task_column(7): np.array([0, 1], np.uint64)}
     chosen = replace(envelope((1, 2)), extras=tells)
     here.append([chosen, envelope((1, 1), first=2)], {7: TaskOwnership(0, [0, 1], task_column(7))})
-    there.prepend(here.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
+    move(here, there, (7, 1), (7, 1))
     tasks = [work.tasks for work in there.take(None)]
     assert tasks == [{7: TaskOwnership(0, [1], task_column(7))}, {7: TaskOwnership(0, [1])}]
 
@@ -133,12 +176,12 @@ def test_a_task_that_returns_gets_its_backlog_once() -> None:
     store = Memory()
     here, there = NodeBacklog(store), NodeBacklog(Memory())
     here.append([envelope((1, 3))], {7: TaskOwnership(0, [0, 1])})
-    there.prepend(here.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
+    move(here, there, (7, 1), (7, 1))
     here.save()
     here = NodeBacklog(store)
-    here.prepend(there.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
+    move(there, here, (7, 1), (7, 1))
     assert [work.tasks[7].tasks for work in here.take(None) if work.tasks] == [[1], [0]]
-    assert [work.tasks for work in there.take(None)] == [{}]
+    assert not there, "no task of that node needs the records"
 
 
 def test_a_remaining_task_has_the_backlog_of_removed_ones() -> None:
@@ -146,8 +189,8 @@ def test_a_remaining_task_has_the_backlog_of_removed_ones() -> None:
     here, there, third = (NodeBacklog(Memory()) for _ in range(3))
     here.append([envelope((1, 6))], {7: TaskOwnership(0, [1, 5], "", 6)})
     there.append([envelope((1, 2), first=10)], {7: TaskOwnership(0, [1], "", 6)})
-    there.prepend(here.export((7, 5), streams=(1,)), (7, 1), incarnation=0)
-    third.prepend(there.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
+    move(here, there, (7, 5), (7, 1))
+    move(there, third, (7, 1), (7, 1))
     works = third.take(None)
     assert [cars([work]) for work in works] == [[0, 1, 2, 3, 4, 5], [10, 11]]
     assert [work.tasks for work in works] == [

@@ -66,6 +66,11 @@ class TaskOwnership(NamedTuple):
         """Return to which tasks the records were routed that a task processes."""
         return tuple(routed for routed, owner in self.pairs if owner == task)
 
+    def joined(self, other: "TaskOwnership") -> "TaskOwnership":
+        """Return the ownership of these tasks and other ones of the query."""
+        routed, tasks = zip(*sorted([*self.pairs, *other.pairs]), strict=True)
+        return self._replace(tasks=list(tasks), routed=() if routed == tasks else list(routed))
+
     def without(self, task: int) -> "TaskOwnership | None":
         """Return the ownership without a task, None if nothing is left."""
         left = [(routed, owner) for routed, owner in self.pairs if owner != task]
