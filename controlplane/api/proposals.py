@@ -36,6 +36,7 @@ from controlplane.policies.auto_approval import PolicyDecision, decide_auto_appr
 from controlplane.policies.store import policy_of
 from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import drift, requests
+from controlplane.proposals.approval_lock import ApprovalLock, lock_of
 from controlplane.proposals.drift import Drift
 from controlplane.proposals.executions import verbs
 from controlplane.proposals.executions.action_status import (
@@ -183,9 +184,18 @@ class ProposalRow(
 
 
 class ProposalOut(ProposalRow):
-    """A proposal; allowed: what the caller may do with it now."""
+    """A proposal; allowed: what the caller may do with it now.
+
+    lock: why it cannot be approved while it waits, null if it can.
+    """
 
     allowed: list[VerbOut]
+    lock: ApprovalLock | None
+
+    @staticmethod
+    def resolve_lock(row: Proposal) -> ApprovalLock | None:
+        """Return why it cannot be approved."""
+        return lock_of(row)
 
     @staticmethod
     def resolve_allowed(row: Proposal, context: Mapping[str, Any]) -> list[Verb]:

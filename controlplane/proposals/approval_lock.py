@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from controlplane.errors import Conflict
 from controlplane.formats.json_values import JsonValue
+from controlplane.models import Proposal
 from controlplane.numbers import percent
 from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import would_exceed
 from controlplane.proposals.review import Review
 
@@ -68,6 +70,14 @@ def approval_lock(
     elif raised := review.drift.get("raised"):
         return ApprovalLock(LockCode.EXCEEDS, review.applicable, lost, tolerated, raised)
     return ApprovalLock(code, review.applicable, lost, tolerated) if code is not None else None
+
+
+def lock_of(proposal: Proposal, policy: PolicySettings | None = None) -> ApprovalLock | None:
+    """Return why a proposal that waits for approval cannot be approved, None if it can."""
+    if proposal.state != Proposal.State.READY:
+        return None
+    policy, actions = policy or policy_of(proposal.cluster), proposal.predicted.get("actions", 0)
+    return approval_lock(Review.from_json(proposal.review), policy, int(actions))
 
 
 def require_unlocked(

@@ -25,7 +25,7 @@ from controlplane.policies.grades import Grade
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.proposals.approval_lock import ApprovalLock, approval_lock
+from controlplane.proposals.approval_lock import ApprovalLock, lock_of
 from controlplane.proposals.executions.step_limits import range_s
 from controlplane.proposals.review import Review
 
@@ -126,8 +126,7 @@ def outcome_of(
     review = Review.from_json(proposal.review) if waits else None
     predicted = proposal.predicted
     actions = int(predicted.get("actions", 0))
-    is_ready = proposal.state == Proposal.State.READY
-    lock = approval_lock(review, policy, actions) if is_ready else None
+    lock = lock_of(proposal, policy)
     measures = _measures(proposal, review, policy)
     before, after = (review.before, review.after) if review else (proposal.before, proposal.after)
     gain = gain_between(proposal.planner, before, after)

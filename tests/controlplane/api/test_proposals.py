@@ -245,6 +245,10 @@ def test_drift_is_told_before_and_after_it_is_too_much(
     drift = refused.json()["data"]
     assert drift == found | {"gain_lost": 0.0, "drifting_since": drift["drifting_since"]}
     assert get(approving, proposal)["drift"] == drift
+    review = Review(1, "", 0.0, 3, {}, {}, {}, gain_lost=0.9, queries=3)
+    Proposal.objects.filter(pk=proposal.pk).update(state="ready", review=review.to_json())
+    lock = get(approving, proposal)["lock"]
+    assert (lock["code"], lock["gain_lost"], lock["applicable"]) == ("gain_lost", 0.9, 3)
     computing = requests.request(operator, proposal.cluster)
     assert approving.get(f"{PROPOSALS}/{computing.pk}/drift").status_code == 409
 
