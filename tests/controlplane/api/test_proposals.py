@@ -19,6 +19,7 @@ from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.gate import GateCode, NextStep
 from controlplane.proposals import computation, requests
 from controlplane.proposals.executions import progression
+from controlplane.proposals.review import Review
 from tests.support.execution import (
     batch,
     carried_out,
