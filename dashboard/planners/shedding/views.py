@@ -71,6 +71,9 @@ def live(request: PageRequest, cluster: Cluster) -> HttpResponse:
     report = ladder_report(cluster)
     if bool(report.missing) != (request.htmx.target == "shedding-empty"):
         return HttpResponseClientRefresh()
+    if report.missing:
+        # The page has none of the parts.
+        return HttpResponse()
     return render_page(request, "_shedding_live.html", _live_context(cluster, report))
 
 
