@@ -108,7 +108,7 @@ _TEXTS: Final[Mapping[ChangeKind, Callable[[NearbyChange], str]]] = {
         f"Rate of {change.name} changed {pair(change.before, change.after, change.unit)}."
     ),
     ChangeKind.DROP_RULE: lambda _: "A drop rule of a stream that it reads changed.",
-    ChangeKind.LADDER: lambda _: "The ladder of load shedding changed.",
+    ChangeKind.LADDER: lambda _: "The shedding plan changed.",
     ChangeKind.REDIRECTION: _redirection,
     ChangeKind.KEY_GROUPING: lambda _: "The key grouping of a query changed.",
     ChangeKind.NODES: lambda change: f"The cluster has {change.after:.0f} nodes.",

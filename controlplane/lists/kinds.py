@@ -19,7 +19,7 @@ from controlplane.models import Cluster
 from controlplane.pagination.columns import Columns
 from controlplane.pagination.listing import Filters, Listing
 from controlplane.proposals import listing as proposals
-from controlplane.watch import decision_log
+from controlplane.watch import CODES, decision_log
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ class ListScope:
 class ListKind:
     """A kind of list.
 
-    `noun`: its rows in the plural; `default`, `order`: the filter text and the order of a page whose
-    address has none; `listing`: returns the rows of a cluster (None: of all) that its filters select; `between`: the condition
-    of a time range, None for a list that has no times; `is_of_cluster`: False for all clusters.
+    `noun`: its rows in the plural; `default`, `order`: filter text and order of an address without
+    them; `listing`: returns the rows of a cluster (None: of all) that its filters select;
+    `between`: the condition of a time range, None for a list that has no times; `is_of_cluster`:
+    False for all clusters.
     """
 
     name: str
@@ -91,6 +92,8 @@ def list_kind(name: str) -> ListKind:
     return KINDS[name]
 
 
+# Decisions of monitors that found nothing to do are most of all.
+_NOT_CALM: Final = f"-reason:{','.join(name for name, code in CODES.items() if code.calm)}"
 _ALL: Final[Sequence[ListKind]] = (
     ListKind(
         "queries", "queries", columns.queries.COLUMNS,
@@ -118,11 +121,12 @@ _ALL: Final[Sequence[ListKind]] = (
     ),
     ListKind(
         "decisions", "decisions", decision_log.COLUMNS,
-        (CommonFilter("All", ""), CommonFilter("Acted", "reason:acted,redirected"),
+        (CommonFilter("Not OK", _NOT_CALM), CommonFilter("All", ""),
+         CommonFilter("Acted", "reason:acted,redirected"),
          CommonFilter("Failed", "reason:failed,no_planner"),
          CommonFilter("With a proposal", "proposal>0")),
         decision_log.DecisionFilters, decision_log.decisions_listing,
-        example="reason:acted times>10",
+        default=_NOT_CALM, example="reason:acted times>10",
         between=lambda start, stop: Q(last_at__gte=start, first_at__lt=stop),
     ),
     ListKind(

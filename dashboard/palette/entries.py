@@ -52,9 +52,9 @@ class Command:
 
 # Of the open cluster.
 _CLUSTER_COMMANDS: Final = (
-    Command("Explain the latency", "plan", "cluster", "?explain=measure:latency",
+    Command("Explain the latency", "plan", "cluster", "?explain=measure:latency_p95",
             also="slow lag delay why cause"),
-    Command("Explain the load", "plan", "cluster", "?explain=measure:load",
+    Command("Explain the load", "plan", "cluster", "?explain=measure:node_load",
             also="hot busy overload overloaded fullest node why cause"),
     Command("Create query", "add", "query-new", role=OPERATOR, also="new add submit job sql"),
     Command("Declare stream", "add", "stream-new", role=OPERATOR, also="new add create topic"),
@@ -66,7 +66,7 @@ _CLUSTER_COMMANDS: Final = (
     Command("Change automatic approval", "policy", "policy", "#section-approval",
             also="settings configuration approve"),
     Command("Drop records in an overload", "policy", "shedding",
-            also="shed load shedding drop"),
+            also="load shedding"),
     Command("Start a scenario", "play", "cluster", "#scenario-list", role=OPERATOR,
             also="demo disturb test chaos"),
     Command("Exclude from plans", "lock", "policy", "#exclusions", role=OPERATOR,

@@ -158,7 +158,7 @@ def order_link(context: RequestContext, column: str, first: str = "") -> str:
 
 def _order(context: RequestContext) -> str:
     shown = context.get("list")
-    return shown.order if shown is not None else context["request"].GET.get("order", "")
+    return str(shown.order if shown is not None else context["request"].GET.get("order", ""))
 
 
 @register.simple_tag(takes_context=True)

@@ -69,9 +69,7 @@ def test_pages_are_accessible_and_keep_the_content_policy(
     opened.on(
         "console",
         lambda message: (
-            faults.append(f"{opened.url}: {message.text[:300]}")
-            if is_fault(message)
-            else None
+            faults.append(f"{opened.url}: {message.text[:300]}") if is_fault(message) else None
         ),
     )
     for address in pages[:: 1 if NIGHTLY else 8]:

@@ -42,7 +42,7 @@ def test_the_best_match_comes_first_and_the_lab_last_of_equal_ones(
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("slow", "/clusters/sf/?explain=measure:latency"),
+        ("slow", "/clusters/sf/?explain=measure:latency_p95"),
         ("scenario", "/clusters/sf/#scenario-list"),
         ("help", "/help/"),
         ("settings", "/clusters/sf/policy/"),
