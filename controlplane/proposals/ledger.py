@@ -32,7 +32,7 @@ from controlplane.telemetry.series import read
 
 logger = logging.getLogger(__name__)
 
-_SERIES = (*SERIES, "p95", "kept")
+_SERIES = (*SERIES, "p95", "kept", "waiting")
 # The first batches after the end process the backlog of the moves.
 SKIPPED = timedelta(seconds=5)
 # Samples of an entry: half a minute with batches of a second, enough to average out noise.

@@ -30,8 +30,8 @@ OF_PLANNERS: Final = [kind for kind in KINDS.values() if kind.planner]
 PATIENCE_S: Final = 900
 # The part of the promised gain by which the measured one may be less.
 RANGE: Final = 0.25
-# Alerts and plans follow each other quickly; what is measured is the same.
-QUICK: Final = {"alert_hold_s": 5, "cooldown_s": 1}
+# Alerts and plans follow each other quickly, yet after what is measured of the last plan.
+QUICK: Final = {"alert_hold_s": 15, "cooldown_s": 30}
 # The states of a plan that was not approved; the loops replace it by another one.
 REFUSED: Final = ("ready", "stale", "superseded")
 # The measure whose change a plan of each planner promises.
