@@ -166,7 +166,7 @@ def _without(
     if result is None:
         return {}, {}
     means = {name: result.mean_without(name, since) for name in MEASURES}
-    # The model has the loads of all arriving records: what a plan drops is no error of it.
+    # The model has the loads of all arriving records: so what a plan drops is not an error of it.
     drops = any(isinstance(planned.action, (SetDropRule, SetLadder)) for planned in applied)
     errors = {} if drops else {name: result.interval(name, since) for name in means}
     return _known(**means), _known(**errors)

@@ -52,7 +52,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
         ),
         ScenarioKind(
             Scenario.Kind.HOT_KEY, "Hot key",
-            "One key of a stream that few queries read has more records than its node has room for.",
+            "One key of a stream that few queries read gets more records than a node has room for.",
             planner="partitioning",
             alerts=("imbalance", "node_load"),
             plan="spreads the records of the key over several tasks",
