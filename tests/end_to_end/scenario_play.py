@@ -80,11 +80,11 @@ def play(page: Page, kind: ScenarioKind) -> Mapping[str, Any]:
         fired = until(page, lambda: firing(page).keys() & set(kind.alerts))
         (plan, *_) = until(page, lambda: ready(page, kind.planner))
         approve(page, plan["id"])
-        # One plan may not be enough: the others that are recommended follow.
-        settle(page, fired)
         entries = until(
             page, lambda: read(page, "ledger"), lambda found: entry_of(found, plan["id"])
         )
+        # One plan may not be enough: the others that are recommended follow.
+        settle(page, fired)
         return dict(entry_of(entries, plan["id"]))
     finally:
         post(page, f"scenarios/{running['id']}/end", {})

@@ -28,8 +28,10 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
     pytest.mark.nightly("scenarios"),
+    pytest.mark.timeout(0),
 ]
 
+# Each state of a run has its own patience.
 RUNS: Final = int(os.environ.get("WEIR_SCENARIO_RUNS", "1"))
 OF_PLANNERS: Final = [kind for kind in KINDS.values() if kind.planner]
 

@@ -8,7 +8,7 @@ from tests.end_to_end.policy_changes import change_policy
 from tests.end_to_end.scenario_play import AS_BEFORE, QUICK, is_measured, play, until
 from tests.support.running_weir import RunningWeir
 
-pytestmark = [pytest.mark.browser, pytest.mark.spark]
+pytestmark = [pytest.mark.browser, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
 def test_the_recommended_plan_ends_the_alert_of_uneven_queries(

@@ -49,6 +49,9 @@ _TITLES: Final = {
 # A move is worth so many times the rate of all streams over the number of units; next to nothing
 # where a goal asks for no cost but that of its measure.
 _FREE: Final = 0.02
+# A repair moves a little more for less traffic: its plans then have at most the traffic of the best
+# plans of other algorithms on average.
+_REPAIR: Final = 0.7
 _REPAIR: Final = 0.7
 _PRICES: Final = (_FREE, 1.0, 2.0, 4.0, 8.0)
 # A repaired measure stays so far below its limit where that is worth its moves.
