@@ -19,7 +19,7 @@ from controlplane.models import Cluster
 from controlplane.pagination.columns import Columns
 from controlplane.pagination.listing import Filters, Listing
 from controlplane.proposals import listing as proposals
-from controlplane.watch import CODES, decision_log
+from controlplane.watch import decision_log
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,6 @@ def list_kind(name: str) -> ListKind:
     return KINDS[name]
 
 
-# Decisions of monitors that found nothing to do are most of all.
-_NOT_CALM: Final = f"-reason:{','.join(name for name, code in CODES.items() if code.calm)}"
 _ALL: Final[Sequence[ListKind]] = (
     ListKind(
         "queries", "queries", columns.queries.COLUMNS,
@@ -121,12 +119,11 @@ _ALL: Final[Sequence[ListKind]] = (
     ),
     ListKind(
         "decisions", "decisions", decision_log.COLUMNS,
-        (CommonFilter("Not OK", _NOT_CALM), CommonFilter("All", ""),
-         CommonFilter("Acted", "reason:acted,redirected"),
+        (CommonFilter("All", ""), CommonFilter("Acted", "reason:acted,redirected"),
          CommonFilter("Failed", "reason:failed,no_planner"),
          CommonFilter("With a proposal", "proposal>0")),
         decision_log.DecisionFilters, decision_log.decisions_listing,
-        default=_NOT_CALM, example="reason:acted times>10",
+        example="reason:acted times>10",
         between=lambda start, stop: Q(last_at__gte=start, first_at__lt=stop),
     ),
     ListKind(

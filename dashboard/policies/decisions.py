@@ -10,6 +10,7 @@ from controlplane.models import Cluster, Decision
 from controlplane.numbers import lowered
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch import CODES, all_loops, situation_of
+from controlplane.watch.codes import is_calm
 from controlplane.watch.decision_log import last_decisions
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
@@ -36,6 +37,11 @@ class DecisionRow:
     number: str
     limit: str
     next: datetime | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return True for a reason that is no problem."""
+        return self.row is None or is_calm(self.row.code)
 
     @property
     def code(self) -> str:
