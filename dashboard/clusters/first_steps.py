@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
+from django.db.models import Exists, Q, Subquery
 from django.urls import reverse
+from django.utils.http import urlencode
 
-from controlplane.models import Cluster, ClusterHealth
+from controlplane.models import Cluster, ClusterHealth, Query, Stream
 
 # What closes a step, its title, and what it is about.
 _STEPS: Final = (
@@ -14,6 +16,7 @@ _STEPS: Final = (
     ("query", "Write a query", "On the columns of the stream; Preview shows its results."),
     ("results", "See results", "They come with the first micro-batch that has records for it."),
 )  # fmt: skip
+_ARRIVED: Final = Q(total__gt=0) | Q(unread__gt=0)
 
 
 @dataclass(frozen=True)
@@ -29,28 +32,39 @@ class FirstStep:
 
 def has_records(cluster: Cluster) -> bool:
     """Return True if records have ever arrived in the log of a cluster."""
-    health: ClusterHealth | None = getattr(cluster, "health", None)
-    return health is not None and bool(health.total or health.unread)
+    return ClusterHealth.objects.filter(_ARRIVED, cluster=cluster).exists()
 
 
 def first_steps(cluster: Cluster) -> list[FirstStep]:
     """Return the steps to the first results of a cluster, none once it has results."""
-    if cluster.demo or cluster.queries.filter(latency_ms__gt=0).exists():
+    if cluster.demo:
         return []
-    stream = cluster.streams.order_by("pk").first()
-    query = cluster.queries.order_by("pk").first()
+    streams = Stream.objects.filter(cluster=cluster).order_by("pk").values("pk", "name")[:1]
+    queries = Query.objects.filter(cluster=cluster)
+    logs = ClusterHealth.objects.filter(cluster=cluster)
+    stream, name, arrived, query, has_results = Cluster.objects.values_list(
+        Subquery(streams.values("pk")),
+        Subquery(streams.values("name")),
+        Exists(logs.filter(_ARRIVED)),
+        Subquery(queries.order_by("pk").values("pk")[:1]),
+        Exists(queries.filter(latency_ms__gt=0)),
+    ).get(pk=cluster.pk)
+    if has_results:
+        return []
     done = {
         "stream": stream is not None,
-        "records": has_records(cluster),
+        "records": arrived,
         "query": query is not None,
         "results": False,
     }
     urls = {"stream": reverse("stream-new", args=[cluster.slug])}
     if stream is not None:
-        urls["records"] = f"{reverse('stream', args=[cluster.slug, stream.pk])}#send"
-        urls["query"] = f"{reverse('query-new', args=[cluster.slug])}?streams={stream.name}"
+        urls["records"] = f"{reverse('stream', args=[cluster.slug, stream])}#send"
+        urls["query"] = (
+            f"{reverse('query-new', args=[cluster.slug])}?{urlencode({'streams': name})}"
+        )
     if query is not None:
-        urls["results"] = reverse("query", args=[cluster.slug, query.pk])
+        urls["results"] = reverse("query", args=[cluster.slug, query])
     following = next(code for code, is_done in done.items() if not is_done)
     return [
         FirstStep(

@@ -63,9 +63,10 @@ def headline_of(
         return ClusterHeadline(
             f"Near a limit: {text}", grade=thresholds.WARN, chip="near a limit", explain=first
         )
-    is_known = bool(cluster.last_sample_at) or not has_records(cluster)
-    if readings.is_live and is_known and is_idle(cluster, timezone.now()):
-        return _without_records(cluster)
+    if readings.is_live and is_idle(cluster, timezone.now()):
+        idle = _without_records(cluster)
+        if idle is not None:
+            return idle
     if readings[AlertMeasure.RECORDS].value is None:
         what = "No figures yet" if readings.is_live else "No figures are stored for this time range"
         why = FIRST_FIGURES if readings.is_live else ""
@@ -77,10 +78,13 @@ def headline_of(
     )
 
 
-def _without_records(cluster: Cluster) -> ClusterHeadline:
-    if has_records(cluster):
-        return ClusterHeadline(_IDLE, grade=thresholds.GOOD, chip="all limits kept")
-    return ClusterHeadline(_NO_RECORDS, _FIRST, thresholds.UNKNOWN, "no records yet")
+def _without_records(cluster: Cluster) -> ClusterHeadline | None:
+    """Return the headline of an idle cluster, None before its first sample of records."""
+    if not has_records(cluster):
+        return ClusterHeadline(_NO_RECORDS, _FIRST, thresholds.UNKNOWN, "no records yet")
+    if cluster.last_sample_at is None:
+        return None
+    return ClusterHeadline(_IDLE, grade=thresholds.GOOD, chip="all limits kept")
 
 
 def _of_state(cluster: Cluster) -> ClusterHeadline:
