@@ -83,8 +83,8 @@ def _form(
     outcome = _outcome(result, filled)
     groups = shown_fields(filled, outcome["faults_of"])
     folded = ("key_grouping", *(field["name"] for field in groups["numbers"][1:]))
-    context |= outcome | {"groups": groups}
-    context["more_open"] = any(outcome["faults_of"].get(name) for name in folded)
+    more_open = any(outcome["faults_of"].get(name) for name in folded)
+    context |= outcome | {"groups": groups, "more_open": more_open}
     return render_page(request, "query_new.html", context, status)
 
 
