@@ -26,7 +26,7 @@ from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, SERIES, counterfactual, measured
-from controlplane.telemetry.arrivals.catching_up import catching_up
+from controlplane.telemetry.arrivals.catching_up import USUAL_S, catching_up, waiting_s
 from controlplane.telemetry.grid import RAW, Grid, mean
 from controlplane.telemetry.series import read
 from controlplane.wire.routing.cluster_actions import SetDropRule, SetLadder
@@ -104,7 +104,9 @@ def _samples_after(execution: Execution) -> Grid:
 
 
 def _shows_outage(execution: Execution, samples: Grid) -> bool:
-    return catching_up(samples, execution.cluster.trigger_ms) is not None
+    """Return whether samples show what was before them: records still wait, or were missed."""
+    is_behind = waiting_s(samples) > USUAL_S
+    return is_behind or catching_up(samples, execution.cluster.trigger_ms) is not None
 
 
 def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
