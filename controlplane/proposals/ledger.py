@@ -115,7 +115,7 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
     steps, started = _steps(execution), execution.started_at
     applied = applied_actions(execution, steps)
     before = read(execution.cluster, _SERIES, started - BEFORE, started, RAW)
-    latency = mean(before["p95"])
+    latency, sent = mean(before["p95"]), proposal.predicted.get("bytes")
     without, without_error = _without(execution, applied, samples)
     measurements = _measured(execution, steps, samples)
     figures = _known(latency_ms=latency, dropped=_dropped(before))
@@ -131,9 +131,7 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
                 "cluster": execution.cluster,
                 "planner": proposal.planner,
                 "algorithm": proposal.algorithm,
-                "approved": _figures(
-                    proposal, shown.after, proposal.predicted.get("bytes"), latency
-                ),
+                "approved": _figures(proposal, shown.after, sent, latency),
                 "expected": _expected(proposal, applied, latency),
                 "measured": measurements,
                 "assessment": effects.to_json(),
