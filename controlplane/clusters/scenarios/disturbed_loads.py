@@ -28,11 +28,11 @@ GATHERED: Final = 2
 # The mean load of an overloaded cluster, as a share of its capacity.
 OVERLOADED: Final = 1.4
 # A split node with a growing stream: its capacity over the rates of its other streams, and the
-# grown stream over that capacity. Another split node can read the stream alone, and the open ones
-# what they read.
-ROOM: Final = 1.4
+# grown stream over that capacity. Another split node can read the stream alone, with room to catch
+# up, and the open ones what they read.
+ROOM: Final = 1.6
 ROOM_OF_OTHERS: Final = 1.15
-GROWN: Final = 0.8
+GROWN: Final = 0.7
 _LEAST_RATE: Final = 0.01
 # A hot stream has at least one of so many records: rarer ones come in bursts.
 _SHARES: Final = 200
