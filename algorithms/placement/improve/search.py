@@ -52,7 +52,6 @@ _FREE: Final = 0.02
 # A repair moves a little more for less traffic: its plans then have at most the traffic of the best
 # plans of other algorithms on average.
 _REPAIR: Final = 0.7
-_REPAIR: Final = 0.7
 _PRICES: Final = (_FREE, 1.0, 2.0, 4.0, 8.0)
 # A repaired measure stays so far below its limit where that is worth its moves.
 _MARGIN: Final = 0.1

@@ -71,7 +71,17 @@ def _worked_off_s(batches: Grid) -> float:
     trend = trend_of(known.times, known["waiting"])
     if trend is None or trend.after(SOON_S) > 0:
         return 0.0
-    return trend.now / max(float(np.nanmean(batches["delivered"])), 1.0)
+    return trend.now / _delivered(batches)
+
+
+def waiting_s(batches: Grid) -> float:
+    """Return how many seconds of deliveries waited at nodes at most."""
+    return float(np.nan_to_num(batches["waiting"]).max(initial=0.0)) / _delivered(batches)
+
+
+def _delivered(batches: Grid) -> float:
+    """Return the mean deliveries per second, at least 1."""
+    return max(1.0, float(np.nan_to_num(batches["delivered"]).mean())) if len(batches) else 1.0
 
 
 def input_share(batches: Grid) -> float:
