@@ -40,7 +40,7 @@ class DecisionRow:
 
     @property
     def is_quiet(self) -> bool:
-        """Return True for a reason that is no problem."""
+        """Return True for a reason without a problem."""
         return self.row is None or is_calm(self.row.code)
 
     @property

@@ -11,7 +11,7 @@ from tests.support.ladders import input_ladder
 
 KEY = GROUPINGS["key"].title
 PARTIAL = GROUPINGS["partial_key"].title
-ROOMY = f"{GROUPINGS['random_choices'].title} (slack of the load = 0.05)"
+ROOMY = f"{GROUPINGS['random_choices'].title} (uneven load allowed = 0.05)"
 
 
 @pytest.mark.parametrize(
