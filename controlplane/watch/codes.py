@@ -25,9 +25,7 @@ _ALL: Final = (
         "balanced", "OK", "The load is balanced within the limit", calm=True, grade="good"
     ),
     DecisionCode("within", "OK", "The figure is within its limit", calm=True, grade="good"),
-    DecisionCode(
-        "off", "Off", "The policy switches the watch loops off", calm=True, grade="unknown"
-    ),
+    DecisionCode("off", "Off", "The policy switches the monitors off", calm=True, grade="unknown"),
     DecisionCode(
         "not_running", "Cluster stopped", "The cluster is stopped", calm=True, grade="unknown"
     ),
@@ -41,11 +39,14 @@ _ALL: Final = (
     ),
     DecisionCode(
         "dead_band",
-        "In the dead band",
-        "The figure is below its limit again, but within the dead band",
+        "Just below limit",
+        "The figure is below its limit again, but within the clear threshold",
     ),
     DecisionCode(
-        STALE, "Ladder stale", "The armed ladder is stale, but not for long enough", calm=True
+        STALE,
+        "Shedding plan stale",
+        "The enabled shedding plan is stale, but not for long enough",
+        calm=True,
     ),
     DecisionCode(
         "execution_running", "Plan in progress", "A proposal of the cluster is being executed"
@@ -56,7 +57,7 @@ _ALL: Final = (
         "A proposal for the cluster is being computed, or waits for a person",
     ),
     DecisionCode(
-        "cooldown", "Cool-down", "The cool-down after the last proposal of the loops is not over"
+        "cooldown", "Cool-down", "The cool-down after the last proposal of the monitors is not over"
     ),
     DecisionCode("blackout", "Blackout", "A blackout is in effect: nothing starts automatically"),
     DecisionCode("excluded", "Excluded", "Exclusions forbid the necessary actions"),

@@ -74,7 +74,7 @@ def decide(
     dead band below it.
     """
     if policy.watch == "off":
-        return LoopDecision("off", None, None, "The policy switches the watch loops off")
+        return LoopDecision("off", None, None, "The policy switches the monitors off")
     unable = unobservable(situation)
     if unable is not None:
         return unable

@@ -15,7 +15,8 @@ from controlplane.watch.reading import LoopReading
 class WatchLoop:
     """A loop: name, subject, and the measure that its plans must improve ("": any).
 
-    `order`: the lowest one is the most urgent. `limit`: the limit of the policy that plans keep.
+    `title`: what people call it, "" for its name. `order`: the lowest one is the most urgent.
+    `limit`: the limit of the policy that plans keep.
     `is_measured`: False for a loop about the assignment of tasks, which decides also while the
     cluster catches up. `prepare` is called before each observation; `confirm` with a plan of the
     loop that is not better than what runs. `evaluate`: a loop that acts itself, after all others.
@@ -31,3 +32,4 @@ class WatchLoop:
     prepare: Callable[[Cluster], object] | None = None
     confirm: Callable[[Proposal], object] | None = None
     evaluate: Callable[[Cluster, PolicySettings, Situation, datetime], None] | None = None
+    title: str = ""

@@ -156,7 +156,7 @@ def _propose(
     message = f"Proposal {proposal.pk}: {about}, {len(proposal.actions)} actions"
     decision = decide_auto_approval(proposal, policy, now) if policy.watch == "act" else None
     if decision is None:
-        code, note = "recommended", "the watch loops only recommend"
+        code, note = "recommended", "the monitors only recommend"
     elif not decision.allowed:
         code, note = "recommended", f"it waits for a person: {decision.text}"
     elif refusal := _approve(proposal, decision):

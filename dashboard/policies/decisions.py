@@ -16,10 +16,8 @@ from dashboard import thresholds
 from dashboard.frame.headline import Headline
 
 _EVALUATED: Final = "Monitors check every ten seconds while worker and beat run."
-# What pages call monitors and reasons whose names in the API are other words.
-_LOOPS: Final = {"ladder": "shedding plan"}
-_CODES: Final = {"dead_band": "Just below limit", "stale": "Shedding plan stale"}
 _ABOUT = {loop.name: loop.about for loop in all_loops()}
+_TITLES = {loop.name: loop.title for loop in all_loops()}
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,14 @@ class DecisionRow:
             return "not yet"
         name = self.row.code
         code = CODES.get(name)
-        return _CODES.get(name) or (code.title if code else name.replace("_", " "))
+        return code.title if code else name.replace("_", " ")
 
 
 def decision_row(row: Decision) -> DecisionRow:
     """Return the row of a decision."""
     code = CODES.get(row.code)
     return DecisionRow(
-        loop=_LOOPS.get(row.loop, row.loop),
+        loop=_TITLES.get(row.loop) or row.loop,
         loop_about=_ABOUT.get(row.loop, ""),
         row=row,
         about=code.about if code else "",
@@ -106,7 +104,7 @@ def why(cluster: Cluster, policy: PolicySettings, now: datetime) -> list[Decisio
     return [
         replace(decision_row(row), next=situation.next_check(row.code, row.last_at, policy))
         if row is not None
-        else DecisionRow(_LOOPS.get(loop, loop), _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
+        else DecisionRow(_TITLES[loop] or loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
         for loop, row in last_decisions(cluster).items()
     ]
 

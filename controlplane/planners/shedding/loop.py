@@ -184,6 +184,6 @@ LOOPS: Final = (
     ),
     WatchLoop(
         LADDER, "an enabled shedding plan for other rates, costs or queries", 70,
-        read_ladder, prepare=refine_provisional, confirm=confirm_ladder,
+        read_ladder, prepare=refine_provisional, confirm=confirm_ladder, title="shedding plan",
     ),
 )  # fmt: skip

@@ -102,7 +102,7 @@ def test_decisions_are_listed_with_filters(script: Client, sf: Cluster) -> None:
         )  # fmt: skip
     told = script.get(f"{BASE}/decisions").json()["decisions"]
     assert [one["number"] for one in told] == [3, 2, 1, 0]
-    assert told[0]["about"] == "The cool-down after the last proposal of the loops is not over"
+    assert told[0]["about"] == "The cool-down after the last proposal of the monitors is not over"
     answer = script.get(f"{BASE}/decisions?loop=latency&limit=1")
     first = answer.json()
     assert [one["number"] for one in first["decisions"]] == [2]
