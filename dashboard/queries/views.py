@@ -29,6 +29,7 @@ from dashboard.queries.bulk import toast_context
 from dashboard.queries.detail_rows import headline, history, tasks_of, tiles
 from dashboard.queries.headline import list_headline
 from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
+from dashboard.queries.losses import query_losses, shed_queries
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import highlighted, pseudo_sql, window_text
@@ -47,6 +48,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
     shown = list_page(request, KINDS["queries"], others={"action"})
     context: dict[str, Any] = {"headline": list_headline(cluster)}
+    context["shed"] = shed_queries(cluster, [row.query.pk for row in shown.page.rows])
     context["restore_since"] = timezone.now() - RESTORE_PERIOD
     context["targets"] = cluster.nodes.filter(active=True).order_by("index")
     if not request.htmx:
@@ -98,13 +100,14 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
 
 def _report(query: Query) -> dict[str, Any]:
     """Return what a query costs, why it is on its nodes, and which queries share its work."""
-    report = query_report(query)
+    report, losses = query_report(query), query_losses(query)
     placements = [(tasks_of(row, query.task_count), row) for row in report.placements]
     return {
         "query": query,
         "report": report,
-        "headline": headline(report),
-        "tiles": tiles(report),
+        "headline": headline(report, losses),
+        "tiles": tiles(report, losses),
+        "losses": losses,
         "placements": placements,
         "history": history(report),
         "subject": f"query:{query.name}",

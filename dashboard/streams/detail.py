@@ -31,6 +31,7 @@ from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from dashboard.figures.stream import lag_figures, long_figures, rate_figures
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.queries.losses import stream_losses
 from dashboard.responses import render_page
 from dashboard.streams.admission import (
     SHOWN_REDIRECTIONS,
@@ -104,7 +105,7 @@ def _near_outlook(stream: Stream) -> StreamOutlook | None:
 
 
 def _report_context(report: StreamReport) -> dict[str, Any]:
-    long = report.long_outlook
+    long, losses = report.long_outlook, stream_losses(report.stream)
     return {
         "short_period_s": short_period_s(report.stream, report.outlook),
         "forecast_s": 0 if long is None else long.seconds * len(long.forecast),
@@ -114,7 +115,8 @@ def _report_context(report: StreamReport) -> dict[str, Any]:
         "own_split": report.own,
         "long": long,
         "headline": headline(report),
-        "tiles": tiles(report),
+        "tiles": [*tiles(report), losses.tile],
+        "losses": losses,
         "split_changes": [_change(report, item) for item in report.splits],
         "subject": f"stream:{report.stream.name}",
     }
