@@ -37,7 +37,7 @@ class Losses:
     def tile(self) -> Tile:
         """Return the tile of what is kept and what was late."""
         note = "nothing is dropped" if not self.lines else "drop rules or load shedding"
-        late = f"{compact(self.late)} late, not counted" if self.late else "no late records"
+        late = f"{compact(self.late)} late, not counted" if self.late else "none late"
         return Tile("Input kept", percent(self.kept), "", note, late, self.kept, top=1.0,
                     grade=self.grade or ("warn" if self.late else ""))  # fmt: skip
 

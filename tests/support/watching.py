@@ -8,7 +8,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.watch.observation import BATCH_SERIES, FIGURES, ClusterObservation
 from tests.support.series import add_sample, grid_of_samples
 
-COUNT = 10
+COUNT = 20
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 

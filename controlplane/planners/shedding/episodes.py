@@ -102,8 +102,8 @@ class PresentDrops:
                 losses.append(Loss(row.started_at, sum(read.get(s, 0) for s in streams), lost))
         if not losses:
             return None
-        read, dropped = sum(loss.read for loss in losses), sum(loss.dropped for loss in losses)
-        return Loss(losses[-1].since, read, dropped)
+        total, dropped = sum(loss.read for loss in losses), sum(loss.dropped for loss in losses)
+        return Loss(losses[-1].since, total, dropped)
 
 
 def present_drops(cluster: Cluster, now: datetime) -> PresentDrops:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from algorithms.vocabulary import Floats
 from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire.figures import FIGURES, RollUp
@@ -60,19 +61,22 @@ def grid_of_batches(batches: Sequence[Batch]) -> Grid:
     return grid_of_samples(NAMES, samples)
 
 
+def assert_near(numbers: Floats, expected: Floats) -> None:
+    np.testing.assert_allclose(numbers, expected, rtol=1e-9, atol=1e-6)
+
+
 @given(BATCHES, st.integers(1, 100))
 def test_numbers_of_any_window_agree(batches: list[Batch], seconds: int) -> None:
     raw = grid_of_batches(batches)
     for grid in (raw, raw.every(seconds), raw.every(seconds).every(10 * seconds), raw.window()):
-        near = {"rtol": 1e-9, "atol": 1e-6}
         read, full = grid["read"], grid["read"] > 0
-        np.testing.assert_allclose(grid["delivered"][full], (read * grid["rf"])[full], **near)
+        assert_near(grid["delivered"][full], (read * grid["rf"])[full])
         assert np.isnan(grid["rf"][~full]).all()
         known = grid["in"] > 0
         kept = np.where(known, grid["kept"], 1.0)
-        np.testing.assert_allclose(grid["in"] * kept + grid["dropped"], grid["in"], **near)
-        np.testing.assert_allclose(grid["loads"].sum(axis=1), grid["delivered"], **near)
-        np.testing.assert_allclose(grid["split_loads"].sum(axis=1), grid["in"], **near)
+        assert_near(grid["in"] * kept + grid["dropped"], grid["in"])
+        assert_near(grid["loads"].sum(axis=1), grid["delivered"])
+        assert_near(grid["split_loads"].sum(axis=1), grid["in"])
 
 
 @given(BATCHES, st.integers(1, 20), st.integers(1, 6))
@@ -85,7 +89,7 @@ def test_a_window_is_the_same_of_batches_and_of_roll_ups(
     for figure in FIGURES:
         if figure.roll_up is not RollUp.MEAN or figure.name not in ("kept", "rf", "in", "loads"):
             continue
-        np.testing.assert_allclose(steps[figure.name], once[figure.name], rtol=1e-9, atol=1e-9)
+        assert_near(steps[figure.name], once[figure.name])
 
 
 def test_a_record_that_several_edges_drop_counts_once() -> None:
