@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from controlplane.models import Cluster
+from controlplane.models import Cluster, SeriesPeriod
 from controlplane.telemetry import series
 from controlplane.telemetry.samples import PreviousBatch, moment_of, sample_of
 from controlplane.telemetry.time_series import record
@@ -52,14 +52,12 @@ RATES = {
 def test_laws_hold_for_any_rates(operating: Client, sf: Cluster, name: str) -> None:
     """Of batches of which older ones are rolled up; records arrive later than they are read."""
     end = datetime.fromtimestamp(datetime.now(UTC).timestamp() // 10 * 10, UTC)
-    before, samples = PreviousBatch(None, 1_000), []
+    samples, emitted_ms = [], None
     for row, seconds in rows_of(RATES[name], len(name), end):
-        arrived = 0.9 * row["in"] / seconds
-        samples.append(
-            sample_of(row, PreviousBatch(before.emitted_ms, 1_000, 1.0, arrived), [500.0] * NODES)
-        )
-        before = PreviousBatch(row["emitted_ms"], 1_000)
-    samples = [sample for sample in samples if sample["t"] < 1000 * end.timestamp()]
+        before = PreviousBatch(emitted_ms, 1_000, 1.0, 0.9 * row["in"] / seconds)
+        samples.append(sample_of(row, before, [500.0] * NODES))
+        emitted_ms = row["emitted_ms"]
+    SeriesPeriod.objects.filter(cluster=sf).delete()
     record(sf, samples)
     series.roll_up(end)
     newest = moment_of(samples[-1]["t"])
