@@ -8,6 +8,7 @@ from controlplane.api import (
     explanations,
     grants,
     manual_plans,
+    planners,
     policies,
     proposal_comments,
     proposals,
@@ -73,7 +74,7 @@ api.add_router("/fleet", fleet.router)
 for _module in (
     # `streams` and `queries` after the routers with fixed names in the place of their rows' names.
     clusters, health, shedding, admission, stream_schemas, maps, streams, dead_letters, records,
-    bulk, drafts, queries, feed, keys, edges, proposal_comments, proposals, manual_plans,
+    bulk, drafts, queries, feed, keys, edges, planners, proposal_comments, proposals, manual_plans,
     comparisons, executions, policies, explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)

@@ -11,7 +11,7 @@ from pydantic import Field
 from controlplane.access.roles import APPROVER, VIEWER, Actor, require
 from controlplane.api.common.examples import verb_examples, with_examples
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.parameters import EstimateOut, ParameterOut
+from controlplane.api.common.parameters import EstimateOut
 from controlplane.api.common.schemas import (
     ListOut,
     ReasonIn,
@@ -28,9 +28,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Proposal
 from controlplane.pagination.listing import PlaceListing
 from controlplane.planning.action_text import ActionText
-from controlplane.planning.adapter import Missing
 from controlplane.planning.estimates import ShownEstimate
-from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.store import policy_of
@@ -55,7 +53,6 @@ from controlplane.proposals.listing import (
     proposals_listing,
 )
 from controlplane.proposals.queue import QueuedProposal, computing_queue
-from controlplane.proposals.requests import offered_planners
 
 
 class ProposalIn(RequestBody):
@@ -236,45 +233,8 @@ class DriftOut(fields_of(Drift)):  # type: ignore[misc]
     stale: bool
 
 
-class AlgorithmOut(Schema):
-    """An algorithm of a planner; default: what an empty name asks for."""
-
-    name: str = below("algorithm.name")
-    title: str = below("algorithm.title")
-    summary: str = below("algorithm.summary")
-    default: bool
-    parameters: list[ParameterOut] = below("fields")
-
-
-class MeasureOut(fields_of(Measure, without="compute")):  # type: ignore[misc]
-    """A measure of proposals; better: lower, higher or neither."""
-
-
-class PlannerOut(Schema):
-    """A connected planner: its algorithms, and the measures of its proposals.
-
-    improves: the measures that define the gain of its plans. missing: what the cluster lacks for a
-    plan of the default algorithm, null if nothing.
-    """
-
-    name: str = below("adapter.name")
-    title: str = below("adapter.planner.title")
-    hint: str = below("adapter.hint")
-    moves_state: bool = below("adapter.moves_state")
-    improves: list[str] = below("adapter.improves")
-    algorithms: list[AlgorithmOut]
-    measures: list[MeasureOut]
-    missing: Missing | None
-
-
 router = Router(tags=["proposals"])
 PROPOSAL = "/{slug}/proposals/{int:pk}"
-
-
-@router.get("/{slug}/planners", response=list[PlannerOut])
-def list_planners(request: HttpRequest, slug: str) -> Any:
-    """Return the connected planners with their algorithms, measures and the cluster's defaults."""
-    return offered_planners(cluster_of(request))
 
 
 @router.post("/{slug}/proposals", response={202: ProposalOut})

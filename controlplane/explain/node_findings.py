@@ -17,9 +17,9 @@ from controlplane.explain.values import Fact, Finding, Series
 from controlplane.models import Node
 from controlplane.policies.grades import Grade
 from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.trends import trend_of
 from controlplane.watch.observation import FULL, RECENT, ClusterObservation, LevelShift
 from controlplane.watch.series_shifts import exceeded_since
-from controlplane.watch.trends import trend_of
 
 # The trend of a figure of a node is that against the mean of this time before.
 _BEFORE: Final = timedelta(minutes=5)

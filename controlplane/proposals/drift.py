@@ -73,6 +73,16 @@ class Drift:
         return "; ".join([*self.exceeded, ", ".join(parts)])
 
 
+def delays_start(drift: Drift, policy: PolicySettings) -> bool:
+    """Return whether an approved plan waits with its start: what it would do now is not enough.
+
+    Where its present gain is known, that decides, however much rates and queries have changed.
+    """
+    if drift.gain_lost is None or drift.raised:
+        return bool(drift.exceeded)
+    return drift.gain_lost > policy.tolerated_gain_loss
+
+
 _CLAUSES: Final = {
     "ended": "{} of the queries have ended, {} are tolerated",
     "new": "{} as many queries are new, {} are tolerated",

@@ -26,19 +26,20 @@ from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, SERIES, counterfactual, measured
-from controlplane.telemetry.arrivals.catching_up import catching_up
+from controlplane.telemetry.arrivals.catching_up import USUAL_S, catching_up, waiting_s
 from controlplane.telemetry.grid import RAW, Grid, mean
 from controlplane.telemetry.series import read
+from controlplane.wire.routing.cluster_actions import SetDropRule, SetLadder
 
 logger = logging.getLogger(__name__)
 
-_SERIES = (*SERIES, "p95", "kept")
+_SERIES = (*SERIES, "p95", "kept", "waiting")
 # The first batches after the end process the backlog of the moves.
 SKIPPED = timedelta(seconds=5)
 # Samples of an entry: half a minute with batches of a second, enough to average out noise.
 ENOUGH = 30
 # The entry is written by then, with fewer samples for a slow or stopped cluster.
-LATEST = timedelta(minutes=5)
+LATEST = timedelta(minutes=10)
 # The period of the latency before the execution.
 BEFORE = timedelta(minutes=1)
 # A plan is compared with its counterfactual on the pages of nodes for so long.
@@ -103,7 +104,9 @@ def _samples_after(execution: Execution) -> Grid:
 
 
 def _shows_outage(execution: Execution, samples: Grid) -> bool:
-    return catching_up(samples, execution.cluster.trigger_ms) is not None
+    """Return whether samples show what was before them: records still wait, or were missed."""
+    is_behind = waiting_s(samples) > USUAL_S
+    return is_behind or catching_up(samples, execution.cluster.trigger_ms) is not None
 
 
 def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
@@ -165,7 +168,10 @@ def _without(
     if result is None:
         return {}, {}
     means = {name: result.mean_without(name, since) for name in MEASURES}
-    return _known(**means), _known(**{name: result.interval(name, since) for name in means})
+    # The model has the loads of all arriving records: so what a plan drops is not an error of it.
+    drops = any(isinstance(planned.action, (SetDropRule, SetLadder)) for planned in applied)
+    errors = {} if drops else {name: result.interval(name, since) for name in means}
+    return _known(**means), _known(**errors)
 
 
 def _steps(execution: Execution) -> list[dict[str, Any]]:

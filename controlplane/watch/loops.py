@@ -16,10 +16,10 @@ from controlplane.models import Node
 from controlplane.numbers import milliseconds, percent
 from controlplane.planning import measures
 from controlplane.planning.adapters import planner_modules
+from controlplane.telemetry.trends import trend_of
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.observation import FULL, ClusterObservation
 from controlplane.watch.reading import MS, NODES, RATE, LoopReading, above
-from controlplane.watch.trends import trend_of
 
 IMBALANCE: Final = measures.IMBALANCE.name
 # The period of forecasts.

@@ -1,44 +1,39 @@
-"""The scenario of each planner on a whole Weir: alert, recommended plan, approval, verdict.
+"""The scenario of each planner on a whole Weir, as `make run` starts it.
 
 `WEIR_SCENARIO_RUNS` runs each so many times and prints how many of them
 end with the alert gone and the measured gain near the promised one; nine of ten must.
 """
 
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from playwright.sync_api import Page
 
 from controlplane.clusters.scenarios import KINDS, ScenarioKind
-from tests.end_to_end.mixed_plan import post, read, wait_for
 from tests.end_to_end.policy_changes import change_policy
+from tests.end_to_end.scenario_play import (
+    AS_BEFORE,
+    QUICK,
+    is_measured,
+    keeps_its_promise,
+    play,
+    settle,
+    until,
+)
 from tests.support.running_weir import RunningWeir
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.spark,
     pytest.mark.nightly("scenarios"),
+    pytest.mark.timeout(0),
 ]
 
+# Each state of a run has its own patience.
 RUNS: Final = int(os.environ.get("WEIR_SCENARIO_RUNS", "1"))
 OF_PLANNERS: Final = [kind for kind in KINDS.values() if kind.planner]
-# A state that takes longer will not come; a busy machine needs most of it.
-PATIENCE_S: Final = 900
-# The part of the promised gain by which the measured one may be less.
-RANGE: Final = 0.25
-# Alerts and plans follow each other quickly; what is measured is the same.
-QUICK: Final = {"alert_hold_s": 5, "cooldown_s": 1}
-# The states of a plan that was not approved; the loops replace it by another one.
-REFUSED: Final = ("ready", "stale", "superseded")
-# The measure whose change a plan of each planner promises.
-PROMISED: Final = {
-    "placement": "imbalance", "migration": "imbalance", "partitioning": "skew",
-    "admission": "split_overload", "shedding": "dropped",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,93 +51,7 @@ def quick(weir: RunningWeir) -> Iterator[None]:
     """Shorten the hold time of alerts and the cool-down of the watch loops."""
     change_policy(weir, **QUICK)
     yield
-    change_policy(weir, alert_hold_s=60, cooldown_s=60)
-
-
-def until(page: Page, find: Callable[[], Any], reached: Callable[[Any], bool] = bool) -> Any:
-    """Return what is found as soon as it is reached."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not reached(found := find()):
-        assert time.monotonic() < deadline, (found, read(page, "decisions")["decisions"][:12])
-        page.wait_for_timeout(1000)
-    return found
-
-
-def firing(page: Page) -> dict[str, int]:
-    """Return the ids of the alerts that fire, by subject."""
-    rows = page.request.get("/api/v1/alerts?cluster=sf&state=firing").json()["alerts"]
-    return {row["subject"]: row["id"] for row in rows}
-
-
-def ready(page: Page, planner: str = "") -> list[Any]:
-    """Return the proposals that wait for approval, of one planner or of all."""
-    rows = read(page, "proposals?state=ready")["proposals"]
-    return [row for row in rows if planner in ("", row["planner"])]
-
-
-def approve(page: Page, proposal: int) -> None:
-    """Approve a plan and wait for its end, unless it has just lost its gain."""
-    row = read(page, f"proposals/{proposal}")
-    if row["lock"] is None:
-        with suppress(AssertionError):
-            given = {"seal": row["seal"], "reason": "it ends the alert"}
-            post(page, f"proposals/{proposal}/approve", given)
-    if read(page, f"proposals/{proposal}")["state"] not in REFUSED:
-        wait_for(page, proposal, "done")
-
-
-def settle(page: Page, subjects: Iterable[str]) -> None:
-    """Approve the plans that can be, until no alert of these subjects fires."""
-
-    def troubled() -> set[str]:
-        found = firing(page).keys() & set(subjects)
-        for row in ready(page) if found else ():
-            approve(page, row["id"])
-        return found
-
-    until(page, troubled, lambda found: not found)
-
-
-def play(page: Page, kind: ScenarioKind) -> Mapping[str, Any]:
-    """Play a scenario to its verdict; return the entry of the ledger."""
-    page.goto("/clusters/sf/")
-    page.get_by_role("button", name=f"Start scenario {kind.title}", exact=True).click()
-    page.locator("section.scenarios").get_by_text(kind.title).wait_for()
-    (running,) = [r for r in read(page, "scenarios")["scenarios"] if r["ended_at"] is None]
-    try:
-        fired = until(page, lambda: firing(page).keys() & set(kind.alerts))
-        (plan, *_) = until(page, lambda: ready(page, kind.planner))
-        approve(page, plan["id"])
-        # One plan may not be enough: the others that are recommended follow.
-        settle(page, fired)
-        entries = until(
-            page, lambda: read(page, "ledger"), lambda found: entry_of(found, plan["id"])
-        )
-        return dict(entry_of(entries, plan["id"]))
-    finally:
-        post(page, f"scenarios/{running['id']}/end", {})
-        if read(page, "shedding")["armed"]:
-            post(page, "shedding/disarm", {"reason": "the scenario is over"})
-
-
-def entry_of(ledger: Mapping[str, Any], proposal: int) -> Any:
-    return next((row for row in ledger["entries"] if row["proposal"] == proposal), None)
-
-
-def is_measured(page: Page) -> bool:
-    """Return whether the watch loops decide: the cluster is measured for a minute."""
-    newest = {row["loop"]: row["code"] for row in reversed(read(page, "decisions")["decisions"])}
-    return newest.get("imbalance", "no_data") != "no_data"
-
-
-def keeps_its_promise(kind: ScenarioKind, entry: Mapping[str, Any]) -> bool:
-    """Return whether the plan helped, and its measured gain is near the promised one."""
-    measure = PROMISED[kind.planner]
-    effects = {row["measure"]: row for row in entry["assessment"]}
-    approved, effect = entry["approved"][measure], effects[measure]
-    promised, gained = (abs(value - effect["before"]) for value in (approved, effect["measured"]))
-    helped = any(row["effect"] == "helped" for row in effects.values())
-    return helped and abs(gained - promised) <= RANGE * max(promised, effect["limit"] or 0.0)
+    change_policy(weir, **AS_BEFORE)
 
 
 @pytest.mark.usefixtures("quick")

@@ -63,36 +63,31 @@ class Disturbances:
 class DisturbedRecords:
     """Adds the records of scenarios; `key`: the column whose value a hot key is.
 
-    A hot key is a value of the stream that is busiest when the scenario starts.
+    The further records of a stream with a hot key all have the key of its first record.
     """
 
     key: str
-    _hot: tuple[str, Any] | None = field(default=None, init=False)
+    _hot: dict[str, Any] = field(default_factory=dict, init=False)
 
     def of(
         self, records: Mapping[str, pa.RecordBatch], rows: Sequence[Disturbance], now: datetime
     ) -> Mapping[str, pa.RecordBatch]:
         """Return the records of one tick by stream, with those of the scenarios in effect."""
-        factors = {name: math.prod(row.factor(name, now) for row in rows) for name in records}
-        records = {name: _repeated(batch, factors[name]) for name, batch in records.items()}
-        if all(row.kind != HOT_KEY for row in rows):
-            self._hot = None
-            return records
-        return self._with_hot_key(records)
+        others = [row for row in rows if row.kind != HOT_KEY]
+        factors = {name: math.prod(row.factor(name, now) for row in others) for name in records}
+        result = {name: _repeated(batch, factors[name]) for name, batch in records.items()}
+        hot = {name: row.factor(name, now) for row in rows if row.kind == HOT_KEY
+               for name in row.factors}  # fmt: skip
+        self._hot = {name: value for name, value in self._hot.items() if name in hot}
+        for name, factor in hot.items():
+            if name in result and result[name].num_rows:
+                result[name] = self._with_hot_key(name, result[name], factor)
+        return result
 
-    def _with_hot_key(self, records: Mapping[str, pa.RecordBatch]) -> Mapping[str, pa.RecordBatch]:
-        count = sum(batch.num_rows for batch in records.values())
-        if not count:
-            return records
-        if self._hot is None:
-            busiest = max(records, key=lambda name: records[name].num_rows)
-            self._hot = busiest, records[busiest].column(self.key)[0].as_py()
-        stream, value = self._hot
-        batch = records.get(stream)
-        # A tick without a record of the stream has no times for others.
-        if batch is None or not batch.num_rows:
-            return records
-        return {**records, stream: _with_key(batch, self.key, value, count)}
+    def _with_hot_key(self, stream: str, batch: pa.RecordBatch, factor: float) -> pa.RecordBatch:
+        value = self._hot.setdefault(stream, batch.column(self.key)[0].as_py())
+        count = int(batch.num_rows * (factor - 1) + _CHANCE.random())
+        return _with_key(batch, self.key, value, count) if count else batch
 
 
 def _repeated(batch: pa.RecordBatch, times: float) -> pa.RecordBatch:

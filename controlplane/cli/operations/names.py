@@ -49,7 +49,7 @@ NAMES: Final[Mapping[str, str]] = {
     "queries_edges_list_key_groupings": "queries groupings",
     "proposal_comments_add_comment": "proposals comment",
     "proposal_comments_add_reason": "proposals add-reason",
-    "proposals_list_planners": "proposals planners",
+    "planners_list_planners": "proposals planners",
     "proposals_list_computing_queue": "proposals queue",
     "manual_plans_request_moves": "proposals move",
     "comparisons_request_comparison": "compare request",

@@ -4,6 +4,7 @@ Computed from the loads of the cluster, so that a scenario has the same effect o
 at every hour of a demonstration.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +14,7 @@ import numpy as np
 from algorithms.balance import imbalance
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Stream
+from controlplane.models import Cluster, Stream, Task
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.plan import TaskMove
@@ -31,6 +32,8 @@ OVERLOADED: Final = 1.4
 ROOM: Final = 2.0
 GROWN: Final = 0.8
 _LEAST_RATE: Final = 0.01
+# A hot stream has at least one of so many records: rarer ones come in bursts.
+_SHARES: Final = 200
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,14 @@ class DisturbedPlacement:
 
 @dataclass(frozen=True)
 class GrownStream:
-    """A stream, how many times as many records it gets, and what each split node can read then."""
+    """A stream, how many times as many records it gets, and what each split node can read then.
+
+    `capacity`: 0 for as before.
+    """
 
     name: str
     factor: float
-    capacity: float
+    capacity: float = 0.0
 
 
 def uneven_moves(cluster: Cluster, node: int) -> DisturbedPlacement:
@@ -94,6 +100,32 @@ def grown_stream(cluster: Cluster) -> GrownStream:
     rest = sum(stream.weight for stream in streams if stream is not busiest)
     capacity = round(max(ROOM * rest, 1.0), 1)
     return GrownStream(busiest.name, _factor(busiest.weight, GROWN * capacity), capacity)
+
+
+def hot_stream(cluster: Cluster) -> GrownStream:
+    """Return a stream whose further records, all of one key, make any node too full by their task.
+
+    Few queries read it: their nodes get the records, too, wherever the task of the key is. Raises
+    `Conflict` no_stream, no_such_node.
+    """
+    model = _model(cluster)
+    active = cluster.nodes.filter(active=True).values_list("index", flat=True)
+    places = np.flatnonzero(np.isin(model.indices, list(active)))
+    if len(places) < 2:  # noqa: PLR2004 - between two nodes
+        raise Conflict("no_such_node", f"{cluster.name} has no second node for records of the key")
+    streams = list(Stream.objects.filter(cluster=cluster).only("name", "rate", "declared_rate"))
+    least = sum(stream.weight for stream in streams) / _SHARES
+    known = [stream for stream in streams if stream.weight > 0 and stream.weight >= least]
+    if not known:
+        raise Conflict("no_stream", f"No stream of {cluster.name} has records")
+    readers = Task.objects.filter(query__cluster=cluster, query__task_count=1)
+    pairs = readers.values_list("query__streams", "node").distinct()
+    nodes = Counter(stream for stream, _ in pairs)
+    chosen = min(known, key=lambda stream: (nodes[stream.pk], -stream.weight))
+    shares = model.loads[places] / model.capacities[places]
+    excess = CLEARLY * policy_of(cluster).watch_imbalance + shares.mean() - shares
+    rate = (excess * model.capacities[places]).max() * len(places) / (len(places) - 1)
+    return GrownStream(chosen.name, round(1 + float(rate) / chosen.weight, 2))
 
 
 def _model(cluster: Cluster) -> LoadModel:

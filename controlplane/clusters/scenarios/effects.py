@@ -4,7 +4,7 @@ The replayer reads factors of streams and hot keys from the API. Faults of nodes
 (`wire.node_faults`); capacities, nodes and moved queries are in the routing table.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any, Final
 from controlplane.access.roles import Actor, Automatic
 from controlplane.clusters.scenarios.disturbed_loads import (
     grown_stream,
+    hot_stream,
     overload_factor,
     scattered_from,
     uneven_moves,
@@ -65,28 +66,51 @@ def planned_effect(cluster: Cluster, kind: str, node: int | None) -> PlannedEffe
 
     Raises `Conflict` for a cluster that it cannot disturb.
     """
-    if kind == Kind.RUSH_HOUR:
-        return PlannedEffect(factors={ALL_STREAMS: RUSH})
-    if kind == Kind.UNEVEN_QUERIES and node is not None:
-        plan = uneven_moves(cluster, node)
-        return PlannedEffect(node, plan.moves, {ALL_STREAMS: plan.factor})
-    before: dict[str, Any]
-    if kind == Kind.NODE_RETURNS:
-        plan = scattered_from(cluster)
-        away = [SetNodeActive(index, active=False) for index in plan.nodes]
-        factors, before = {ALL_STREAMS: plan.factor}, {"active": list(plan.nodes)}
-        return PlannedEffect(None, [*away, *plan.moves], factors, before)
-    if kind == Kind.GROWING_STREAM:
-        grown = grown_stream(cluster)
-        limit = SetSplitCapacity(grown.capacity, emulated=True)
-        before = {"split": [cluster.split_capacity, cluster.split_emulated]}
-        return PlannedEffect(None, [limit], {grown.name: grown.factor}, before)
-    if kind == Kind.OVERLOAD:
-        free = cluster.nodes.filter(index__lt=cluster.slots, emulated=False)
-        before = {"emulated": list(free.values_list("index", flat=True))}
-        factors = {ALL_STREAMS: overload_factor(cluster)}
-        return PlannedEffect(None, _limits(cluster, before, emulated=True), factors, before)
-    return PlannedEffect(node)
+    planned = _PLANNED.get(kind)
+    return PlannedEffect(node) if planned is None else planned(cluster, node)
+
+
+def _uneven_queries(cluster: Cluster, node: int | None) -> PlannedEffect:
+    assert node is not None, "the scenario is about a node"
+    plan = uneven_moves(cluster, node)
+    return PlannedEffect(node, plan.moves, {ALL_STREAMS: plan.factor})
+
+
+def _node_returns(cluster: Cluster, _: int | None) -> PlannedEffect:
+    plan = scattered_from(cluster)
+    away = [SetNodeActive(index, active=False) for index in plan.nodes]
+    factors, before = {ALL_STREAMS: plan.factor}, {"active": list(plan.nodes)}
+    return PlannedEffect(None, [*away, *plan.moves], factors, before)
+
+
+def _hot_key(cluster: Cluster, _: int | None) -> PlannedEffect:
+    hot = hot_stream(cluster)
+    return PlannedEffect(factors={hot.name: hot.factor})
+
+
+def _growing_stream(cluster: Cluster, _: int | None) -> PlannedEffect:
+    grown = grown_stream(cluster)
+    limit = SetSplitCapacity(grown.capacity, emulated=True)
+    before = {"split": [cluster.split_capacity, cluster.split_emulated]}
+    return PlannedEffect(None, [limit], {grown.name: grown.factor}, before)
+
+
+def _overload(cluster: Cluster, _: int | None) -> PlannedEffect:
+    free = cluster.nodes.filter(index__lt=cluster.slots, emulated=False)
+    before = {"emulated": list(free.values_list("index", flat=True))}
+    factors = {ALL_STREAMS: overload_factor(cluster)}
+    return PlannedEffect(None, _limits(cluster, before, emulated=True), factors, before)
+
+
+# What scenarios do besides the fault of a node.
+_PLANNED: Final[Mapping[str, Callable[[Cluster, int | None], PlannedEffect]]] = {
+    Kind.RUSH_HOUR: lambda *_: PlannedEffect(factors={ALL_STREAMS: RUSH}),
+    Kind.UNEVEN_QUERIES: _uneven_queries,
+    Kind.NODE_RETURNS: _node_returns,
+    Kind.HOT_KEY: _hot_key,
+    Kind.GROWING_STREAM: _growing_stream,
+    Kind.OVERLOAD: _overload,
+}
 
 
 def begin_effect(actor: Actor, scenario: Scenario, actions: Sequence[Action]) -> None:

@@ -52,7 +52,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
         ),
         ScenarioKind(
             Scenario.Kind.HOT_KEY, "Hot key",
-            "One key of the busiest stream has as many records as all others together.",
+            "One key of a stream that few queries read gets more records than a node has room for.",
             planner="partitioning",
             alerts=("imbalance", "node_load"),
             plan="spreads the records of the key over several tasks",

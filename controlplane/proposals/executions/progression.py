@@ -85,7 +85,8 @@ def _forward(execution: Execution) -> bool:
     drift = observe_drift(proposal, execution.done, policy)
     if drift.stale:
         return _end_as_stale(execution, drift)
-    if drift.exceeded:
+    # The start has compared what the plan would do now.
+    if drift.exceeded and execution.done:
         waits = f"drifting since {proposal.drifting_since:%H:%M:%S} UTC: {drift}"
         Execution.objects.filter(pk=execution.pk).update(waits=waits[:200])
         return False

@@ -16,7 +16,7 @@ from controlplane.plans.proposal_states import BY_NAME, State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
-from controlplane.proposals.drift import Drift, observe_drift
+from controlplane.proposals.drift import Drift, delays_start, observe_drift
 from controlplane.proposals.executions.step_limits import columns, first_cap
 from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
@@ -82,7 +82,7 @@ def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
     drift = observe_drift(proposal, policy=policy)
     if drift.stale:
         return drift if mark_stale(proposal, drift) else None
-    return drift if drift.exceeded else None
+    return drift if delays_start(drift, policy) else None
 
 
 def _execution(proposal: Proposal, policy: PolicySettings) -> Execution:

@@ -86,22 +86,31 @@ def test_what_people_change_is_stale_immediately(operator: Actor, sf: Cluster) -
     assert (drift.stale, drift.changed) == (True, True)
 
 
-def test_a_proposal_that_drifts_can_be_approved_by_people_and_waits(
+def test_a_proposal_that_drifts_and_keeps_its_gain_can_be_approved_by_people(
     approver: Actor, sf: Cluster
 ) -> None:
-    """No policy approves it, and it starts when the drift is over."""
+    """No policy approves it; in an overload rates change, and a plan is needed at once."""
+    set_policy(sf, cluster_moves=2, auto_kinds=["placement"], auto_gain=0.0, auto_moves=100)
     proposal = ready(approver, scattered(approver, sf))
-    set_policy(sf, auto_kinds=["placement"], auto_gain=0.0, auto_moves=100)
     assert decide_auto_approval(proposal).code == "allowed"
     factor(3)
     observe_drift(proposal)
     assert decide_auto_approval(proposal).code == "drifting"
     decisions.approve(approver, proposal, proposal.seal)
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
-    assert (proposal.state, Execution.objects.count()) == ("approved", 0)
-    factor(1 / 3)
-    assert carried_out(proposal).done == len(proposal.actions)
+    execution = carried_out(proposal)
+    assert (proposal.state, execution.steps.count()) == ("executing", 1)
+
+
+def test_an_approved_plan_waits_while_its_gain_is_lost(approver: Actor, sf: Cluster) -> None:
+    proposal = ready(approver, scattered(approver, sf))
+    decisions.approve(approver, proposal, proposal.seal)
+    kept = proposal.review
+    for lost, state in ((0.9, "approved"), (0.0, "executing")):
+        Proposal.objects.update(review={**kept, "gain_lost": lost})
+        progression.advance(proposal.pk)
+        proposal.refresh_from_db()
+        assert proposal.state == state
+        assert Execution.objects.exists() == (state == "executing")
 
 
 def test_an_execution_waits_while_it_drifts_and_is_done_afterwards(

@@ -51,7 +51,7 @@ def measure(cluster: Cluster, begin: datetime, count: int, **changed: Any) -> No
     """Store a sample a second from `begin` on."""
     values = {
         "read": 100.0, "delivered": 150.0, "loads": [50.0, 0.0, 0.0, 0.0], "p95": 400.0,
-        "span_s": 1.0,
+        "span_s": 1.0, "waiting": 0.0,
     } | changed  # fmt: skip
     begin_ms = 1000 * begin.timestamp()
     time_series.record(cluster, (values | {"t": begin_ms + 1000 * at} for at in range(count)))
@@ -83,6 +83,16 @@ def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluste
     }
 
 
+def test_an_entry_waits_for_records_of_before_the_plan(done: Proposal, cluster: Cluster) -> None:
+    """More of them at first: a ladder that was armed in an overload."""
+    end = end_of(done)
+    measure(cluster, end + timedelta(seconds=6), 34, waiting=9000.0, p95=90_000.0)
+    assert ledger.write_entries(end + timedelta(seconds=42)) == 0
+    measure(cluster, end + timedelta(seconds=40), 40, waiting=100.0)
+    assert ledger.write_entries(end + timedelta(seconds=82)) == 1
+    assert LedgerEntry.objects.get().measured["latency_ms"] == 400.0
+
+
 def test_the_latency_that_was_before_is_what_is_predicted(done: Proposal, cluster: Cluster) -> None:
     begin = Execution.objects.get(proposal=done).started_at
     measure(cluster, begin - timedelta(seconds=30), 20, p95=250.0)
@@ -101,7 +111,7 @@ def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> Non
 
 
 def test_what_is_not_measured_is_absent(done: Proposal) -> None:
-    """A cluster that stopped is assessed by its steps alone, after five minutes."""
+    """A cluster that stopped is assessed by its steps alone, after ten minutes."""
     assert ledger.write_entries(end_of(done) + ledger.LATEST - timedelta(seconds=1)) == 0
     assert ledger.write_entries(end_of(done) + ledger.LATEST) == 1
     entry = LedgerEntry.objects.get()

@@ -23,7 +23,8 @@ def of(kind: str, factors: dict[str, float] | None = None) -> list[Disturbance]:
     return [Disturbance(kind, NOW, NOW + timedelta(minutes=10), factors or {})]
 
 
-HOT = of("hot_key")
+HOT = of("hot_key", {"busy": 2.25})
+GROWN = NOW + timedelta(minutes=1)
 
 
 def test_all_streams_rise_by_a_factor_in_order_of_time() -> None:
@@ -43,9 +44,10 @@ def test_a_stream_grows_for_a_minute() -> None:
     assert disturbed.of(RECORDS, grows, NOW)["other"].num_rows == 1
 
 
-def test_a_hot_key_has_as_many_records_as_all_others_until_its_end() -> None:
+def test_further_records_of_a_stream_have_one_key_until_the_end() -> None:
     disturbed = DisturbedRecords("meter")
-    hot = disturbed.of(RECORDS, HOT, NOW)
+    assert disturbed.of(RECORDS, HOT, NOW) == RECORDS
+    hot = disturbed.of(RECORDS, HOT, GROWN)
     keys: list[Any] = hot["busy"].column("meter").to_pylist()
     times: list[Any] = hot["busy"].column("t").to_pylist()
     assert len(keys) == 4 + 5
@@ -53,18 +55,23 @@ def test_a_hot_key_has_as_many_records_as_all_others_until_its_end() -> None:
     assert times == sorted(times)
     assert hot["other"] == RECORDS["other"]
     later = {"busy": RECORDS["busy"].slice(1, 1), "other": RECORDS["other"]}
-    assert disturbed.of(later, HOT, NOW)["busy"].column("meter").to_pylist() == ["b", "a", "a"]
-    assert disturbed.of({"other": RECORDS["other"]}, HOT, NOW) == {"other": RECORDS["other"]}
-    assert disturbed.of({}, HOT, NOW) == {}
+    grown = of("hot_key", {"busy": 3.0})
+    assert disturbed.of(later, grown, GROWN)["busy"].column("meter").to_pylist() == ["b", "a", "a"]
+    assert disturbed.of({"other": RECORDS["other"]}, HOT, GROWN) == {"other": RECORDS["other"]}
+    assert disturbed.of({}, HOT, GROWN) == {}
+    disturbed.of(RECORDS, [], GROWN)
+    assert disturbed.of(later, grown, GROWN)["busy"].column("meter").to_pylist() == ["b"] * 3
 
 
 def test_both_together_keep_the_columns(recording: Recording) -> None:
     taxis = Taxis(60.0, 0, recording)
     records = taxis.records_between(-1, 60_000)
-    both = DisturbedRecords(taxis.key).of(records, [*HOT, *of("rush_hour", {"*": 3.0})], NOW)
-    assert sum(batch.num_rows for batch in both.values()) == 6 * sum(
-        batch.num_rows for batch in records.values()
-    )
+    name = max(records, key=lambda name: records[name].num_rows)
+    rows = [*of("hot_key", {name: 2.0}), *of("rush_hour", {"*": 3.0})]
+    both = DisturbedRecords(taxis.key).of(records, rows, GROWN)
+    assert {stream: batch.num_rows for stream, batch in both.items()} == {
+        stream: batch.num_rows * (6 if stream == name else 3) for stream, batch in records.items()
+    }
     assert {name: batch.schema for name, batch in both.items()} == {
         name: batch.schema for name, batch in records.items()
     }

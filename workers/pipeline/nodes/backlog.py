@@ -142,12 +142,12 @@ class NodeBacklog:
 
     def _forwarded(self, data: bytes, tasks: Mapping[int, TaskOwnership]) -> _Piece:
         envelope = Envelope.decode(data)
-        told = {
+        held_here = {
             query: held._replace(column=column) if column in envelope.extras else held
             for query, held in tasks.items()
             for column in [task_column(query)]
         }
-        return self._kept(data, envelope, told, forwarded=True)
+        return self._kept(data, envelope, held_here, forwarded=True)
 
     def take(self, budget: int | None) -> list[WorkItem]:
         """Take records from the front, at most so many; None takes all."""
@@ -264,7 +264,7 @@ def _with_own_tasks(envelope: Envelope, held: Mapping[Task, TaskOwnership]) -> E
 
 @dataclass(frozen=True)
 class _ExportedPart:
-    """What the name of an exported envelope says about the task that it is exported with.
+    """What the name of an exported envelope has about the task that it is exported with.
 
     `place`: the envelope's place in the queue; `records`: how many of them are of the task's
     streams; `routed_count`: how many tasks there were when they were routed, `routed`: to which.

@@ -46,7 +46,7 @@ OPERATIONS: Final = _rules(
         queries_routes_check_query queries_drafts_explain_query streams_maps_get_map
         queries_routes_get_query queries_routes_list_results
         queries_feed_follow_query queries_keys_get_keys queries_edges_list_drop_rules
-        proposals_list_planners proposals_list_proposals proposals_estimate_proposal
+        planners_list_planners proposals_list_proposals proposals_estimate_proposal
         proposals_list_computing_queue proposals_get_proposal proposals_get_allowed
         proposals_list_actions proposals_get_drift proposal_comments_list_comments
         comparisons_list_comparisons

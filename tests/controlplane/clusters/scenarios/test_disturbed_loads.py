@@ -8,7 +8,7 @@ from django.utils import timezone
 from algorithms.balance import imbalance
 from controlplane.clusters import scenarios
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Proposal, Scenario, Task
+from controlplane.models import Cluster, Proposal, Scenario, Stream, Task
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.store import policy_of
@@ -70,6 +70,21 @@ def test_an_overload_limits_the_nodes_until_its_end(cluster: Cluster) -> None:  
     assert cluster.nodes.filter(emulated=True).count() == 4
     scenarios.end_scenario(made.actor(name="an-ender"), row)
     assert not cluster.nodes.filter(emulated=True).exists()
+
+
+@pytest.mark.usefixtures("queries")
+def test_a_hot_stream_makes_any_node_too_full(cluster: Cluster) -> None:  # noqa: F811
+    """Wherever the task of the key is: the further records, at one node, exceed the limit."""
+    Stream.objects.create(cluster=cluster, name="unread", rate=20.0)
+    Stream.objects.create(cluster=cluster, name="rare", rate=0.01)
+    row = start(cluster, "hot_key")
+    ((name, factor),) = row.factors.items()
+    assert name == "unread"
+    model = loads(cluster)
+    for node in range(4):
+        loaded = model.loads.copy()
+        loaded[node] += 20.0 * (factor - 1)
+        assert imbalance(loaded / model.capacities) > 1.5 * policy_of(cluster).watch_imbalance
 
 
 def test_a_grown_stream_fills_its_split_node_and_fits_another(cluster: Cluster) -> None:  # noqa: F811

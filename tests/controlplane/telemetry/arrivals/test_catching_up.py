@@ -9,7 +9,7 @@ import pytest
 from controlplane.background import ingestion
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.policies.settings import PolicySettings
-from controlplane.telemetry.arrivals.catching_up import catching_up, input_share
+from controlplane.telemetry.arrivals.catching_up import SERIES, catching_up, input_share
 from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.watch.cycle import watch_cluster
@@ -24,11 +24,17 @@ MEASURED_LOOPS = ("overload", "latency", "imbalance", "replication", "admission"
 
 
 def sample(arrived: float | None, read: float, span_s: float = 1.0) -> dict[str, Any]:
-    return {"arrived": arrived, "in": read, "span_s": span_s, "loads": [read, 2 * read]}
+    known = {"arrived": arrived, "in": read, "span_s": span_s, "loads": [read, 2 * read]}
+    return known | {"waiting": 0, "delivered": 3 * read}
+
+
+def queue(*waiting: float) -> list[dict[str, Any]]:
+    """Return samples with so many records that wait at nodes."""
+    return [sample(100.0, 100.0) | {"waiting": records} for records in waiting]
 
 
 def batches(samples: Sequence[dict[str, Any]]) -> Grid:
-    return grid_of_samples(("arrived", "in", "loads"), samples)
+    return grid_of_samples((*SERIES, "loads"), samples)
 
 
 STEADY = [sample(100.0, 100.0)] * 20
@@ -47,6 +53,13 @@ BACKLOG = [*[sample(100.0, 100.0)] * 10, *[sample(100.0, 400.0)] * 10]
         ([sample(400.0, 100.0)] * 20, None),
         # What two slow batches leave behind.
         ([*STEADY, sample(100.0, 300.0, 2.0)], None),
+        # Nodes work off what waits at them for ten seconds; also after it had grown.
+        (queue(*range(6000, 2990, -100)), (10.0, False)),
+        (queue(*range(0, 9000, 300), *range(9000, 5900, -100)), (20.0, False)),
+        # Less than a long batch leaves; more and more; and not within ten minutes.
+        (queue(*range(1200, 600, -20)), None),
+        (queue(*range(3000, 6000, 100)), None),
+        (queue(*range(6000, 5970, -1)), None),
         # How many records arrived is not known.
         ([sample(None, 400.0)] * 20, None),
     ],

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.watch.trends import LEAST, trend_of
+from controlplane.telemetry.trends import LEAST, trend_of
 
 
 @given(
