@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
+from controlplane.catalog.drop_rules import drop_rules_of
 from controlplane.models import Cluster, Drop, Query, QueryStream, Stream
 from controlplane.numbers import clock, compact, percent
 from controlplane.planners.shedding.episodes import Loss, present_drops
@@ -16,6 +17,7 @@ from dashboard.frame.tile import Tile
 
 # Of which nearly nothing is left.
 _LITTLE: Final = 0.01
+_INPUTS_FIRST: Final = F("query_id").asc(nulls_first=True)
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,14 @@ def query_losses(query: Query) -> Losses:
     streams = list(query.streams.all())
     loss = present_drops(query.cluster, timezone.now()).of_query(query.pk, [s.pk for s in streams])
     rules = Drop.objects.filter(Q(query=None) | Q(query=query), stream__in=streams)
-    rows = list(rules.select_related("stream"))
+    rows = list(rules.select_related("stream", "query").order_by(_INPUTS_FIRST))
     return _losses(loss, rows, sum(row.per_s for row in rows), streams, query.late_records)
 
 
 def stream_losses(stream: Stream) -> Losses:
     """Return the losses of a stream: of its input, and what some query lacks."""
     loss = present_drops(stream.cluster, timezone.now()).of_stream(stream.pk)
-    rows = list(Drop.objects.filter(stream=stream).select_related("stream", "query"))
+    rows = list(drop_rules_of(stream))
     edges = max((row.per_s for row in rows if row.query_id), default=0.0)
     per_s = edges + sum(row.per_s for row in rows if not row.query_id)
     return _losses(loss, rows, per_s, [stream], stream.late_records)
