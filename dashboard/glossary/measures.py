@@ -66,7 +66,7 @@ MEASURES: Final = (
         ("Load", "Current load and capacity", "Reads"),
     ),
     Term(
-        "delivery",
+        "delivery to a node",
         "A record that is sent to a node. A record is delivered once to each node with a query "
         "that reads its stream, however many of its queries evaluate it.",
         ("Deliveries",),

@@ -13,7 +13,7 @@ from controlplane.models import Query
 from controlplane.policies.grades import Grade
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile, number_and_unit
-from dashboard.queries.losses import Losses
+from dashboard.queries.losses import InputLosses
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class HistoryRow:
     grade: str = ""
 
 
-def headline(report: QueryReport, losses: Losses | None = None) -> Headline:
+def headline(report: QueryReport, losses: InputLosses | None = None) -> Headline:
     """Return the headline of a query: by its state, what its input lacks, then by its latency."""
     shown = _headline(report)
     if losses is None or not losses.lines or report.query.state != Query.State.RUNNING:
@@ -92,7 +92,7 @@ def _part(report: QueryReport) -> str:
     return " ".join(texts)
 
 
-def tiles(report: QueryReport, losses: Losses) -> list[Tile]:
+def tiles(report: QueryReport, losses: InputLosses) -> list[Tile]:
     """Return the tiles of a query, none after its end: nothing is measured then."""
     if report.query.state in (Query.State.ENDED, Query.State.ENDING):
         return []

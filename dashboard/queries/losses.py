@@ -21,7 +21,7 @@ _INPUTS_FIRST: Final = F("query_id").asc(nulls_first=True)
 
 
 @dataclass(frozen=True)
-class Losses:
+class InputLosses:
     """The part of the input that is kept now, lines about what drops the rest, and late records."""
 
     kept: float
@@ -44,7 +44,7 @@ class Losses:
                     grade=self.grade or ("warn" if self.late else ""))  # fmt: skip
 
 
-def query_losses(query: Query) -> Losses:
+def query_losses(query: Query) -> InputLosses:
     """Return the losses of a query."""
     streams = list(query.streams.all())
     loss = present_drops(query.cluster, timezone.now()).of_query(query.pk, [s.pk for s in streams])
@@ -53,7 +53,7 @@ def query_losses(query: Query) -> Losses:
     return _losses(loss, rows, sum(row.per_s for row in rows), streams, query.late_records)
 
 
-def stream_losses(stream: Stream) -> Losses:
+def stream_losses(stream: Stream) -> InputLosses:
     """Return the losses of a stream: of its input, and what some query lacks."""
     loss = present_drops(stream.cluster, timezone.now()).of_stream(stream.pk)
     rows = list(drop_rules_of(stream))
@@ -64,7 +64,7 @@ def stream_losses(stream: Stream) -> Losses:
 
 def _losses(
     loss: Loss | None, rules: Sequence[Drop], per_s: float, streams: Sequence[Stream], late: int
-) -> Losses:
+) -> InputLosses:
     rate, now = sum(stream.rate or 0.0 for stream in streams), timezone.now()
     kept = max(0.0, 1 - per_s / rate) if rate else 1.0
     lines = [_rule_line(row, now) for row in rules]
@@ -73,7 +73,7 @@ def _losses(
         lines.insert(0, f"Load shedding has dropped {percent(loss.share)} of its input since"
                         f" {clock(loss.since, now)} UTC: {loss.dropped:,} of {loss.read:,} records"
                      )  # fmt: skip
-    return Losses(kept, lines, late)
+    return InputLosses(kept, lines, late)
 
 
 def _rule_line(row: Drop, now: datetime) -> str:
@@ -84,12 +84,12 @@ def _rule_line(row: Drop, now: datetime) -> str:
     )
 
 
-def shed_streams(cluster: Cluster) -> set[int]:
+def streams_with_drops(cluster: Cluster) -> set[int]:
     """Return the ids of the streams of which the ladder drops records now."""
     return {stream for stream, _ in present_drops(cluster, timezone.now()).edges}
 
 
-def shed_queries(cluster: Cluster, queries: Sequence[int]) -> set[int]:
+def queries_with_drops(cluster: Cluster, queries: Sequence[int]) -> set[int]:
     """Return which of some queries the ladder takes records from now, by their ids."""
     edges = present_drops(cluster, timezone.now()).edges
     inputs = {stream for stream, query in edges if query == INPUT}

@@ -29,7 +29,7 @@ from dashboard.queries.bulk import toast_context
 from dashboard.queries.detail_rows import headline, history, tasks_of, tiles
 from dashboard.queries.headline import list_headline
 from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
-from dashboard.queries.losses import query_losses, shed_queries
+from dashboard.queries.losses import queries_with_drops, query_losses
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import highlighted, pseudo_sql, window_text
@@ -48,7 +48,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
     shown = list_page(request, KINDS["queries"], others={"action"})
     context: dict[str, Any] = {"headline": list_headline(cluster)}
-    context["shed"] = shed_queries(cluster, [row.query.pk for row in shown.page.rows])
+    context["dropping"] = queries_with_drops(cluster, [row.query.pk for row in shown.page.rows])
     context["restore_since"] = timezone.now() - RESTORE_PERIOD
     context["targets"] = cluster.nodes.filter(active=True).order_by("index")
     if not request.htmx:

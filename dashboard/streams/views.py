@@ -14,7 +14,7 @@ from controlplane.models import Cluster
 from controlplane.topology import drop_rules, streams
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists.page import list_page, render_list_page
-from dashboard.queries.losses import shed_streams
+from dashboard.queries.losses import streams_with_drops
 from dashboard.responses import cluster_change, render_page
 from dashboard.streams.admission import (
     split_nodes_context,
@@ -31,7 +31,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of streams."""
     shown = list_page(request, KINDS["streams"])
     context: dict[str, Any] = {"headline": list_headline(cluster)}
-    context["shed"] = shed_streams(cluster)
+    context["dropping"] = streams_with_drops(cluster)
     if not request.htmx:
         context |= split_nodes_context(cluster) | what_if_form({}, {})
     return render_list_page(request, "streams.html", "_streams_table.html", shown, context)

@@ -24,7 +24,7 @@ def rows_of(rates: Any, seed: int, end: datetime) -> list[tuple[dict[str, Any], 
     for rate, seconds in zip(rates.tolist(), lengths.tolist(), strict=True):
         at += seconds
         streams = draw.poisson(1 + rate * draw.dirichlet(np.ones(3)) * seconds)
-        loads = draw.poisson(1 + streams.sum() * draw.uniform(0.2, 0.6, NODES))
+        loads = draw.poisson(streams[:2].sum() * draw.uniform(0.2, 0.6, NODES))
         row = {
             "emitted_ms": round(1000 * at), "in": int(streams.sum()),
             "read": int(streams[:2].sum()),

@@ -64,8 +64,14 @@ def test_a_query_whose_input_is_shed_says_so_at_its_top(
         assert page.context["tiles"][-1].number == "50 %"
     assert stream_losses(stream).kept == pytest.approx(1 - (400 + 500 + 500) / 2500)
     assert operating.get(reverse("stream", args=["sf", stream.pk])).context["losses"].lines
-    assert "input shed" in operating.get(reverse("queries", args=["sf"])).content.decode()
-    assert 'class="tag">shed<' in operating.get(reverse("streams", args=["sf"])).content.decode()
+    assert (
+        'class="tag">load shedding<'
+        in operating.get(reverse("queries", args=["sf"])).content.decode()
+    )
+    assert (
+        'class="tag">load shedding<'
+        in operating.get(reverse("streams", args=["sf"])).content.decode()
+    )
 
 
 def test_an_episode_that_is_over_takes_nothing(
@@ -73,7 +79,10 @@ def test_an_episode_that_is_over_takes_nothing(
 ) -> None:
     interval(sf, now, (300, 90), 500, [stream.pk, 0, 400])
     assert (query_losses(query).kept, query_losses(query).lines) == (1.0, [])
-    assert "input shed" not in operating.get(reverse("queries", args=["sf"])).content.decode()
+    assert (
+        'class="tag">load shedding<'
+        not in operating.get(reverse("queries", args=["sf"])).content.decode()
+    )
 
 
 def test_drop_rules_and_late_records_are_named(
