@@ -41,6 +41,12 @@ class NumberLaws:
         assert found
         return found
 
+    def is_complete(self, start: datetime, end: datetime) -> bool:
+        """Return whether all batches of a time range have the values that are compared."""
+        names = ("arrived", "in", "read", "delivered", "dropped", "p95", "rf", "kept")
+        found = self.samples(start, end)
+        return all(sample[name] is not None for sample in found for name in names)
+
     def explained(self, subject: str, time_ms: int) -> Any:
         """Return the explanation of a subject at a time."""
         return self.json(f"clusters/sf/explanations/{subject}@{time_ms}")
