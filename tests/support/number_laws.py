@@ -131,8 +131,7 @@ def near(value: float) -> Any:
 def mean(samples: Sequence[Sample], name: str) -> float:
     """Return a series over the time of samples."""
     seconds = sum(sample["span_s"] for sample in samples)
-    total: float = sum(sample[name] * sample["span_s"] for sample in samples)
-    return total / seconds
+    return float(sum(sample[name] * sample["span_s"] for sample in samples) / seconds)
 
 
 def _metrics(text: str) -> dict[tuple[str, str], float]:
