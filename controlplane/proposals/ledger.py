@@ -26,6 +26,7 @@ from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import MEASURES, SERIES, counterfactual, measured
+from controlplane.proposals.review import Review
 from controlplane.telemetry.arrivals.catching_up import USUAL_S, catching_up, waiting_s
 from controlplane.telemetry.grid import RAW, Grid, mean
 from controlplane.telemetry.series import read
@@ -114,11 +115,13 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
     steps, started = _steps(execution), execution.started_at
     applied = applied_actions(execution, steps)
     before = read(execution.cluster, _SERIES, started - BEFORE, started, RAW)
-    latency = mean(before["p95"])
+    latency, sent = mean(before["p95"]), proposal.predicted.get("bytes")
     without, without_error = _without(execution, applied, samples)
     measurements = _measured(execution, steps, samples)
     figures = _known(latency_ms=latency, dropped=_dropped(before))
-    known = cluster_values(proposal.before) | figures | without
+    # As it was when it was approved, not when it was computed.
+    shown = Review.from_json(proposal.review) or proposal
+    known = cluster_values(shown.before) | figures | without
     effects = Assessment.of(known, measurements, without_error, _limits(proposal))
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
@@ -128,9 +131,7 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
                 "cluster": execution.cluster,
                 "planner": proposal.planner,
                 "algorithm": proposal.algorithm,
-                "approved": _figures(
-                    proposal, proposal.after, proposal.predicted.get("bytes"), latency
-                ),
+                "approved": _figures(proposal, shown.after, sent, latency),
                 "expected": _expected(proposal, applied, latency),
                 "measured": measurements,
                 "assessment": effects.to_json(),

@@ -16,10 +16,14 @@ SURE: Final = 2.0
 
 @dataclass(frozen=True)
 class Trend:
-    """The value of the line at the last sample, and its slope per second."""
+    """The value of the line at the last sample, and its slope per second.
+
+    `is_step`: two levels, one after the other, fit the samples better than the line.
+    """
 
     now: float
     slope: float
+    is_step: bool = False
 
     def after(self, seconds: float) -> float:
         """Return the value of the line a number of seconds after the last sample."""
@@ -42,4 +46,14 @@ def trend_of(times: Sequence[float] | Floats, values: Sequence[float] | Floats) 
     now = float(y.mean() - slope * t.mean())
     residual = float(((y - (now + slope * t)) ** 2).sum()) / (len(times) - 2)
     error = (residual / spread) ** 0.5
-    return Trend(now, slope) if abs(slope) > SURE * error else None
+    if abs(slope) <= SURE * error:
+        return None
+    return Trend(now, slope, _residual_of_step(y) < residual)
+
+
+def _residual_of_step(values: Floats) -> float:
+    """Return the mean squared error of the best two levels, with their degrees of freedom."""
+    count = np.arange(1, len(values))
+    first = np.cumsum(values)[:-1]
+    explained = first**2 / count + (values.sum() - first) ** 2 / (len(values) - count)
+    return float((values**2).sum() - explained.max()) / (len(values) - 3)

@@ -14,6 +14,7 @@ from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.measure_limits import measure_limits
 from controlplane.policies.store import policy_of
+from controlplane.proposals.approval_lock import lock_of
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loop import WatchLoop
@@ -87,6 +88,9 @@ def situation_of(cluster: Cluster, now: datetime, planner: str = "") -> Situatio
     proposals = proposals_beside(cluster, planner)
     own = proposals.first()
     waiting = proposals.filter(state__in=OPEN).first()
+    if waiting is not None and lock_of(waiting) is not None:
+        # Nobody can approve it: another plan replaces it.
+        waiting = None
     # Measures follow the moves of an execution with a delay.
     ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
     moments = [own.requested_at if own else None, ended["at"]]

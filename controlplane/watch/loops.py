@@ -85,7 +85,8 @@ def _forecast(observed: ClusterObservation) -> LoopReading | None:
     for node in observed.active:
         known = ~np.isnan(loads[:, node.index])
         trend = trend_of(times[known], loads[known, node.index])
-        if trend is not None and trend.slope > 0:
+        # After a step the load stays: a plan, a scenario or new queries moved it.
+        if trend is not None and trend.slope > 0 and not trend.is_step:
             trends.append((trend.after(HORIZON_S) / node.capacity, node))
     if not trends:
         return None

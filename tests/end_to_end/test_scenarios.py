@@ -1,7 +1,7 @@
 """The scenario of each planner on a whole Weir, as `make run` starts it.
 
 `WEIR_SCENARIO_RUNS` runs each so many times and prints how many of them
-end with the alert gone and the measured gain near the promised one; nine of ten must.
+end with the alert gone and the promised gain measured; nine of ten must.
 """
 
 import os

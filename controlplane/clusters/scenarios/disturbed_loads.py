@@ -28,9 +28,11 @@ GATHERED: Final = 2
 # The mean load of an overloaded cluster, as a share of its capacity.
 OVERLOADED: Final = 1.4
 # A split node with a growing stream: its capacity over the rates of its other streams, and the
-# grown stream over that capacity. Another split node can read the stream alone.
-ROOM: Final = 2.0
-GROWN: Final = 0.8
+# grown stream over that capacity. Another split node can read the stream alone, with room to catch
+# up, and the open ones what they read.
+ROOM: Final = 1.6
+ROOM_OF_OTHERS: Final = 1.15
+GROWN: Final = 0.7
 _LEAST_RATE: Final = 0.01
 # A hot stream has at least one of so many records: rarer ones come in bursts.
 _SHARES: Final = 200
@@ -95,11 +97,16 @@ def grown_stream(cluster: Cluster) -> GrownStream:
     shared = [streams for streams in by_split.values() if len(streams) > 1]
     if not shared:
         raise Conflict("no_stream", f"No two streams of {cluster.name} share a split node")
-    streams = max(shared, key=lambda rows: sum(stream.weight for stream in rows))
+    streams = max(shared, key=_weight)
     busiest = max(streams, key=lambda stream: stream.weight)
-    rest = sum(stream.weight for stream in streams if stream is not busiest)
-    capacity = round(max(ROOM * rest, 1.0), 1)
+    rest = _weight(streams) - busiest.weight
+    others = [_weight(rows) for rows in by_split.values() if rows is not streams]
+    capacity = round(max(ROOM * rest, ROOM_OF_OTHERS * max(others, default=0.0), 1.0), 1)
     return GrownStream(busiest.name, _factor(busiest.weight, GROWN * capacity), capacity)
+
+
+def _weight(streams: Sequence[Stream]) -> float:
+    return sum(stream.weight for stream in streams)
 
 
 def hot_stream(cluster: Cluster) -> GrownStream:
@@ -114,7 +121,7 @@ def hot_stream(cluster: Cluster) -> GrownStream:
     if len(places) < 2:  # noqa: PLR2004 - between two nodes
         raise Conflict("no_such_node", f"{cluster.name} has no second node for records of the key")
     streams = list(Stream.objects.filter(cluster=cluster).only("name", "rate", "declared_rate"))
-    least = sum(stream.weight for stream in streams) / _SHARES
+    least = _weight(streams) / _SHARES
     known = [stream for stream in streams if stream.weight > 0 and stream.weight >= least]
     if not known:
         raise Conflict("no_stream", f"No stream of {cluster.name} has records")

@@ -37,6 +37,15 @@ def test_noise_is_seldom_a_trend() -> None:
     assert 4 <= found <= 40
 
 
+@pytest.mark.parametrize(("at", "is_step"), [(20, True), (50, True), (None, False)])
+def test_two_levels_are_a_step(at: int | None, *, is_step: bool) -> None:
+    chance = np.random.default_rng(3)
+    line = np.linspace(50, 100, 60) if at is None else np.where(np.arange(60) < at, 50, 100)
+    found = trend_of([10.0 * i for i in range(60)], line + chance.normal(0, 4, 60))
+    assert found is not None
+    assert (found.slope > 0, found.is_step) == (True, is_step)
+
+
 def test_few_or_simultaneous_samples_are_none() -> None:
     assert trend_of([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]) is None
     assert trend_of([5.0] * 20, [float(i) for i in range(20)]) is None
