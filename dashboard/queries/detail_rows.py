@@ -13,7 +13,7 @@ from controlplane.models import Query
 from controlplane.policies.grades import Grade
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile, number_and_unit
-from dashboard.queries.losses import InputLosses
+from dashboard.streams.losses import InputLosses
 
 
 @dataclass(frozen=True)

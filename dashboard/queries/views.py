@@ -29,12 +29,12 @@ from dashboard.queries.bulk import toast_context
 from dashboard.queries.detail_rows import headline, history, tasks_of, tiles
 from dashboard.queries.headline import list_headline
 from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
-from dashboard.queries.losses import queries_with_drops, query_losses
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import highlighted, pseudo_sql, window_text
 from dashboard.responses import render_page
 from dashboard.streams.drop_rule_forms import drop_rule_row
+from dashboard.streams.losses import queries_with_drops, query_losses
 
 SHOWN_WINDOWS = 100
 # Enough for some hundred windows of a few keys.

@@ -31,7 +31,6 @@ from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from dashboard.figures.stream import lag_figures, long_figures, rate_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.queries.losses import stream_losses
 from dashboard.responses import render_page
 from dashboard.streams.admission import (
     SHOWN_REDIRECTIONS,
@@ -41,6 +40,7 @@ from dashboard.streams.admission import (
 )
 from dashboard.streams.detail_rows import headline, tiles
 from dashboard.streams.drop_rule_forms import drop_rules_context
+from dashboard.streams.losses import stream_losses
 from dashboard.streams.sending import sending_context
 from dashboard.thresholds import LOAD
 

@@ -14,7 +14,6 @@ from controlplane.models import Cluster
 from controlplane.topology import drop_rules, streams
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists.page import list_page, render_list_page
-from dashboard.queries.losses import streams_with_drops
 from dashboard.responses import cluster_change, render_page
 from dashboard.streams.admission import (
     split_nodes_context,
@@ -22,6 +21,7 @@ from dashboard.streams.admission import (
 )
 from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 from dashboard.streams.headline import list_headline
+from dashboard.streams.losses import streams_with_drops
 
 SUGGESTED = 12
 

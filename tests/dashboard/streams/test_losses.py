@@ -11,8 +11,8 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Drop, Query, SheddingInterval, Stream
 from controlplane.topology import drop_rules
 from controlplane.topology.drop_rules import DropSpec
-from dashboard.queries.losses import query_losses, stream_losses
 from dashboard.queries.results import lines_of
+from dashboard.streams.losses import query_losses, stream_losses
 from tests.dashboard.queries.test_results import window
 
 
