@@ -48,7 +48,8 @@ class Infeasible(PlanningError):
         named = math.ceil(smallest * 1e6) / 1e6
         super().__init__(
             f"{queries:,} queries do not fit on {self.servers:,} servers of {each} queries each "
-            f"({self.places:,} places at slack {nu:g}); the smallest slack at which they fit is "
+            f"({self.places:,} places with an uneven load of {nu:g} allowed); "
+            "the least at which they fit is "
             f"{named:.10g}"
         )
 

@@ -17,12 +17,16 @@ from dashboard.guards import PageRequest
 
 @dataclass(frozen=True)
 class NavigationPage:
-    """A page of the navigation; `details` are the URL names of the pages below it."""
+    """A page of the navigation; `details` are the URL names of the pages below it.
+
+    `is_rare`: below "More", as operators seldom need it.
+    """
 
     name: str
     label: str
     details: tuple[str, ...] = ()
     fragment: str = ""
+    is_rare: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class NavigationLink:
     label: str
     is_current: bool = False
     count: int | None = None
+    is_rare: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,11 @@ _CLUSTER_PAGES: Final = (
 )
 SITE_PAGES: Final = (
     NavigationPage("alerts", "Alerts", ("alert",)),
-    *(NavigationPage(*page) for page in lab_values("dashboard.lab.frame:SITE_PAGES")),
-    NavigationPage("attached", "Attached jobs", ("attached-query",)),
+    *(
+        NavigationPage(name, label, details, is_rare=True)
+        for name, label, details in lab_values("dashboard.lab.frame:SITE_PAGES")
+    ),
+    NavigationPage("attached", "Attached jobs", ("attached-query",), is_rare=True),
     NavigationPage("audit", "Audit log"),
     NavigationPage("grants", "Grants", ("grant-set",)),
     NavigationPage("tokens", "Tokens", ("token-make",)),
@@ -87,7 +95,7 @@ SITE_PAGES: Final = (
         "webhooks", "Webhooks", ("webhook", "webhook-add", "webhook-change", "webhook-secret")
     ),
     NavigationPage("system", "System"),
-    NavigationPage("api:openapi-view", "API"),
+    NavigationPage("api:openapi-view", "API", is_rare=True),
     NavigationPage("help", "Help"),
 )
 _WORDS: Final = {
@@ -156,7 +164,8 @@ def _link(
     if page.fragment:
         is_current = current in page.details
         return NavigationLink(f"{url}#{page.fragment}", page.label, is_current, count)
-    return NavigationLink(url, page.label, current in (page.name, *page.details), count)
+    is_current = current in (page.name, *page.details)
+    return NavigationLink(url, page.label, is_current, count, page.is_rare)
 
 
 def _counts(cluster: Cluster) -> dict[str, int]:

@@ -17,7 +17,7 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
 
 
 def parameters_name(planner: str, algorithm: str, parameters: Mapping[str, Any]) -> str:
-    """Return parameters as text, such as “slack of the load 0.5, seed 3”."""
+    """Return parameters as text, such as “uneven load allowed 0.5, seed 3”."""
     titled = titled_parameters(planner, algorithm, dict(sorted(parameters.items())))
     return ", ".join(f"{lowered(title)} {_value(planner, value)}" for title, value in titled)
 

@@ -8,21 +8,31 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from controlplane.access.roles import actor_of
+from controlplane.access.roles import OPERATOR, actor_of
 from controlplane.errors import DATABASE_AWAY_S
 from controlplane.health.disks import full_disks
+from controlplane.models import Cluster
 from dashboard.glossary import FIGURES, WORDS
+from dashboard.glossary.tasks import tasks_of
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_page
 
 
 @anyone_page
 def help_page(request: PageRequest) -> HttpResponse:
-    """Show the keys and the glossary in alphabetical order."""
+    """Show tasks of operators, the glossary in alphabetical order, and the keys."""
     words = sorted((*WORDS, *FIGURES), key=lambda term: term.word.lower())
     by_letter = groupby(words, key=lambda term: term.word[0].upper())
     letters = [{"name": letter, "words": list(group)} for letter, group in by_letter]
-    return render_page(request, "help.html", {"words": words, "letters": letters})
+    clusters, actor = Cluster.objects.order_by("slug"), request.actor
+    if actor.clusters is not None:
+        clusters = clusters.filter(pk__in=actor.clusters)
+    start = clusters.first()
+    context = {"words": words, "letters": letters, "start": start}
+    context["tasks"] = tasks_of(
+        start, may_operate=start is not None and actor.on(start).may(OPERATOR)
+    )
+    return render_page(request, "help.html", context)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -25,7 +25,9 @@ def system_health(request: PageRequest) -> HttpResponse:
     clusters = Cluster.objects.order_by("slug")
     if request.actor.clusters is not None:
         clusters = clusters.filter(pk__in=request.actor.clusters)
-    context = {"status": full_status(clusters), "now": timezone.now()}
+    status = full_status(clusters)
+    restarted = [row for row in status.children if row.failures or not row.is_running]
+    context = {"status": status, "restarted": restarted, "now": timezone.now()}
     context["destinations"] = words() if request.actor.may(ADMIN) else []
     return render_list(request, "system.html", "_system_body.html", context)
 

@@ -117,7 +117,7 @@ def temporary_admin() -> Iterator[tuple[str, str, str]]:
 def prepared_rows(call: Caller, pages: set[str]) -> Iterator[Rows]:
     """Create and yield the rows that the named pages need; what cannot be created is reported."""
     with ExitStack() as removals:
-        rows = Rows(call, call("GET", "clusters")[0]["slug"], removals)
+        rows = Rows(call, call("GET", "clusters")["clusters"][0]["slug"], removals)
         for create, served in CREATED.items():
             if not pages & served:
                 continue

@@ -18,7 +18,7 @@ class Balance(Parameters):
 
     tau: float = parameter(
         0.4,
-        title="Slack of the work",
+        title="Uneven work allowed",
         letter="tau",
         help="A node does at most (1 + tau) times its share of the work.",
         minimum=0.0,

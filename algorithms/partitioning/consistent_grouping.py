@@ -67,7 +67,7 @@ class ConsistentGrouping(Grouping[VirtualState]):
     name: ClassVar[str] = "consistent_grouping"
 
     eps: float = parameter(
-        0.01, title="Slack of the load", letter="epsilon",
+        0.01, title="Uneven load allowed", letter="epsilon",
         help="A virtual worker receives at most (1 + eps) times the mean load.",
         minimum=0.0, maximum=MAX_SLACK,
     )  # fmt: skip

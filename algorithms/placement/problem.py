@@ -26,7 +26,7 @@ def relative_slack() -> Any:
     """Declare the parameter nu, the relative slack."""
     text = "Relative slack: a server hosts at most (1 + nu) times the mean load."
     return parameter(
-        0.05, title="Slack of the load", letter="nu", help=text, minimum=0.0, maximum=MAX_SLACK
+        0.05, title="Uneven load allowed", letter="nu", help=text, minimum=0.0, maximum=MAX_SLACK
     )
 
 

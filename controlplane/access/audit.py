@@ -104,7 +104,7 @@ COLUMNS: Final = (
     stored("object", "object of the action", "on", place=4),
     stored("reason", "reason", "why", place=5),
     stored("request", "id of the request", "request"),
-    stored("seal", "seal of a proposal", "seal"),
+    stored("seal", "fingerprint of a proposal", "seal"),
     stored("before", type=dict[str, Any]),
     stored("after", type=dict[str, Any]),
     stored("sequence", "place in the hash chain, null for seconds after the change"),

@@ -167,7 +167,7 @@ def _status(
         FleetStatus.ACKNOWLEDGED: AlertStatus.ACKNOWLEDGED in states,
         FleetStatus.SILENCED: AlertStatus.SILENCED in states,
         FleetStatus.EXECUTING: execution is not None,
-        FleetStatus.STARTING: cluster.state == Cluster.State.STARTING,
+        FleetStatus.STARTING: cluster.state in (Cluster.State.STARTING, Cluster.State.STOPPED),
         FleetStatus.KEPT: readings.grade == Grade.GOOD,
         FleetStatus.IDLE: is_idle(cluster, now),
     }

@@ -353,7 +353,7 @@ class ClusterDescription(DocumentPart):
     blackouts: list[BlackoutPart] = Field(default_factory=list)
     exclusions: list[ExclusionPart] = Field(default_factory=list)
     drops: list[DropPart] = Field(default_factory=list)
-    ladder: LadderPart | None = Field(None, description="left out: the armed one stays")
+    ladder: LadderPart | None = Field(None, description="left out: the enabled one stays")
 
     def task_ranges(self, query: QueryPart) -> list[TaskRangePart]:
         """Return which node has which tasks of a query, nothing where it is not placed."""

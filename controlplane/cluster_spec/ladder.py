@@ -29,7 +29,7 @@ from controlplane.wire.routing.ladder import (
     WindowDrop,
 )
 
-UNNAMED: Final = "The armed ladder is not named by the description: it stays"
+UNNAMED: Final = "The enabled shedding plan is not named by the description: it stays"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def apply_ladder(
     except InconsistentDelta as error:
         raise BadDescription({"ladder": [f"Is not possible: {error}"]}) from None
     change = TopologyChange(
-        f"{actor.name} armed a described ladder of {len(ladder.rungs)} rungs",
+        f"{actor.name} enabled a described shedding plan of {len(ladder.rungs)} drop levels",
         "ladder.arm",
         cluster.slug,
         reason=part.reason,
@@ -119,7 +119,7 @@ def apply_ladder(
     # The parts before have made routing versions.
     present = Cluster.objects.get(pk=cluster.pk)
     apply(present, [SetLadder(ladder)], change, actor=actor)
-    report.note("ladder", f"{len(ladder.rungs)} rungs", is_new=before is None)
+    report.note("ladder", f"{len(ladder.rungs)} drop levels", is_new=before is None)
 
 
 def _ladder(cluster: Cluster, part: LadderPart) -> Ladder:

@@ -234,5 +234,5 @@ _TEXTS: Final[Mapping[CauseCode, Callable[[Cause], str]]] = {
     CauseCode.UNBALANCED: _unbalanced,
     CauseCode.ALL_FULL: _all_full,
     CauseCode.DROPS_CHANGED: _drops_changed,
-    CauseCode.LADDER_CHANGED: lambda cause: f"The ladder of load shedding changed{cause.since}.",
+    CauseCode.LADDER_CHANGED: lambda cause: f"The shedding plan changed{cause.since}.",
 }

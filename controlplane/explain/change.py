@@ -32,8 +32,8 @@ class ChangeKind(StrEnum):
 class NearbyChange:
     """A change near the subject.
 
-    `arrived`, `left`: numbers of queries whose tasks it moved to and from the node; `placed`: when
-    those that arrived did, by the id of the query. `before`, `after`: values that it replaced and
+    `arrived`: the number of queries whose tasks it moved to the node; `placed`: when they arrived,
+    by the id of the query. `before`, `after`: values that it replaced and
     set, in `unit`. `name`: of the changed stream or node. `count`: equal changes that the row
     stands for, until `until`.
     """
@@ -46,7 +46,6 @@ class NearbyChange:
     step: int | None = None
     version: int | None = None
     arrived: int = 0
-    left: int = 0
     before: float | None = None
     after: float | None = None
     unit: ValueUnit = ValueUnit.RATE
@@ -72,12 +71,9 @@ class NearbyChange:
 def _plan(change: NearbyChange) -> str:
     step = f", step {change.step}" if change.step else ""
     version = f" (routing v{change.version})" if change.version is not None else ""
-    moved = [
-        f"{counted(count, 'queries')} moved {where}"
-        for count, where in ((change.arrived, "here"), (change.left, "away"))
-        if count
-    ]
-    effect = ", ".join(moved) or "changed the topology"
+    effect = "changed the topology"
+    if change.arrived:
+        effect = f"{counted(change.arrived, 'queries')} moved here"
     return f"Proposal {change.proposal}{step}{version}: {effect}."
 
 
@@ -112,7 +108,7 @@ _TEXTS: Final[Mapping[ChangeKind, Callable[[NearbyChange], str]]] = {
         f"Rate of {change.name} changed {pair(change.before, change.after, change.unit)}."
     ),
     ChangeKind.DROP_RULE: lambda _: "A drop rule of a stream that it reads changed.",
-    ChangeKind.LADDER: lambda _: "The ladder of load shedding changed.",
+    ChangeKind.LADDER: lambda _: "The shedding plan changed.",
     ChangeKind.REDIRECTION: _redirection,
     ChangeKind.KEY_GROUPING: lambda _: "The key grouping of a query changed.",
     ChangeKind.NODES: lambda change: f"The cluster has {change.after:.0f} nodes.",

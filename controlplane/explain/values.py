@@ -293,7 +293,7 @@ class Remedy:
         if self.proposal is not None:
             return f"Proposal {self.proposal}: {self.title}, {counted(self.actions, 'actions')}"
         if self.reason is RemedyReason.ALL_FULL:
-            return "Drop a part of the input: a ladder of load shedding"
+            return "Drop a part of the input: a shedding plan"
         return f"Request a plan: {self.title}"
 
     @property

@@ -42,9 +42,10 @@ class ListScope:
 class ListKind:
     """A kind of list.
 
-    `noun`: its rows in the plural; `default`: the filter text of an address without one; `listing`:
-    returns the rows of a cluster (None: of all) that its filters select; `between`: the condition
-    of a time range, None for a list that has no times; `is_of_cluster`: False for all clusters.
+    `noun`: its rows in the plural; `default`, `order`: filter text and order of an address without
+    them; `listing`: returns the rows of a cluster (None: of all) that its filters select;
+    `between`: the condition of a time range, None for a list that has no times; `is_of_cluster`:
+    False for all clusters.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ListKind:
     filters: type[Filters]
     listing: Callable[[Any, Any], Listing[Any, Any]]
     default: str = ""
+    order: str = ""
     example: str = ""
     between: Callable[[datetime, datetime], Q] | None = None
     is_of_cluster: bool = True
@@ -104,7 +106,7 @@ _ALL: Final[Sequence[ListKind]] = (
         (CommonFilter("All", ""), CommonFilter("Read", "queries>0"),
          CommonFilter("Not read", "queries:0"), CommonFilter("With drop rules", "has:drops"),
          CommonFilter("Without a schema", "-has:schema")),
-        streams.StreamFilters, streams.streams_listing,
+        streams.StreamFilters, streams.streams_listing, order="-rate",
         example="rate>100 split:0 has:drops",
     ),
     ListKind(

@@ -33,7 +33,7 @@ class ArmedLadder(models.Model):
         ordering = ["cluster"]
 
     def __str__(self) -> str:
-        return f"ladder of {self.cluster_id}"
+        return f"shedding plan of {self.cluster_id}"
 
     @property
     def value(self) -> Ladder:
@@ -62,7 +62,7 @@ class DisarmedLadder(models.Model):
         ordering = ["cluster"]
 
     def __str__(self) -> str:
-        return f"disarmed ladder of {self.cluster_id}"
+        return f"disabled shedding plan of {self.cluster_id}"
 
     @property
     def value(self) -> Ladder:
@@ -102,7 +102,7 @@ class SheddingInterval(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"rung {self.rung} of {self.cluster_id} at {self.started_at:%F %T}"
+        return f"drop level {self.rung} of {self.cluster_id} at {self.started_at:%F %T}"
 
 
 class EdgePeriod(models.Model):

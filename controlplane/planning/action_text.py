@@ -120,9 +120,9 @@ def _drop_rule(action: Any, _: Names) -> str:
 def _ladder(action: Any, _: Names) -> str:
     ladder = action.ladder
     if ladder is None:
-        return "not armed"
+        return "not enabled"
     last = ladder.rungs[-1].factor
-    return f"{len(ladder.rungs)} rungs, up to {last:.3g} times what the cluster can process"
+    return f"{len(ladder.rungs)} drop levels, up to {last:.3g} times what the cluster can process"
 
 
 def _capacity(action: Any) -> str:
@@ -134,7 +134,7 @@ _TEXTS: Final[Mapping[type[Action], tuple[str, Callable[[Any, Names], str]]]] = 
     MoveTasks: ("Node", lambda action, names: names.node(action.moves[0][0])),
     AssignStream: ("Split node", lambda action, _: f"split node {action.split}"),
     SetDropRule: ("Drop rule", _drop_rule),
-    SetLadder: ("Ladder of drop rules", _ladder),
+    SetLadder: ("Shedding plan", _ladder),
     SetKeyGrouping: ("Key grouping", lambda action, _: label_of(action.key_grouping)),
     SetAggregator: ("Aggregator nodes", lambda action, names: names.node(action.node)),
     SetAggregators: (

@@ -8,9 +8,9 @@ from controlplane.planning.adapters import adapters
 from controlplane.policies.settings import DAY_NAMES, PolicySettings
 
 _WATCHING: Final = {
-    "off": "The watch loops are off.",
-    "recommend": "The watch loops recommend plans; people decide.",
-    "act": "The watch loops apply the plans that this allows, and recommend the others.",
+    "off": "The monitors are off.",
+    "recommend": "The monitors recommend plans; people decide.",
+    "act": "The monitors apply the plans that this allows, and recommend the others.",
 }
 
 

@@ -136,7 +136,7 @@ class PolicySettings(BaseModel):
     auto_asked: bool = _approval(
         "Also plans that people requested",
         default=True,
-        hint="Otherwise only plans of the watch loops.",
+        hint="Otherwise only plans of the monitors.",
     )
     auto_moves: Count = _approval("Moves, at most", default=50)
     auto_bytes: Bytes = _approval("State, at most", default=10_000_000, unit="MB")
@@ -189,7 +189,7 @@ class PolicySettings(BaseModel):
     latency_ms: Milliseconds = _watch(
         "p95 latency above", default=10_000, unit="ms", hint="Executions slow down above it, too."
     )
-    watch: Watch = _watch("Watch loops", default="recommend")
+    watch: Watch = _watch("Monitors", default="recommend")
     watch_imbalance: Fraction = _watch("Imbalance above", default=0.2, unit="%")
     watch_replication: Fraction = _watch(
         "Replication above the best reachable by",
@@ -213,7 +213,7 @@ class PolicySettings(BaseModel):
         "Input kept below",
         default=0.9,
         unit="%",
-        hint="The part of the records read that drop rules and ladders keep. It raises an alert.",
+        hint="The part of the records read that is not dropped. It raises an alert.",
     )
     alert_hold_s: Seconds = _watch(
         "Hold time of alerts",
@@ -222,16 +222,16 @@ class PolicySettings(BaseModel):
         hint="A limit must be exceeded for so long; an alert ends after so long within the limit.",
     )
     watch_ladder_s: Seconds = _watch(
-        "Ladder stale for",
+        "Shedding plan stale for",
         default=300,
         unit="seconds",
-        hint="Then a plan computes the armed ladder of load shedding again; see “Recompute after”.",
+        hint="Then a plan computes the enabled shedding plan again; see “Recompute after”.",
     )
     dead_band: Share = _watch(
         "Clear threshold",
         default=0.1,
         unit="%",
-        hint="The dead band, which is also the smallest gain of a proposed plan.",
+        hint="How far below its limit a problem counts as solved; the least gain of a plan.",
     )
     cooldown_s: Seconds = _watch(
         "Cool-down", default=600, unit="seconds", hint="Between two plans of a loop."
@@ -257,7 +257,7 @@ class PolicySettings(BaseModel):
         "Largest load",
         default=_LADDERS.limit,
         unit="%",
-        hint="Of the usable time of a node: above it, records are dropped if a ladder is armed.",
+        hint="Of the usable time of a node: above it, an enabled shedding plan drops records.",
     )
     shedding_hold_s: Annotated[float, Field(ge=0, le=3600)] = _shedding(
         "Steps down after", default=_LADDERS.hold_s, unit="s", hint="Of less input."
@@ -269,10 +269,10 @@ class PolicySettings(BaseModel):
         hint="By dropping more. 0: 80 % of the limit of the p95 latency.",
     )
     shedding_max_factor: Annotated[float, Field(ge=1.1, le=100)] = _shedding(
-        "Last rung for", default=_LADDERS.max_factor, unit="times what the cluster can process"
+        "Last level for", default=_LADDERS.max_factor, unit="times what the cluster can process"
     )
     shedding_rungs: Annotated[int, Field(ge=2, le=32), BeforeValidator(_whole)] = _shedding(
-        "Rungs, at most", default=_LADDERS.rungs
+        "Drop levels, at most", default=_LADDERS.rungs
     )
     shedding_windows: WindowDrops = _shedding(
         "Windows",
@@ -289,7 +289,7 @@ class PolicySettings(BaseModel):
         "Recompute after",
         default=0.1,
         unit="%",
-        hint="Of change of rates or costs since the ladder was computed.",
+        hint="Of change of rates or costs since the shedding plan was computed.",
     )
 
     @model_validator(mode="after")

@@ -112,7 +112,7 @@ def require_seal(proposal: Proposal, seal: str) -> None:
     holds = row is not None and row.is_whole and seal == seal_of(proposal.plan, row.digest)
     if not seal or seal != proposal.seal or not holds:
         raise Conflict(
-            "wrong_seal", "The seal does not name these actions", {"seal": proposal.seal}
+            "wrong_seal", "The fingerprint does not name these actions", {"seal": proposal.seal}
         )
 
 

@@ -87,7 +87,7 @@ class QuerySpec:
         le=1_000_000,
     )
     shedding_floor: float = declared(
-        "Floor in load shedding",
+        "Minimum kept in load shedding",
         "the least part of its records that load shedding keeps, from 0 to 1",
         0.0,
         ge=0,

@@ -14,11 +14,20 @@ from controlplane.explain.values import RankedChange
 from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Proposal
 from dashboard import thresholds
-from dashboard.clusters.status import FIRST_FIGURES, backlog_headline, state_title
+from dashboard.clusters.first_steps import has_records
+from dashboard.clusters.status import (
+    FIRST_FIGURES,
+    backlog_headline,
+    is_starting,
+    started_at,
+    state_title,
+)
 from dashboard.clusters.tiles import node_name
 from dashboard.frame.headline import NO_CAUSE, Headline
 
 _STOPPED: Final = "Records wait in the log until the cluster is started."
+_NO_RECORDS: Final = "The cluster runs and waits for its first records"
+_FIRST: Final = "Send some from the page of a stream."
 _IDLE: Final = "The cluster is idle: there are no new records"
 
 
@@ -54,8 +63,10 @@ def headline_of(
         return ClusterHeadline(
             f"Near a limit: {text}", grade=thresholds.WARN, chip="near a limit", explain=first
         )
-    if readings.is_live and cluster.last_sample_at and is_idle(cluster, timezone.now()):
-        return ClusterHeadline(_IDLE, grade=thresholds.GOOD, chip="all limits kept")
+    if readings.is_live and is_idle(cluster, timezone.now()):
+        idle = _without_records(cluster)
+        if idle is not None:
+            return idle
     if readings[AlertMeasure.RECORDS].value is None:
         what = "No figures yet" if readings.is_live else "No figures are stored for this time range"
         why = FIRST_FIGURES if readings.is_live else ""
@@ -67,8 +78,24 @@ def headline_of(
     )
 
 
+def _without_records(cluster: Cluster) -> ClusterHeadline | None:
+    """Return the headline of an idle cluster, None before its first sample of records."""
+    if not has_records(cluster):
+        return ClusterHeadline(_NO_RECORDS, _FIRST, thresholds.UNKNOWN, "no records yet")
+    if cluster.last_sample_at is None:
+        return None
+    return ClusterHeadline(_IDLE, grade=thresholds.GOOD, chip="all limits kept")
+
+
 def _of_state(cluster: Cluster) -> ClusterHeadline:
     state = str(cluster.state)
+    if is_starting(cluster):
+        now = timezone.now()
+        minutes, seconds = divmod(int((now - started_at(cluster, now)).total_seconds()), 60)
+        chip = f"starting (Spark, {minutes}:{seconds:02})"
+        return ClusterHeadline(
+            *state_title(cluster), thresholds.STATES[Cluster.State.STARTING], chip
+        )
     if state == Cluster.State.STOPPED:
         return ClusterHeadline("The cluster is stopped", _STOPPED, thresholds.UNKNOWN, state)
     if state == Cluster.State.CATCHING_UP:

@@ -17,6 +17,7 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals.executions.progress import running
 from controlplane.proposals.listing import UNLISTED
 from dashboard.clusters.charts import readings_in
+from dashboard.clusters.first_steps import first_steps
 from dashboard.clusters.headline import headline_of
 from dashboard.clusters.node_rows import node_table
 from dashboard.clusters.scenarios import open_rows
@@ -118,6 +119,7 @@ def cards_of(cluster: Cluster) -> dict[str, Any]:
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster, policy, timezone.now()),
         "health": health_of(cluster, timezone.now()),
+        "first_steps": first_steps(cluster),
         **open_rows(cluster),
     }
 

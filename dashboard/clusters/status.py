@@ -3,9 +3,11 @@
 from datetime import datetime
 from typing import Final
 
+from django.db.models import Max
+
 from controlplane import numbers
 from controlplane.health.summary import SEEN
-from controlplane.models import Cluster, ClusterHealth
+from controlplane.models import AuditEntry, Cluster, ClusterHealth
 from controlplane.numbers import raised
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
@@ -23,12 +25,28 @@ _STATES: Final = {
 FIRST_FIGURES: Final = "Figures appear with the first micro-batch, 20 to 40 s after the start."
 
 
+def is_starting(cluster: Cluster) -> bool:
+    """Return True until the Spark application of a cluster that shall run has started."""
+    if cluster.state != Cluster.State.STOPPED:
+        return cluster.state == Cluster.State.STARTING
+    return cluster.desired == Cluster.Desired.RUNNING
+
+
+def started_at(cluster: Cluster, now: datetime) -> datetime:
+    """Return when a cluster that starts was started last, by a person or by Weir."""
+    started = AuditEntry.objects.filter(cluster=cluster, action="cluster.start")
+    restarted = cluster.restarts.aggregate(last=Max("at"))["last"]
+    times = (cluster.created_at, started.aggregate(last=Max("at"))["last"], restarted)
+    return max((time for time in times if time is not None), default=now)
+
+
 def state_title(cluster: Cluster) -> tuple[str, str]:
     """Return the sentence about a state other than running and stopped, and its cause."""
     cause = cluster.state_detail
-    if cluster.state == Cluster.State.STARTING:
+    if is_starting(cluster):
         cause = f"{cause}. {FIRST_FIGURES}" if cause else FIRST_FIGURES
-    return _STATES[Cluster.State(cluster.state)], _sentence(cause)
+    state = Cluster.State.STARTING if is_starting(cluster) else Cluster.State(cluster.state)
+    return _STATES[state], _sentence(cause)
 
 
 def backlog_headline(cluster: Cluster, now: datetime) -> Headline:

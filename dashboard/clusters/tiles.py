@@ -21,7 +21,6 @@ SHOWN: Final = {
     AlertMeasure.RECORDS: "records",
     AlertMeasure.KEPT: "records",
 }
-_OF_CAPACITY: Final = (AlertMeasure.LOAD, AlertMeasure.IMBALANCE)
 
 
 def tiles_of(readings: ClusterReadings) -> list[Tile]:
@@ -61,12 +60,11 @@ def _limit(readings: ClusterReadings, reading: AlertReading) -> str:
     if reading.measure is AlertMeasure.RECORDS:
         return _yesterday(readings.cluster, readings.end, readings.period)
     if reading.limit is None:
-        return "limit: what is reachable is not computed yet"
+        return "limit is being computed"
     value = " ".join(numbers.with_unit(reading.limit, reading.kind.unit)).strip()
     if reading.kind.is_lower:
-        return f"floor {value}"
-    of = " of capacity" if reading.measure in _OF_CAPACITY else ""
-    return f"limit {value}{of}{reachable_text(reading)}"
+        return f"minimum kept {value}"
+    return f"limit {value}{reachable_text(reading)}"
 
 
 def reachable_text(reading: AlertReading) -> str:

@@ -21,7 +21,9 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     require_known(request, {"subject", "refresh", "page"})
     subject = parse_subject(request.GET.get("subject", ""))
     note_page(request.actor, cluster, PageKind.EXPLANATION)
-    context = {"row": explanation_row(cluster, explain(cluster, subject))}
+    row = explanation_row(cluster, explain(cluster, subject))
+    # A page of its own refreshes itself, not the panel.
+    context = {"row": row, "is_page": "page" in request.GET}
     return render_list(request, "explain.html", "_explain.html", context)
 
 

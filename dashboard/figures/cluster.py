@@ -96,7 +96,7 @@ def imbalance(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
 def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
     """Return the chart of delivered over read records, with its limit and what is reachable."""
     best = 1.0 if limits.reachable is None else limits.reachable
-    word = "lower bound" if limits.reachable is None else "best reachable"
+    word = "best possible" if limits.reachable is None else "best reachable"
     shapes = [
         *forbidden(limits.replication, f"limit {numbers.ratio(limits.replication)}"),
         level(best, "--muted", "dot", f"{word} {numbers.ratio(best)}"),

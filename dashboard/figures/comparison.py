@@ -81,7 +81,7 @@ def _lines(plans: Sequence[PlanPoint], cost: str, field: str) -> Iterable[Trace]
         costs, values = ([getattr(p, of) for p in selected] for of in ("cost", field))
         yield scatter(name, costs, values, "lines+markers") | {
             "customdata": [
-                [plan.url, f"{plan.name}{', Pareto' * plan.pareto}"] for plan in selected
+                [plan.url, f"{plan.name}{', best trade-off' * plan.pareto}"] for plan in selected
             ],
             "line": {"color": color, "width": 1.2, "dash": "dot"},
             "marker": {

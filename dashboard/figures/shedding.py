@@ -37,7 +37,7 @@ def feasible_figure(inputs: FeasibleInputs, rungs: int, factor: float | None) ->
     known.
     """
     finding = (
-        f"Rung by the rates of {inputs.x} and {inputs.y}; now {inputs.now[0]:,.0f} and"
+        f"Drop level by the rates of {inputs.x} and {inputs.y}; now {inputs.now[0]:,.0f} and"
         f" {inputs.now[1]:,.0f} records/s"
     )
     return figure(
@@ -64,7 +64,7 @@ def _cells(inputs: FeasibleInputs, rungs: int) -> Trace:
         "showscale": False,
         "xgap": 1,
         "ygap": 1,
-        "hovertemplate": "%{x:,.3~s} and %{y:,.3~s} records/s: rung %{z}<extra></extra>",
+        "hovertemplate": "%{x:,.3~s} and %{y:,.3~s} records/s: drop level %{z}<extra></extra>",
     }
 
 
@@ -137,7 +137,7 @@ def drill_figure(drill: Drill) -> Figure:
         yaxis=value_axis("records/s", tickformat="~s"),
         shapes=[vertical(t, "--muted") for t, _ in changes],
         annotations=[
-            *(vertical_label(t, f"rung {rung}", "--ink") for t, rung in changes),
+            *(vertical_label(t, f"drop level {rung}", "--ink") for t, rung in changes),
             *_ends(drill),
         ],
         showlegend=False,

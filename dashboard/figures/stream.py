@@ -56,7 +56,7 @@ def long_figures(
 ) -> dict[str, Figure]:
     """Return the chart `hours`: past hours, and the forecast of the next periods or hour."""
     if outlook is None:
-        return {"hours": without_values("The first mean of five minutes is missing")}
+        return {"hours": without_values("Values appear after the first five minutes")}
     first, last = outlook.starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
     now = outlook.next_starts[0]
@@ -80,7 +80,7 @@ def lag_figures(
     """Return the chart `lag`: the lag in the time range, against the limit if it is near."""
     known = [point.seconds for point in points if point.seconds is not None]
     if not known:
-        return {"lag": without_values("The first mean of five minutes is missing")}
+        return {"lag": without_values("Values appear after the first five minutes")}
     highest = max(known)
     near = 0 < limit_s <= _NEAR * highest
     top = 1.15 * max(highest, limit_s if near else 0.0, _LEAST_LAG_S)

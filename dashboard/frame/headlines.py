@@ -122,13 +122,15 @@ def comparison_headline(table: Compared) -> Headline:
         return Headline(f"{done} of {counted(len(table.candidates), 'plans')} computed")
     if not plans:
         return Headline("No planner found a plan", "The reasons are in the table.", WARN)
-    best = min(plans, key=lambda row: (row.imbalance, row.bytes or 0))
+    better = [row for row in plans if row.pareto]
+    if not better:
+        return Headline("No plan is better than the present placement", "See the table.", WARN)
+    best = min(better, key=lambda row: (row.imbalance, row.bytes or 0))
     what = (
         f"Proposal {best.proposal} balances best: imbalance {percent(best.imbalance)},"
         f" now {percent(table.imbalance)}, for {size(best.bytes)} of moved state"
     )
-    pareto = sum(row.pareto for row in plans)
-    return Headline(what, f"{counted(pareto, 'plans')} of {len(plans)} in the Pareto set.")
+    return Headline(what, f"{len(better)} of {counted(len(plans), 'plans')} are a best trade-off.")
 
 
 def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:

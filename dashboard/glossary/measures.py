@@ -8,7 +8,7 @@ MEASURES: Final = (
     Term(
         "input factor",
         "The records that arrive, divided by what the cluster can process without drops. Above "
-        "1, an armed ladder drops records.",
+        "1, an enabled shedding plan drops records.",
         ("Input factor",),
     ),
     Term(
@@ -37,14 +37,14 @@ MEASURES: Final = (
     Term(
         "load at twice the capacity",
         "The load of the fullest resource if twice as many records arrive as the cluster can "
-        "process, with the steps of an armed ladder. A ladder should keep it at 100 %.",
+        "process, with an enabled shedding plan, which should keep it at 100 %.",
         ("Load at twice the capacity",),
     ),
     Term(
-        "lower bound",
-        "The value that no plan with the same queries and balance can undercut. The distance to "
-        "it is the possible gain.",
-        ("Bound", "Lower bound"),
+        "best possible",
+        "The value that no plan with the same queries and balance can undercut, a lower bound. The "
+        "distance to it is the possible gain.",
+        ("Best possible",),
     ),
     Term(
         "imbalance",
@@ -123,7 +123,7 @@ MEASURES: Final = (
     ),
     Term(
         "input kept",
-        "The part of the records read that drop rules and ladders keep.",
+        "The part of the records read that drop rules and shedding plans keep.",
         (
             "Input kept",
             "Input dropped",
@@ -140,13 +140,13 @@ MEASURES: Final = (
     ),
     Term(
         "quality lost",
-        "The part of the weighted records that a rung drops.",
+        "The part of the weighted records that is dropped.",
         ("Quality lost", "Quality lost at twice the capacity"),
     ),
     Term(
-        "rung",
-        "A prepared plan of the ladder; higher rungs drop more.",
-        ("Active rung", "Rung", "Rungs", "Highest rung", "Changes of the rung"),
+        "drop level",
+        "A step of a shedding plan: what is dropped up to an input factor. Higher ones drop more.",
+        ("Active drop level", "Drop level", "Drop levels", "Highest drop level", "Level changes"),
     ),
     Term(
         "lag",
@@ -266,8 +266,8 @@ MEASURES: Final = (
     ),
     Term(
         "dropped records",
-        "The records that drop rules or the ladder removed before queries aggregate them. Of a "
-        "cluster, a record counts once, however many queries lack it.",
+        "The records that drop rules or the shedding plan removed before queries aggregate them. "
+        "Of a cluster, a record counts once, however many queries lack it.",
         ("Dropped", "Records dropped"),
     ),
     Term(
@@ -276,9 +276,9 @@ MEASURES: Final = (
         ("Time above capacity",),
     ),
     Term(
-        "ladder age",
-        "The time since the ladder was computed. Rates and costs may have changed since then.",
-        ("Ladder age",),
+        "shedding plan age",
+        "The time since the shedding plan was computed. Rates and costs may have changed since.",
+        ("Plan age",),
     ),
     Term(
         "cost of a record",

@@ -44,12 +44,12 @@ WORDS: Final = (
         "Either can drop a random share of the records, or whole windows.",
     ),
     Term(
-        "ladder",
-        "Prepared plans of load shedding. Each rung is the plan that loses the least quality at "
-        "an input factor; the pipeline chooses the position in each micro-batch.",
+        "shedding plan",
+        "What is dropped in an overload, by drop levels: each loses the least quality at an input "
+        "factor. The pipeline chooses the level in each micro-batch, also between two.",
     ),
     Term(
-        "weight, floor",
+        "weight, minimum kept",
         "Of a query in load shedding: the value of one of its records, and the least part of "
         "its records that is kept.",
     ),
@@ -72,8 +72,8 @@ WORDS: Final = (
     ),
     Term(
         "proposal",
-        "A plan under review. Its seal is a hash over its actions and its snapshot. An approval "
-        "names the seal, so exactly these actions are executed.",
+        "A plan under review. Its fingerprint is a hash over its actions and snapshot. An approval "
+        "names the fingerprint, so exactly these actions are executed.",
     ),
     Term(
         "drift",
@@ -105,20 +105,20 @@ WORDS: Final = (
     Term(
         "policy",
         "Rules of a cluster: automatic approval, roles of approvers, tolerated drift, limits of "
-        "executions, and limits of the watch loops.",
+        "executions, and limits of the monitors.",
     ),
     Term(
-        "watch loop",
+        "monitor",
         "Compares a measure of a cluster with its limit every ten seconds. Above it, the loop "
         "requests a plan, and recommends or applies it, as the policy allows.",
     ),
     Term(
         "decision",
-        "The reaction of a watch loop: a reason, the deciding number, and its limit.",
+        "The reaction of a monitor: a reason, the deciding number, and its limit.",
     ),
     Term(
-        "cool-down, dead band",
-        "Both prevent oscillation: the minimum time between two plans of the watch loops, and "
+        "cool-down, clear threshold",
+        "Both prevent oscillation: the minimum time between two plans of the monitors, and "
         "the distance below a limit at which a problem is resolved.",
     ),
     Term(

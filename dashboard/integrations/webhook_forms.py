@@ -18,7 +18,7 @@ from controlplane.models import Cluster, Webhook
 KINDS: Final = (
     ("proposals", "Proposals: a plan is ready, approved, rejected or stale"),
     ("executions", "Executions: start, pause, end or failure"),
-    ("alerts", "Alerts: problems and decisions of watch loops"),
+    ("alerts", "Alerts: problems and decisions of monitors"),
 )
 # Longer than the limits of names and URLs, so that the service reports the error.
 _LONGEST: Final = 1000

@@ -19,7 +19,7 @@ from dashboard.lists.parameters import EXPLAIN, require_known
 from dashboard.responses import render_page
 from dashboard.time_range import TimeRange
 
-PER_PAGE: Final = 100
+PER_PAGE: Final = 50
 RANGE_NAMES: Final = ("range", "from", "to")
 # Parameters of the address that are terms of the filter text, too.
 _TERMS: Final[Mapping[str, str]] = {
@@ -108,7 +108,8 @@ def list_values(
         return {"per_page": PER_PAGE, **order, "filter": view.filter}
     has_filter = any(name in request.GET for name in ("filter", *_TERMS))
     text = str(given.pop("filter", "")) if has_filter else kind.default
-    return {"per_page": PER_PAGE, **given, "filter": " ".join([*terms, text]).strip()}
+    order = {"order": kind.order} if kind.order else {}
+    return {"per_page": PER_PAGE, **order, **given, "filter": " ".join([*terms, text]).strip()}
 
 
 def _is_term(given: Mapping[str, Any], name: str) -> bool:

@@ -16,7 +16,8 @@ class PaletteEntry:
     """A line of the palette.
 
     `url`: what it opens, "" for a command that `run` names (static/js/palette.js). `detail`: the
-    words at its end. `cluster`: the name of the cluster that it belongs to, "" for none.
+    words at its end. `cluster`: the name of the cluster that it belongs to, "" for none. `also`:
+    other words that find it.
     """
 
     text: str
@@ -25,11 +26,20 @@ class PaletteEntry:
     run: str = ""
     detail: str = ""
     cluster: str = ""
+    also: str = ""
+
+    @property
+    def named(self) -> str:
+        """Return the words that a search looks at."""
+        return f"{self.text} {self.also}".strip()
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command: opens a form of a page, or runs in the browser; `role`: who may use the form."""
+    """A command: opens a form of a page, or runs in the browser; `role`: who may use the form.
+
+    `also`: other words that find it.
+    """
 
     text: str
     icon: str
@@ -37,26 +47,56 @@ class Command:
     fragment: str = ""
     run: str = ""
     role: str = VIEWER
+    also: str = ""
 
 
 # Of the open cluster.
 _CLUSTER_COMMANDS: Final = (
-    Command("Create query", "add", "query-new", role=OPERATOR),
-    Command("Declare stream", "add", "stream-new", role=OPERATOR),
-    Command("Request plan", "plan", "proposals", "#request", role=OPERATOR),
+    Command("Explain the latency", "plan", "cluster", "?explain=measure:latency_p95",
+            also="slow lag delay why cause"),
+    Command("Explain the load", "plan", "cluster", "?explain=measure:node_load",
+            also="hot busy overload overloaded fullest node why cause"),
+    Command("Create query", "add", "query-new", role=OPERATOR, also="new add submit job sql"),
+    Command("Declare stream", "add", "stream-new", role=OPERATOR, also="new add create topic"),
+    Command("Request plan", "plan", "proposals", "#request", role=OPERATOR,
+            also="rebalance move repair fix"),
     Command("Compare planners", "plan", "comparisons", role=OPERATOR),
-    Command("Exclude from plans", "lock", "policy", "#exclusions", role=OPERATOR),
-    Command("Add blackout", "clock", "policy", "#blackouts"),
-    Command("Show all proposals that wait", "table", "proposals"),
-)
+    Command("Change limits", "policy", "policy", "#section-watch",
+            also="settings configuration thresholds alert"),
+    Command("Change automatic approval", "policy", "policy", "#section-approval",
+            also="settings configuration approve"),
+    Command("Drop records in an overload", "policy", "shedding",
+            also="load shedding"),
+    Command("Start a scenario", "play", "cluster", "#scenario-list", role=OPERATOR,
+            also="demo disturb test chaos"),
+    Command("Exclude from plans", "lock", "policy", "#exclusions", role=OPERATOR,
+            also="pin freeze lock"),
+    Command("Add blackout", "clock", "policy", "#blackouts", also="maintenance window"),
+    Command("Show all proposals that wait", "table", "proposals", also="approve approval review"),
+)  # fmt: skip
 _COMMANDS: Final = (
-    Command("Create token", "lock", "tokens"),
-    Command("Show account and sessions", "info", "account"),
-    Command("Show keys", "table", run="keys"),
+    Command("Create token", "lock", "tokens", also="api key producer script"),
+    Command("Show account and sessions", "info", "account", also="password settings log out"),
+    Command("Show keys", "table", run="keys", also="shortcuts keyboard help"),
     Command("Use light theme", "arrow", run="theme-light"),
     Command("Use dark theme", "arrow", run="theme-dark"),
     Command("Use theme of the system", "arrow", run="theme-system"),
 )
+# Other words that people type for pages, by the name of the page.
+_ALSO: Final = {
+    "alerts": "firing incidents notifications",
+    "audit": "history who changed log",
+    "cluster": "dashboard charts slow",
+    "decisions": "why nothing happens monitors",
+    "grants": "users roles permissions settings",
+    "help": "documentation manual glossary how",
+    "ledger": "predicted measured accuracy record",
+    "policy": "settings limits configuration thresholds",
+    "queries": "jobs sql",
+    "streams": "topics sources split lag",
+    "system": "health status processes storage slow settings",
+    "webhooks": "slack notifications settings",
+}
 _ICONS: Final = {
     HitKind.CLUSTER: "policy", HitKind.NODE: "info", HitKind.STREAM: "arrow",
     HitKind.QUERY: "search", HitKind.PROPOSAL: "plan", HitKind.EXPERIMENT: "table",
@@ -95,14 +135,16 @@ def url_of(hit: Hit) -> str:
 def pages(actor: Actor, cluster: Cluster | None) -> list[PaletteEntry]:
     """Return the pages of the open cluster and of Weir that the actor may open."""
     own = [] if cluster is None else [
-        PaletteEntry(page.label, "arrow", _url(page.name, page.fragment, cluster), "", cluster.name)
+        PaletteEntry(page.label, "arrow", _url(page.name, page.fragment, cluster), "", cluster.name,
+                     also=_ALSO.get(page.name, ""))
         for page in cluster_pages()
     ]  # fmt: skip
     site = [
-        PaletteEntry(page.label, "arrow", reverse(page.name), "", "Weir")
+        PaletteEntry(page.label, "arrow", reverse(page.name), "", "Weir",
+                     also=_ALSO.get(page.name, ""))
         for page in SITE_PAGES
         if page.name != "grants" or actor.is_any_admin
-    ]
+    ]  # fmt: skip
     return [*own, PaletteEntry("Fleet", "arrow", reverse("fleet"), "", "all clusters"), *site]
 
 
@@ -110,18 +152,18 @@ def commands(actor: Actor, cluster: Cluster | None) -> list[PaletteEntry]:
     """Return the commands of the open cluster that the actor may use, and those of Weir."""
     own = [] if cluster is None else [
         PaletteEntry(command.text, command.icon, _url(command.page, command.fragment, cluster), "",
-              cluster.name)
+              cluster.name, also=command.also)
         for command in _CLUSTER_COMMANDS
         if actor.on(cluster).may(command.role)
     ]  # fmt: skip
     site = [
         PaletteEntry(command.text, command.icon, reverse(command.page) if command.page else "",
-              command.run)
+              command.run, also=command.also)
         for command in _COMMANDS
     ]  # fmt: skip
     return [*own, *site]
 
 
 def _url(page: str, fragment: str, cluster: Cluster) -> str:
-    fragment = fragment if fragment.startswith("#") or not fragment else f"#{fragment}"
+    fragment = fragment if fragment.startswith(("#", "?")) or not fragment else f"#{fragment}"
     return f"{reverse(page, args=[cluster.slug])}{fragment}"

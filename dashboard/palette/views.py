@@ -56,7 +56,7 @@ def index(request: PageRequest) -> HttpResponse:
     for title, entries in (
         (_PAGES, pages(request.actor, cluster)), (_COMMANDS, commands(request.actor, cluster)),
     ):  # fmt: skip
-        sections[title] = [entry for entry in entries if match_of(entry.text, words) is not None]
+        sections[title] = [entry for entry in entries if match_of(entry.named, words) is not None]
     groups = list(_bounded(_ordered(sections, words), words))
     return render_page(request, "_palette_options.html", {"groups": groups})
 
@@ -68,7 +68,7 @@ def _ordered(
 
     def key(section: tuple[str, list[PaletteEntry]]) -> tuple[int, bool]:
         title, entries = section
-        matches = [match_of(entry.text, words) for entry in entries]
+        matches = [match_of(entry.named, words) for entry in entries]
         best = min((match for match in matches if match is not None), default=Match.INSIDE)
         return best, title == _LAB
 

@@ -10,11 +10,15 @@ from controlplane.models import Cluster, Decision
 from controlplane.numbers import lowered
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch import CODES, all_loops, situation_of
+from controlplane.watch.codes import is_calm
 from controlplane.watch.decision_log import last_decisions
 from dashboard import thresholds
 from dashboard.frame.headline import Headline
 
-_EVALUATED: Final = "Loops are evaluated every ten seconds while worker and beat run."
+_EVALUATED: Final = "Monitors check every ten seconds while worker and beat run."
+# What pages call monitors and reasons whose names in the API are other words.
+_LOOPS: Final = {"ladder": "shedding plan"}
+_CODES: Final = {"dead_band": "Just below limit", "stale": "Shedding plan stale"}
 _ABOUT = {loop.name: loop.about for loop in all_loops()}
 
 
@@ -35,19 +39,25 @@ class DecisionRow:
     next: datetime | None = None
 
     @property
+    def is_quiet(self) -> bool:
+        """Return True for a reason without a problem."""
+        return self.row is None or is_calm(self.row.code)
+
+    @property
     def code(self) -> str:
         """Return the label of the reason."""
         if self.row is None:
             return "not yet"
-        code = CODES.get(self.row.code)
-        return code.title if code else self.row.code.replace("_", " ")
+        name = self.row.code
+        code = CODES.get(name)
+        return _CODES.get(name) or (code.title if code else name.replace("_", " "))
 
 
 def decision_row(row: Decision) -> DecisionRow:
     """Return the row of a decision."""
     code = CODES.get(row.code)
     return DecisionRow(
-        loop=row.loop,
+        loop=_LOOPS.get(row.loop, row.loop),
         loop_about=_ABOUT.get(row.loop, ""),
         row=row,
         about=code.about if code else "",
@@ -62,7 +72,7 @@ def decisions_headline(last: Sequence[DecisionRow]) -> Headline:
     """Return the worst of the last decisions of the loops in words."""
     decided = [row for row in last if row.row is not None]
     if not decided:
-        return Headline("No watch loop has decided yet", _EVALUATED)
+        return Headline("No monitor has decided yet", _EVALUATED)
     for grade in (thresholds.BAD, thresholds.WARN):
         worst = [row for row in decided if row.grade == grade]
         if worst:
@@ -75,7 +85,7 @@ def decisions_headline(last: Sequence[DecisionRow]) -> Headline:
     satisfied = len(decided) - len(unknown)
     counted = f"{satisfied} of {len(decided)}" if unknown else f"All {satisfied}"
     return Headline(
-        f"{counted} watch loops find nothing to do",
+        f"{counted} monitors find nothing to do",
         _by_reason(unknown) if unknown else "",
         thresholds.GOOD,
     )
@@ -96,7 +106,7 @@ def why(cluster: Cluster, policy: PolicySettings, now: datetime) -> list[Decisio
     return [
         replace(decision_row(row), next=situation.next_check(row.code, row.last_at, policy))
         if row is not None
-        else DecisionRow(loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
+        else DecisionRow(_LOOPS.get(loop, loop), _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
         for loop, row in last_decisions(cluster).items()
     ]
 

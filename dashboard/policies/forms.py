@@ -94,14 +94,14 @@ SECTIONS: Final = (
         "A plan that meets all conditions starts without a person.",
     ),
     FormSection.of(Section.DECISION, "Decisions", "About all other plans."),
-    FormSection.of(Section.WATCH, "Watch loops", "Their limits and their pace."),
+    FormSection.of(Section.WATCH, "Monitors", "Their limits and their pace."),
     FormSection.of(
         Section.ADMISSION, "Streams on split nodes",
         "When the load of split nodes is checked, and by which method streams are redirected.",
     ),
     FormSection.of(
         Section.SHEDDING, "Load shedding",
-        "How ladders of drop rules are computed, and how the pipeline follows them.",
+        "How shedding plans are computed, and how the pipeline follows them.",
     ),
     FormSection.of(
         Section.DRIFT, "Drift", "Changes since the snapshot from which on a plan is stale."
@@ -119,6 +119,19 @@ class FormSetting:
     value: str
     ticked: frozenset[str]
     faults: list[str]
+
+    @property
+    def text(self) -> str:
+        """Return the value for readers, with its unit."""
+        setting = self.setting
+        if setting.kind == "flag":
+            return "yes" if self.value else "no"
+        if setting.choices:
+            return (
+                ", ".join(words for value, words in setting.choices if value in self.ticked)
+                or "none"
+            )
+        return f"{self.value} {setting.unit}".strip() if self.value else "any"
 
 
 def form_sections(

@@ -135,8 +135,12 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
         folded = folded_decisions(shown.listing, period_of(time_range.length))
         shown = replace(shown, page=folded.page)
     last = why(cluster, policy_of(cluster), timezone.now())
+    rows = [decision_row(row) for row in shown.page.rows]
+    quiet = [] if shown.is_filtered else [row for row in rows if row.is_quiet]
     context = {
-        "rows": [decision_row(row) for row in shown.page.rows],
+        "rows": rows,
+        "loud": [row for row in rows if row not in quiet],
+        "quiet": quiet,
         "why": last,
         "is_folded": is_folded,
         "span": time_range,

@@ -34,8 +34,16 @@ def comparison_form(
         ]
         for planner in offered_planners(cluster)
     }
+    every = [choice for choices in planners.values() for choice in choices]
+    chosen = [choice for choice in every if choice["ticked"]]
+    others = {
+        name: [choice for choice in choices if not choice["ticked"]]
+        for name, choices in planners.items()
+    }
     return {
-        "planners": planners,
+        "chosen": chosen,
+        "planners": {name: choices for name, choices in others.items() if choices},
+        "others_count": len(every) - len(chosen),
         "values": {name: values.get(name, "") for name in (*KINDS, LEVELS)},
         "errors": faults,
         "others": [

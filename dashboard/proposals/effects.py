@@ -46,5 +46,5 @@ def drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirec
         notify_refusal(request, refusal)
         return redirect("proposal", cluster.slug, pk)
     omitted = len(set(places))
-    notify(request, f"Proposal {pk} without {omitted} of its actions, with its own seal.")
+    notify(request, f"Proposal {pk} without {omitted} of its actions, with its own fingerprint.")
     return redirect("proposal", cluster.slug, derived.pk)

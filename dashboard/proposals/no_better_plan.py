@@ -53,7 +53,7 @@ def _next_text(judgement: Judgement) -> str:
         better = judgement.better
         measure = all_measures()[better.measure]
         reached = value_text(better.after, measure.unit) if better.after is not None else "less"
-        name = "limit of the imbalance" if better.is_limit else "slack"
+        name = "limit of the imbalance" if better.is_limit else "limit of uneven load"
         return (
             f"A better plan begins at a {name} of {percent(better.value)}: "
             f"{lowered(measure.title)} {reached}."

@@ -15,7 +15,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "move_tasks": ("move", "Query moves"),
     "assign_stream": ("redirect", "Stream redirects"),
     "set_drop_rule": ("drop", "Drop rules"),
-    "set_ladder": ("ladder", "Ladder of drop rules"),
+    "set_ladder": ("ladder", "Shedding plan"),
     "set_key_grouping": ("group", "Key grouping"),
     "set_aggregator": ("aggregate", "Aggregator nodes"),
     "set_aggregators": ("aggregate", "Aggregator nodes"),

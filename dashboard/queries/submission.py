@@ -81,7 +81,10 @@ def _form(
         "completions": completions(),
     }
     outcome = _outcome(result, filled)
-    context |= outcome | {"groups": shown_fields(filled, outcome["faults_of"])}
+    groups = shown_fields(filled, outcome["faults_of"])
+    folded = ("key_grouping", *(field["name"] for field in groups["numbers"][1:]))
+    more_open = any(outcome["faults_of"].get(name) for name in folded)
+    context |= outcome | {"groups": groups, "more_open": more_open}
     return render_page(request, "query_new.html", context, status)
 
 

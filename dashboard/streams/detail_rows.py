@@ -41,8 +41,10 @@ def _forecast(report: StreamReport) -> Headline:
         )
     if outlook.left is None:
         return Headline(
-            f"The capacity of split node {split} is not known.",
-            "Declare it under Split nodes, or wait until busy split nodes show it.",
+            f"{numbers.compact(report.stream.rate or 0.0)} records/s arrive,"
+            f" read by {numbers.counted(report.reader_count, 'queries')}.",
+            f"Whether split node {split} can read more is not known: a busy minute shows its"
+            " capacity, or declare it under Split nodes.",
             "",
             "no capacity",
         )

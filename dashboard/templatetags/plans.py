@@ -4,6 +4,7 @@ Positions are attributes of SVG elements, because the Content Security Policy fo
 attributes.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from algorithms.registry import algorithm_title
 from controlplane.numbers import compact, seconds_range, value_text
 from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import State
@@ -32,6 +34,24 @@ STATUSES: Final[Mapping[MeasureStatus, str]] = {
 }
 # The words of a state, where its name is not what pages show.
 STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
+
+
+# The places of papers in the summaries of algorithms.
+_SOURCE: Final = re.compile(
+    r",?(?: by| of)? \(?(?:beyond )?(?:section|equations?|Figure) \d+(?:\.\d+)*\w?(?: and \w+)?\)?"
+)
+
+
+@register.filter
+def algorithm_name(plan: Any) -> str:
+    """Return the title of a plan's algorithm."""
+    return algorithm_title(plan.planner, plan.algorithm)
+
+
+@register.filter
+def without_source(summary: str) -> str:
+    """Return the summary of an algorithm without the sections of its paper."""
+    return _SOURCE.sub("", summary)
 
 
 @register.filter

@@ -151,13 +151,18 @@ def order_link(context: RequestContext, column: str, first: str = "") -> str:
 
     `first`: "-" if the first click sorts the largest value first.
     """
-    current = context["request"].GET.get("order", "")
+    current = _order(context)
     chosen, other = (f"{sign}{column}" for sign in (first, "" if first else "-"))
     return with_query(context, order=other if current == chosen else chosen, page=None)
+
+
+def _order(context: RequestContext) -> str:
+    shown = context.get("list")
+    return str(shown.order if shown is not None else context["request"].GET.get("order", ""))
 
 
 @register.simple_tag(takes_context=True)
 def order_of(context: RequestContext, column: str) -> str:
     """Return the aria-sort value of a column."""
-    current = context["request"].GET.get("order", "")
+    current = _order(context)
     return {column: "ascending", f"-{column}": "descending"}.get(current, "none")

@@ -16,7 +16,7 @@ def test_fields_describe_themselves() -> None:
     assert (nu.name, nu.type, nu.default, nu.minimum, nu.maximum) == ("nu", float, 0.05, 0.0, 10.0)
     assert (alpha.name, alpha.unit, alpha.default) == ("alpha", "queries", 10.0)
     assert [(nu.title, nu.letter), (alpha.title, alpha.letter)] == [
-        ("Slack of the load", "nu"), ("Absolute slack", "alpha"),
+        ("Uneven load allowed", "nu"), ("Extra queries allowed", "alpha"),
     ]  # fmt: skip
 
 

@@ -52,12 +52,12 @@ def test_each_kind_has_its_input() -> None:
     assert '<span class="unit">queries</span>' in html
 
 
-def test_labels_are_titles_and_hints_have_the_letter_of_the_paper() -> None:
+def test_labels_are_titles_without_the_letters_of_papers() -> None:
     html = rendered({})
     assert '<label for="p-share">Free part</label>' in html
-    assert "How much. In the paper: f." in html
+    assert "How much." in html
     assert '<label for="p-sweeps">Sweeps</label>' in html
-    assert html.count("In the paper") == 1
+    assert "In the paper" not in html
 
 
 def test_what_was_sent_stays_in_the_inputs_beside_its_faults() -> None:

@@ -146,6 +146,7 @@ def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     open_query_form(page, "fast-cabs")
     page.fill("#columns", "kmh = speed * 0.036")
     page.fill("#key", "car")
+    page.get_by_text("More settings").click()
     page.fill("#tasks", "8")
     page.select_option("#key_grouping", "partial_key")
     page.fill("#aggregates", "reports = count(*)\nfast = maximum(kmh)")

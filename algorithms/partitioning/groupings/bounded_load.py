@@ -31,7 +31,7 @@ class BoundedLoad(LoadGrouping):
     name: ClassVar[str] = "bounded_load"
 
     eps: float = parameter(
-        0.01, title="Slack of the load", letter="epsilon", minimum=0.0, maximum=MAX_SLACK,
+        0.01, title="Uneven load allowed", letter="epsilon", minimum=0.0, maximum=MAX_SLACK,
         help="Load above the mean at which a worker has no room, as part of the mean.",
     )  # fmt: skip
 

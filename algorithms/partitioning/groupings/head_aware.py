@@ -103,7 +103,7 @@ class HeadAware(Grouping[HeadState]):
         help="Share of a key from which it is hot, as part of the mean load of a worker.",
     )  # fmt: skip
     eps: float = parameter(
-        0.0003, title="Slack of the load", letter="epsilon", minimum=0.0, maximum=MAX_SLACK,
+        0.0003, title="Uneven load allowed", letter="epsilon", minimum=0.0, maximum=MAX_SLACK,
         help="Load above the mean, as part of the mean, from which other keys use a second worker.",
     )  # fmt: skip
     period: int = period_parameter()

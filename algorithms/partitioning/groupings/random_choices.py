@@ -47,7 +47,7 @@ class RandomChoices(LoadGrouping):
     name: ClassVar[str] = "random_choices"
 
     eps: float = parameter(
-        0.01, title="Slack of the load", letter="epsilon", minimum=0.0, maximum=MAX_SLACK,
+        0.01, title="Uneven load allowed", letter="epsilon", minimum=0.0, maximum=MAX_SLACK,
         help="Load above the mean at which a worker has no room, as part of the mean.",
     )  # fmt: skip
     seed: int = parameter(0, minimum=0, maximum=MAX_SEED, help="Seed of the sequences of workers.")

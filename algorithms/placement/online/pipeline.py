@@ -35,7 +35,7 @@ class OnlinePlacement(Parameters):
     nu: float = relative_slack()
     alpha: float = parameter(
         10.0,
-        title="Absolute slack",
+        title="Extra queries allowed",
         letter="alpha",
         unit="queries",
         help="How much the load of a server may exceed the mean load, which rules while the "

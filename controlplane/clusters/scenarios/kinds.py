@@ -71,7 +71,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
             "All nodes together receive more records than they can process.",
             planner="shedding",
             alerts=("node_load", "latency_p95"),
-            plan="arms a ladder that drops the records whose loss costs the least quality",
+            plan="enables a shedding plan, which drops the records that cost the least quality",
             outcome="load and latency are within their limits, and a part of the input is dropped",
         ),
         ScenarioKind(

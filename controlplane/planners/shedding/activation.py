@@ -28,7 +28,7 @@ def activate(actor: Actor, cluster: Cluster, rung: int, minutes: int, reason: st
     _check(row, rung, minutes, reason)
     until = timezone.now() + timedelta(minutes=minutes)
     change = TopologyChange(
-        f"{actor.name} activated rung {rung} until {until:%d %b %H:%M} UTC",
+        f"{actor.name} activated drop level {rung} until {until:%d %b %H:%M} UTC",
         "ladder.activate",
         cluster.slug,
         reason=reason.strip(),
@@ -49,9 +49,9 @@ def release(actor: Actor, cluster: Cluster, reason: str = "") -> ArmedLadder:
     require_operator(actor, cluster)
     present, row = _armed(cluster)
     if not row.value.least:
-        raise Conflict("not_active", "No rung is activated on this cluster")
+        raise Conflict("not_active", "No drop level is activated on this cluster")
     change = TopologyChange(
-        f"{actor.name} released rung {row.value.least:g}",
+        f"{actor.name} released drop level {row.value.least:g}",
         "ladder.release",
         cluster.slug,
         reason=reason.strip(),
@@ -68,7 +68,7 @@ def end_expired(cluster: Cluster, now: datetime) -> bool:
     if not expired.exists():
         return False
     present, row = _armed(cluster)
-    message = f"the activation of rung {row.value.least:g} is over"
+    message = f"the activation of drop level {row.value.least:g} is over"
     apply(present, [SetLadder(replace(row.value, least=0.0))], TopologyChange(message))
     return True
 

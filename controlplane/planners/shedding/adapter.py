@@ -27,7 +27,7 @@ from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Ladder
 
 NO_PLAN: Final = (
-    "No query may lose records: its floor is 100 %, or the cluster has no resource that can be full"
+    "No query may lose records: its minimum is 100 %, or no resource of the cluster can be full"
 )
 # The input factor at which the quality lost is a measure.
 OVERLOAD: Final = 2.0
@@ -133,7 +133,7 @@ PEAK_LOAD: Final = Measure(
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="lp",
-    effect="ladders of drop rules",
+    effect="shedding plans",
     hint="Prepares what is dropped in an overload, so that the least quality is lost.",
     plan=plan_shedding,
     improves=(PEAK_LOAD.name, QUALITY.name),
@@ -146,7 +146,7 @@ ADAPTER: Final = PlannerAdapter(
         ),
         Measure("dropped", "Input dropped", Unit.SHARE, Better.LOWER, _dropped),
         Measure("input_factor", "Input factor", Unit.RATIO, Better.NEITHER, _factor),
-        Measure("rungs", "Rungs", Unit.COUNT, Better.NEITHER, _rungs),
+        Measure("rungs", "Drop levels", Unit.COUNT, Better.NEITHER, _rungs),
     ),
     compared=0,
     watch=WatchSupport(frozenset({"ladder", "capacity"}), order=3),

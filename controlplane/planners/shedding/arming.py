@@ -28,7 +28,7 @@ from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.ladder import Ladder
 
 NEEDS_REASON: Final = "Give a reason: it is kept in the audit log"
-NOT_ARMED: Final = "No ladder is armed on this cluster"
+NOT_ARMED: Final = "No shedding plan is enabled on this cluster"
 # The longest time after which a ladder is armed again.
 MOST_MINUTES: Final = 7 * 24 * 60
 
@@ -85,7 +85,7 @@ def _arm(actor: Actor, cluster: Cluster, computed: ComputedLadder, reason: str) 
     present.routing_version = computed.snapshot.version
     replaced = ArmedLadder.objects.filter(cluster=cluster).first()
     change = TopologyChange(
-        f"{actor.name} armed a ladder of {len(computed.ladder.rungs)} rungs",
+        f"{actor.name} enabled a shedding plan of {len(computed.ladder.rungs)} drop levels",
         "ladder.arm",
         cluster.slug,
         reason=reason,
@@ -154,7 +154,7 @@ def disarm(actor: Actor, cluster: Cluster, reason: str, minutes: int = 0) -> Dis
     arm_at = timezone.now() + timedelta(minutes=minutes) if minutes else None
     until = "" if arm_at is None else f" until {arm_at:%d %b %H:%M} UTC"
     change = TopologyChange(
-        f"{actor.name} disarmed the ladder{until}",
+        f"{actor.name} disabled the shedding plan{until}",
         "ladder.disarm",
         cluster.slug,
         reason=reason.strip(),
@@ -192,7 +192,7 @@ def arm_due(cluster: Cluster, now: datetime) -> bool:
     row = DisarmedLadder.objects.filter(cluster=cluster, arm_at__lte=now).first()
     if row is None:
         return False
-    summary = f"the ladder that {row.disarmed_by} disarmed is armed again"
+    summary = f"the shedding plan that {row.disarmed_by} disabled is enabled again"
     change = TopologyChange(summary, reason=row.reason, snapshot=row.snapshot_id)
     apply(present, [SetLadder(row.value)], change)
     return True

@@ -98,7 +98,7 @@ def run_drill(cluster: Cluster, start: datetime, stop: datetime) -> Drill:
     if row is None:
         computed = compute(cluster)
         ladder, given = computed.ladder, computed.snapshot.input(SheddingInput)
-        assert given is not None, "the ladder is computed from it"
+        assert given is not None, "the shedding plan is computed from it"
     else:
         ladder, given = row.value, read_input(cluster)
     streams = {stream for query in given.queries for stream in query.streams}

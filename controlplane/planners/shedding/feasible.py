@@ -18,7 +18,7 @@ from controlplane.wire.routing.ladder_position import least_position
 
 CELLS: Final = (20, 14)
 # The largest rates over those at which nothing is dropped if both streams grow together.
-_BEYOND: Final = 2.0
+_BEYOND: Final = 1.5
 # Points of the border, and of the rates of the last day.
 _BORDER: Final = 81
 _TRACK: Final = 200

@@ -64,7 +64,7 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
         ladder.check()
     except InconsistentDelta as error:
         raise Conflict(
-            "too_large", f"The ladder of this cluster is not possible: {error}"
+            "too_large", f"The shedding plan of this cluster is not possible: {error}"
         ) from None
     return ladder
 

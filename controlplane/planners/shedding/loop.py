@@ -112,12 +112,12 @@ def ladder_reading(policy: PolicySettings, ladder: ObservedLadder | None) -> Loo
     """Return the reading of a ladder: stale for long enough is above the limit."""
     limit = policy.shedding_drift
     if ladder is None:
-        return LoopReading(0.0, limit, "No ladder of load shedding is armed")
+        return LoopReading(0.0, limit, "No shedding plan is enabled")
     number, reasons = ladder.drift.largest, ladder.reasons(limit)
     if not reasons:
-        text = f"The armed ladder is up to date: changes of at most {percent(number)}"
+        text = f"The enabled shedding plan is up to date: changes of at most {percent(number)}"
         return LoopReading(number, limit, text, near=number > limit * (1 - policy.dead_band))
-    text = f"The armed ladder is stale: {'; '.join(reasons)}"
+    text = f"The enabled shedding plan is stale: {'; '.join(reasons)}"
     if ladder.is_trouble or ladder.stale_s >= policy.watch_ladder_s:
         return LoopReading(number, limit, text, trouble=True)
     return LoopReading(number, limit, text, calm=STALE)
@@ -127,7 +127,7 @@ def ladder_reading(policy: PolicySettings, ladder: ObservedLadder | None) -> Loo
 AGAIN_S: Final = 3600.0
 _LIMITS: Final = frozenset({OutOfMemory.code, OutOfTime.code})
 _next_attempt: Final[dict[int, float]] = {}
-REFINED: Final = "Costs are measured: the provisional ladder is computed again"
+REFINED: Final = "Costs are measured: the provisional shedding plan is computed again"
 
 
 @retry
@@ -173,7 +173,7 @@ def read_capacity(observed: ClusterObservation) -> LoopReading:
     share = sum(load or 0.0 for load in loads) / capacity
     text = f"All nodes together are loaded to {percent(share)} of their capacity"
     if ArmedLadder.objects.filter(cluster=observed.cluster).exists():
-        return LoopReading(share, limit, f"{text}; a ladder of load shedding is armed")
+        return LoopReading(share, limit, f"{text}; a shedding plan is enabled")
     return above(share, limit, observed.policy.dead_band, text)
 
 
@@ -183,7 +183,7 @@ LOOPS: Final = (
         lambda policy: policy.watch_load,
     ),
     WatchLoop(
-        LADDER, "an armed ladder of load shedding for other rates, costs or queries", 70,
+        LADDER, "an enabled shedding plan for other rates, costs or queries", 70,
         read_ladder, prepare=refine_provisional, confirm=confirm_ladder,
     ),
 )  # fmt: skip

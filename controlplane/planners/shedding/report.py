@@ -29,9 +29,7 @@ from controlplane.wire.routing.ladder import Ladder
 
 # Above so many queries a ladder that is not armed is computed on request only.
 MOST_PREVIEWED: Final = 300
-NOT_COMPUTED: Final = (
-    f"A cluster of more than {MOST_PREVIEWED:,} queries: request a plan, or arm a ladder"
-)
+NOT_COMPUTED: Final = f"With more than {MOST_PREVIEWED:,} queries it is computed on request only"
 
 
 @dataclass(frozen=True)

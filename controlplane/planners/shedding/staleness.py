@@ -101,7 +101,7 @@ def _reasons(
         if (before[query].weight, before[query].floor) != (after[query].weight, after[query].floor)
     ]
     if weights:
-        text = f"weights or floors of {len(weights)} queries changed"
+        text = f"weights or minimums kept of {len(weights)} queries changed"
         yield StaleReason(StaleCode.WEIGHTS, text)
     if then.settings != now.settings:
         yield StaleReason(StaleCode.SETTINGS, "the settings of load shedding changed")

@@ -72,7 +72,7 @@ _TEXTS: Final = {
     RandomReason.READERS: "queries with other windows read the stream, or lose records before",
     RandomReason.NODES: "an emulated node would still get all records of windows that it drops",
     RandomReason.REACTION: "drops of its windows begin so late that records would wait too long",
-    RandomReason.NUMBER: f"a ladder drops windows on {MAX_WINDOWS:,} edges at most",
+    RandomReason.NUMBER: f"a shedding plan drops windows on {MAX_WINDOWS:,} edges at most",
 }
 
 

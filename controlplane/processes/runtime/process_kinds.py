@@ -41,7 +41,7 @@ WORKER: Final = ProcessKind(
 BEAT: Final = ProcessKind(
     "beat",
     "Beat",
-    "periodic work does not start: executions, placement, watch loops, retention",
+    "periodic work does not start: executions, placement, monitors, retention",
     is_essential=True,
 )
 RELAY: Final = ProcessKind(

@@ -53,5 +53,5 @@ def _report(cluster: Cluster) -> LadderReport:
     """Return the report on the ladder. Raises `Http404` without one."""
     report = ladder_report(cluster)
     if report.missing:
-        raise Http404(f"There is no ladder: {report.missing}")
+        raise Http404(f"There is no shedding plan: {report.missing}")
     return report

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.numbers import percent
+from controlplane.numbers import counted, percent
 from controlplane.planners.shedding.inputs import CostSource
 from controlplane.planners.shedding.node_costs import names_listed
 from controlplane.planners.shedding.report import (
@@ -54,7 +54,7 @@ _PROVISIONAL: Final = (
 def status_of(report: LadderReport) -> LadderStatus:
     """Return the state of a ladder in words."""
     if report.missing:
-        return LadderStatus(UNKNOWN, "There is no ladder yet.", f"{report.missing}.")
+        return LadderStatus(UNKNOWN, "There is no shedding plan yet.", f"{report.missing}.")
     bound = "at about" if report.provisional else "at"
     load = f"the input is {bound} {percent(report.factor)} of what the cluster can process"
     if not report.armed:
@@ -62,32 +62,36 @@ def status_of(report: LadderReport) -> LadderStatus:
     status = _armed(report, load)
     if report.drift is None or not report.drift.reasons:
         return status
-    again = f"Compute the ladder again: {'; '.join(r.text for r in report.drift.reasons)}."
+    again = f"Compute the shedding plan again: {'; '.join(r.text for r in report.drift.reasons)}."
     if report.position:
         return LadderStatus(WARN, status.what, f"{status.why} {again}")
     drops = "" if report.position is None else ", nothing is dropped"
-    return LadderStatus(WARN, again, f"It is armed{drops}: {load}.")
+    return LadderStatus(WARN, again, f"It is enabled{drops}: {load}.")
 
 
 def _not_armed(report: LadderReport, load: str) -> LadderStatus:
     if report.provisional:
-        return LadderStatus(UNKNOWN, f"Not armed, provisional: {load}.", provisional_text(report))
+        return LadderStatus(UNKNOWN, f"Not enabled, provisional: {load}.", provisional_text(report))
     grade = BAD if (report.factor or 0) > 1 else UNKNOWN
-    return LadderStatus(grade, f"Not armed: {load}.", f"{_waits(report)} {_first_rung(report)}")
+    return LadderStatus(grade, f"Not enabled: {load}.", f"{_waits(report)} {_first_rung(report)}")
 
 
 def _armed(report: LadderReport, load: str) -> LadderStatus:
     if report.provisional and not report.position:
         return LadderStatus(
-            GOOD, "Armed, nothing is dropped: the ladder is provisional.", provisional_text(report)
+            GOOD,
+            "Enabled, nothing is dropped: the shedding plan is provisional.",
+            provisional_text(report),
         )
     if report.position is None:
-        return LadderStatus(UNKNOWN, f"Armed: {load}.", "The pipeline reported no position yet.")
+        return LadderStatus(
+            UNKNOWN, f"Enabled: {load}.", "The pipeline reported no drop level yet."
+        )
     if report.position == 0:
-        return LadderStatus(GOOD, f"Armed, nothing is dropped: {load}.", _first_rung(report))
+        return LadderStatus(GOOD, f"Enabled, nothing is dropped: {load}.", _first_rung(report))
     assert report.kept is not None
     lost = percent(report.kept.quality_lost)
-    what = f"Rung {report.rung} of {len(report.rungs) - 1} is active: {load}."
+    what = f"Drop level {report.rung} of {len(report.rungs) - 1} is active: {load}."
     kept = f"{percent(report.kept.input)} of the input is kept, {lost} of the quality is lost."
     return LadderStatus(WARN, what, f"{kept} It steps down {report.hold_s:g} s after less arrives.")
 
@@ -109,18 +113,18 @@ def _first_rung(report: LadderReport) -> str:
     rung = report.rungs[1]
     lost = percent(rung.quality_lost)
     return (
-        f"From 100 % on, up to rung 1 at {rung.factor:.2f} times the capacity, it drops what loses"
+        f"From 100 % on, up to level 1 at {rung.factor:.2f} times the capacity, it drops what loses"
         f" the least: {drops_text(rung.drops)}; quality lost {lost} there."
     )
 
 
 def drops_text(drops: tuple[EdgeDrop, ...]) -> str:
-    """Return what a rung drops: the edges with the largest parts, and the number of the others."""
-    if not drops:
-        return "nothing"
-    named = [drop_text(drop) for drop in drops[:_NAMED]]
-    more = len(drops) - _NAMED
-    return ", ".join([*named, *[f"{more} more"] * (more > 0)])
+    """Return what a rung drops: each of a few edges, else of how many queries and the largest."""
+    if len(drops) <= _NAMED:
+        return ", ".join(map(drop_text, drops)) or "nothing"
+    readers = len({drop.query for drop in drops if drop.query})
+    whose = counted(readers, "queries") if readers else counted(len(drops), "streams")
+    return f"records of {whose}, such as {drop_text(drops[0])}"
 
 
 def drop_text(drop: EdgeDrop) -> str:

@@ -21,14 +21,14 @@ def ladder_tiles(report: LadderReport, factor_grade: str) -> list[Tile]:
         Tile("Headroom", _headroom(report.headroom), "",
              f"about: {bound}" if bound else "same mix of inputs",
              f"up to {compact(report.capacity_per_s)}/s, now {compact(report.input_per_s)}/s"),
-        Tile("Active rung", MISSING if report.rung is None else str(report.rung),
+        Tile("Active drop level", MISSING if report.rung is None else str(report.rung),
              f"of {len(report.ladder.rungs)}", _position(report),
              f"steps down after {seconds(report.hold_s)} below",
              grade=WARN if report.position else ""),
         Tile("Input kept", percent(report.kept.input), "",
              f"quality lost {percent(report.kept.quality_lost)}", "now, all streams",
              report.kept.input, top=1.0),
-        Tile("Ladder age", age(report.set_at) if report.armed else MISSING, "",
+        Tile("Plan age", age(report.set_at) if report.armed else MISSING, "",
              f"mix {percent(drift.mix)}, costs {percent(drift.costs)} off" if drift
              else "computed for this page", f"compute again at {percent(report.tolerated)}"),
     ]  # fmt: skip
@@ -42,8 +42,8 @@ def _headroom(headroom: float | None) -> str:
 
 def _position(report: LadderReport) -> str:
     if not report.armed:
-        return "not armed"
-    return "not reported yet" if report.position is None else f"position {ratio(report.position)}"
+        return "not enabled"
+    return "not reported yet" if report.position is None else f"at level {ratio(report.position)}"
 
 
 def drill_tiles(drill: Drill, least: LeastKept | None) -> list[Tile]:
@@ -54,9 +54,9 @@ def drill_tiles(drill: Drill, least: LeastKept | None) -> list[Tile]:
         Tile("Input dropped", percent(drill.dropped_share), "",
              f"{compact(drill.dropped)} of {compact(drill.arrived)} records"),
         Tile("Quality lost", percent(drill.quality_lost), "", "weighted, over the range"),
-        Tile("Changes of the rung", f"{len(drill.changes):,}", "",
+        Tile("Level changes", f"{len(drill.changes):,}", "",
              f"periods of {seconds(drill.seconds)}"),
         Tile("Least kept", percent(least.kept if least else 1.0), "",
              f"{least.name}, {seconds(least.seconds)}" if least else "all queries",
-             f"floor {percent(least.floor)}" if least and least.floor else "no floor"),
+             f"minimum {percent(least.floor)}" if least and least.floor else "no minimum"),
     ]  # fmt: skip

@@ -71,6 +71,9 @@ def live(request: PageRequest, cluster: Cluster) -> HttpResponse:
     report = ladder_report(cluster)
     if bool(report.missing) != (request.htmx.target == "shedding-empty"):
         return HttpResponseClientRefresh()
+    if report.missing:
+        # The page has none of the parts.
+        return HttpResponse()
     return render_page(request, "_shedding_live.html", _live_context(cluster, report))
 
 
@@ -93,7 +96,9 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
 def arm(request: PageRequest, cluster: Cluster) -> str:
     """Compute the ladder and arm it."""
     row = arming.arm(request.actor, cluster, request.POST.get("reason", ""))
-    return f"A ladder of {len(row.value.rungs)} rungs is armed from the next batch on."
+    return (
+        f"A shedding plan of {len(row.value.rungs)} drop levels is enabled from the next batch on."
+    )
 
 
 @cluster_dialog(
@@ -105,8 +110,8 @@ def disarm(request: PageRequest, cluster: Cluster) -> str:
     minutes = read(request.POST, minutes=optional(whole, 0))["minutes"]
     row = arming.disarm(request.actor, cluster, request.POST.get("reason", ""), minutes)
     if row is not None:
-        return f"No ladder is armed until {row.arm_at:%d %b %H:%M} UTC."
-    return "No ladder is armed: from the next batch on, nothing is dropped by it."
+        return f"No shedding plan is enabled until {row.arm_at:%d %b %H:%M} UTC."
+    return "No shedding plan is enabled: from the next batch on, nothing is dropped by it."
 
 
 @cluster_dialog(
@@ -118,14 +123,14 @@ def activate(request: PageRequest, cluster: Cluster) -> str:
     values = read(request.POST, rung=whole, minutes=whole)
     reason = request.POST.get("reason", "")
     row = activation.activate(request.actor, cluster, values["rung"], values["minutes"], reason)
-    return f"Rung {values['rung']} is active until {row.active_until:%H:%M} UTC."
+    return f"Drop level {values['rung']} is active until {row.active_until:%H:%M} UTC."
 
 
 @cluster_change("shedding")
 def release(request: PageRequest, cluster: Cluster) -> str:
     """End the activation of a rung."""
     activation.release(request.actor, cluster, request.POST.get("reason", ""))
-    return "No rung is activated: the pipeline chooses by the load alone."
+    return "No drop level is activated: the pipeline chooses by the load alone."
 
 
 @cluster_dialog(
@@ -145,7 +150,7 @@ def set_weights(request: PageRequest, cluster: Cluster) -> str:
             _set(request, query, (weight, floor), reason)
     count = len(changes)
     word = "query is" if count == 1 else "queries are"
-    return f"Weight or floor of {count} {word} changed. Arm the ladder again to use them."
+    return f"Weight or minimum of {count} {word} changed. Compute the plan again to use them."
 
 
 def _set(request: PageRequest, query: Query, values: tuple[float, float], reason: str) -> None:

@@ -35,7 +35,7 @@ def described(text: str = SMALL + LADDER) -> ClusterDescription:
 
 def test_a_described_ladder_is_armed_with_the_ids_of_the_cluster(admin: Actor) -> None:
     report = apply_description(admin, described(), apply=True)
-    assert (report.created["ladder"], report.left) == (["2 rungs"], [])
+    assert (report.created["ladder"], report.left) == (["2 drop levels"], [])
     cluster = Cluster.objects.get()
     armed = ArmedLadder.objects.get(cluster=cluster)
     assert (armed.set_by, armed.reason, armed.snapshot) == (admin.name, "the sale", None)
@@ -81,7 +81,7 @@ def test_another_ladder_replaces_the_armed_one(admin: Actor) -> None:
     apply_description(admin, described(), apply=True)
     version = Cluster.objects.get().routing_version
     report = apply_description(admin, described(SMALL + LADDER.replace("1.5", "1.25")), apply=True)
-    assert report.changed["ladder"] == ["2 rungs"]
+    assert report.changed["ladder"] == ["2 drop levels"]
     assert ArmedLadder.objects.get().value.rungs[0].factor == 1.25
     assert Cluster.objects.get().routing_version == version + 1
     # Another reason is no other ladder.

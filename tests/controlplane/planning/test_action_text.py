@@ -11,7 +11,7 @@ from tests.support.ladders import input_ladder
 
 KEY = GROUPINGS["key"].title
 PARTIAL = GROUPINGS["partial_key"].title
-ROOMY = f"{GROUPINGS['random_choices'].title} (slack of the load = 0.05)"
+ROOMY = f"{GROUPINGS['random_choices'].title} (uneven load allowed = 0.05)"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_ladder_has_its_rungs_and_its_last_factor() -> None:
     ladder = input_ladder(1, 0.01, parts=(0.5, 0.25))
     text = action_text(OtherAction(SetLadder(ladder), (SetLadder(),)), Names())
     assert (text.kind, text.title, text.object) == (
-        "set_ladder", "Ladder of drop rules", "the cluster",
+        "set_ladder", "Shedding plan", "the cluster",
     )  # fmt: skip
-    assert text.before == "not armed"
-    assert text.after == "2 rungs, up to 4 times what the cluster can process"
+    assert text.before == "not enabled"
+    assert text.after == "2 drop levels, up to 4 times what the cluster can process"

@@ -10,10 +10,10 @@ from controlplane.policies.settings import PolicySettings
 
 def test_the_default_policy() -> None:
     assert summary(PolicySettings()) == (
-        "New queries are placed at once. Redirections of streams and ladders of drop rules apply"
+        "New queries are placed at once. Redirections of streams and shedding plans apply"
         " automatically for every"
         " requester. Moves of queries, moves of tasks and changes of key groupings wait for an"
-        " approver. The watch loops recommend plans; people decide."
+        " approver. The monitors recommend plans; people decide."
     )
 
 
@@ -28,7 +28,7 @@ def test_a_policy_that_acts() -> None:
         " from 20:00 to 06:00 UTC, unless a person requested them. Plans that move state need at"
         " most 50 moves and 10.0 MB, and a gain of at least 5 %, and 5 executed plans of their"
         " planner with a median error of at most 25 %. Moves of queries and changes of key"
-        " groupings wait for an admin other than the requester. The watch loops apply the plans"
+        " groupings wait for an admin other than the requester. The monitors apply the plans"
         " that this allows, and recommend the others."
     )
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from controlplane.models import Proposal
 from controlplane.processes.asgi import application
@@ -95,6 +95,12 @@ def proposal(web: str, request: pytest.FixtureRequest) -> Proposal:
     return apart(computed)
 
 
+def is_fault(message: ConsoleMessage) -> bool:
+    """Return True for an error in the console other than a refusal by the server."""
+    refused = ("Failed to load resource", "Response Status Error Code")
+    return message.type == "error" and not any(text in message.text for text in refused)
+
+
 @pytest.fixture
 def page(chromium: Browser, web: str) -> Iterator[Page]:
     """A fresh page whose errors fail the test."""
@@ -104,7 +110,7 @@ def page(chromium: Browser, web: str) -> Iterator[Page]:
     opened.on("pageerror", lambda fault: faults.append(str(fault)))
     opened.on(
         "console",
-        lambda told: faults.append(told.text) if "Content Security Policy" in told.text else None,
+        lambda told: faults.append(told.text) if is_fault(told) else None,
     )
     yield opened
     context.close()

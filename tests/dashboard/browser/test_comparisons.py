@@ -73,7 +73,7 @@ def test_plans_are_compared_one_is_opened_and_loses_a_move(
     count = boxes.count()
     boxes.first.check()
     page.get_by_role("button", name="Leave out the chosen actions").click()
-    expect(page.get_by_text("actions, with its own seal")).to_be_visible()
+    expect(page.get_by_text("actions, with its own fingerprint")).to_be_visible()
     page.locator("#effects").scroll_into_view_if_needed()
     expect(boxes).to_have_count(count - 1)
     apart(written_ledger)

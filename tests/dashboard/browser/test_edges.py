@@ -70,14 +70,14 @@ def test_the_key_grouping_is_chosen_in_a_dialog(operating: Page, split: Query) -
     expect(dialog.get_by_text(GROUPINGS["random_choices"].about)).to_be_visible()
     expect(dialog.get_by_text(GROUPINGS["key"].about)).to_be_hidden()
     dialog.get_by_text("Parameters").filter(visible=True).click()
-    dialog.get_by_role("textbox", name="Slack of the load").fill("-1")
+    dialog.get_by_role("textbox", name="Uneven load allowed").fill("-1")
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(dialog.locator("#faults-key_grouping_parameters")).to_contain_text("Must be at least 0")
-    expect(dialog.get_by_role("textbox", name="Slack of the load")).to_have_value("-1")
-    dialog.get_by_role("textbox", name="Slack of the load").fill("0.05")
+    expect(dialog.get_by_role("textbox", name="Uneven load allowed")).to_have_value("-1")
+    dialog.get_by_role("textbox", name="Uneven load allowed").fill("0.05")
     dialog.get_by_role("button", name="Change", exact=True).click()
     title = GROUPINGS["random_choices"].title
-    expect(page.get_by_role("button", name=f"{title} (slack of the load = 0.05)")).to_be_visible()
+    expect(page.get_by_role("button", name=f"{title} (uneven load allowed = 0.05)")).to_be_visible()
     expect(page.locator("#facts")).to_contain_text(GROUPINGS["random_choices"].about)
 
 
@@ -91,6 +91,7 @@ def test_the_form_of_a_query_shows_the_parameters_of_the_chosen_grouping(
     page.fill("#name", "hot")
     page.fill("#streams", "s0")
     page.fill("#key", "car")
+    page.get_by_text("More settings").click()
     page.fill("#tasks", "4")
     page.select_option("#key_grouping", "random_choices")
     expect(fields.filter(visible=True)).to_have_count(1)

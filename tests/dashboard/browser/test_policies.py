@@ -42,7 +42,7 @@ def test_a_policy_is_set_and_a_blackout_added(ruling: Page) -> None:
     ruling.get_by_role("button", name="Save policy").click()
     expect(ruling.locator(".message")).to_have_text("The policy of SF is as you set it.")
     expect(ruling.locator(".headline")).to_contain_text(
-        "Moves of tasks, redirections of streams and ladders of drop rules apply automatically"
+        "Moves of tasks, redirections of streams and shedding plans apply automatically"
     )
     assert apart(lambda: Policy.objects.get().settings["auto_gain"]) == 0.075
     ruling.locator("body[data-ready]").wait_for(state="attached")

@@ -49,15 +49,17 @@ def _interval() -> None:
 def test_a_ladder_is_armed_and_drilled(page: Page, busy: None) -> None:
     page.goto("/clusters/sf/shedding/")
     page.locator("body[data-ready]").wait_for(state="attached")
-    expect(page.locator("#shedding-finding")).to_contain_text("Not armed")
+    expect(page.locator("#shedding-finding")).to_contain_text("Not enabled")
     expect(page.locator('[data-figure="feasible"] .heatmaplayer')).to_have_count(1)
-    page.get_by_role("button", name="Arm ladder…").click()
+    page.get_by_role("button", name="Enable shedding plan…").click()
     dialog = page.locator("#arm")
-    dialog.get_by_role("button", name="Arm ladder").click()
+    dialog.get_by_role("button", name="Enable shedding plan").click()
     expect(dialog).to_contain_text("Give a reason")
     dialog.get_by_label("Reason").fill("the sale begins")
-    dialog.get_by_role("button", name="Arm ladder").click()
-    expect(page.locator(".message")).to_contain_text("rungs is armed from the next batch on")
+    dialog.get_by_role("button", name="Enable shedding plan").click()
+    expect(page.locator(".message")).to_contain_text(
+        "drop levels is enabled from the next batch on"
+    )
     assert apart(lambda: ArmedLadder.objects.get().reason) == "the sale begins"
     page.locator("body[data-ready]").wait_for(state="attached")
     start = f"{timezone.now() - timedelta(minutes=20):%Y-%m-%dT%H:%M}"
@@ -72,13 +74,15 @@ def test_a_ladder_is_disarmed_for_an_hour(page: Page, busy: None) -> None:
     apart(_arm)
     page.goto("/clusters/sf/shedding/")
     page.locator("body[data-ready]").wait_for(state="attached")
-    page.get_by_role("button", name="Disarm…").click()
+    page.get_by_role("button", name="Disable…").click()
     dialog = page.locator("#disarm")
-    dialog.get_by_label("Arm again").select_option("in 1 hour")
+    dialog.get_by_label("Enable again").select_option("in 1 hour")
     dialog.get_by_label("Reason").fill("a load test")
-    dialog.get_by_role("button", name="Disarm ladder").click()
-    expect(page.locator(".message")).to_contain_text("No ladder is armed until")
-    expect(page.locator("#shedding-finding")).to_contain_text("a-operator disarmed the ladder")
+    dialog.get_by_role("button", name="Disable shedding plan").click()
+    expect(page.locator(".message")).to_contain_text("No shedding plan is enabled until")
+    expect(page.locator("#shedding-finding")).to_contain_text(
+        "a-operator disabled the shedding plan"
+    )
 
 
 @pytest.mark.nightly("browser")
@@ -90,7 +94,7 @@ def test_the_history_shows_what_each_query_kept(page: Page, busy: None) -> None:
     row = page.locator("#shedding-history tbody tr")
     expect(row).to_contain_text("low 60 %")
     row.locator("summary").click()
-    expect(row).to_contain_text("high 90 %, floor 50 %: 100 of 1,000 dropped")
+    expect(row).to_contain_text("high 90 %, minimum kept 50 %: 100 of 1,000 dropped")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
@@ -101,10 +105,10 @@ def test_a_narrow_window_does_not_scroll_sideways(page: Page, busy: None) -> Non
     page.locator("body[data-ready]").wait_for(state="attached")
     expect(page.locator("#shedding-rungs")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    page.get_by_role("button", name="Edit weights and floors…").click()
+    page.get_by_role("button", name="Edit weights and minimums kept…").click()
     weights = page.locator("#weights")
     weights.get_by_label("Weight of low").fill("3")
-    weights.get_by_label("Floor of low in percent").fill("10")
+    weights.get_by_label("Minimum kept of low in percent").fill("10")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     weights.get_by_role("button", name="Change weights").click()
     expect(page.locator(".message")).to_contain_text("1 query is changed")

@@ -22,7 +22,7 @@ def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:
     cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
     assert f"Proposal {proposal.pk}</b>" in cards
     assert f"{len(proposal.actions)} actions of {proposal.planner}" in cards
-    assert "→" in cards.partition("Waiting for approval")[2].partition("Watch loops")[0]
+    assert "→" in cards.partition("Waiting for approval")[2].partition("Monitors")[0]
 
 
 def test_candidates_of_a_comparison_do_not_wait() -> None:

@@ -20,7 +20,7 @@ def test_it_is_offered_started_and_dismissed(sf: Cluster, operator: Actor, viewe
     assert _shown(browser, "/clusters/sf/ledger/").strip() == ""
     browser.post("/clusters/sf/tour/start/")
     assert "step 1 of 7" in _shown(browser)
-    assert 'aria-current="step">Overload' in _shown(browser)
+    assert 'aria-current="step">Disturb' in _shown(browser)
     browser.get("/clusters/sf/explain/?subject=node:0")
     assert TourProgress.objects.get().explained_at is not None
     assert "step 4 of 7" in _shown(browser, "/clusters/sf/ledger/")

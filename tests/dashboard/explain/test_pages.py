@@ -124,6 +124,15 @@ def test_rates_and_decisions_open_their_explanation(
         assert operating.get(f"{url}&refresh=1", headers=HTMX).status_code == 200
 
 
+def test_a_page_of_its_own_refreshes_itself(operating: Client, operator: Actor) -> None:
+    url = f"/clusters/{small_cluster(operator).slug}/explain/?subject=node:0&refresh=1"
+    panel, page = (
+        operating.get(path, headers=HTMX).content.decode() for path in (url, f"{url}&page=1")
+    )
+    assert ('hx-target="#panel"' in panel, 'hx-target="#explain-page"' in panel) == (True, False)
+    assert ('hx-target="#panel"' in page, 'hx-target="#explain-page"' in page) == (False, True)
+
+
 def test_a_node_without_data_has_a_page(operating: Client, operator: Actor) -> None:
     small_cluster(operator)
     page = operating.get(reverse("node", args=["sf", 0]))

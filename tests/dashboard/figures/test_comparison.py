@@ -70,8 +70,8 @@ def test_names_say_what_tells_plans_apart() -> None:
         ("placement", "gone", {}),
     ]
     first, second, third, gone = series_names(plans)
-    assert first.endswith(", slack of the load 0.5")
-    assert second.endswith(", slack of the load 1")
+    assert first.endswith(", uneven load allowed 0.5")
+    assert second.endswith(", uneven load allowed 1")
     assert "slack" not in third
     assert gone == "gone"
 
@@ -80,7 +80,7 @@ def test_parameters_have_their_titles() -> None:
     """Parameters that no planner declares have the words of their names."""
     values = {"seed": 3, "nu": 0.5, "old_limit": None}
     known = parameters_name("placement", "off_rand", values)
-    assert known == "slack of the load 0.5, old limit none, seed 3"
+    assert known == "uneven load allowed 0.5, old limit none, seed 3"
     assert parameters_name("placement", "gone", values) == "nu 0.5, old limit none, seed 3"
     assert titled_parameters("gone", "mms", {"is_fast": True}) == [("Is fast", True)]
 

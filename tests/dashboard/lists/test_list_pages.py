@@ -165,7 +165,9 @@ def test_repeated_decisions_are_folded(client: Client, sf: Cluster) -> None:
             first_at=moment, last_at=moment, count=2,
         )  # fmt: skip
     query = f"?from={round((now - timedelta(hours=9)).timestamp() * 1000)}"
-    rows = client.get(f"/clusters/sf/decisions/{query}").context["rows"]
+    context = client.get(f"/clusters/sf/decisions/{query}").context
+    rows = context["rows"]
+    assert [[row.row.text for row in context[name]] for name in ("loud", "quiet")] == [["4"], ["5"]]
     assert [(row.row.text, row.row.count) for row in rows] == [("5", 6), ("4", 6)]
     single = client.get(f"/clusters/sf/decisions/{query}&fold=no").context["rows"]
     assert [row.row.count for row in single] == [2] * 6

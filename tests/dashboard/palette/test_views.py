@@ -39,6 +39,22 @@ def test_the_best_match_comes_first_and_the_lab_last_of_equal_ones(
     assert page < lab
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("slow", "/clusters/sf/?explain=measure:latency_p95"),
+        ("scenario", "/clusters/sf/#scenario-list"),
+        ("help", "/help/"),
+        ("settings", "/clusters/sf/policy/"),
+        ("rebalance", "/clusters/sf/proposals/#request"),
+    ],
+)
+def test_the_words_of_operators_find_what_they_look_for(
+    operating: Client, sf: Cluster, text: str, address: str
+) -> None:
+    assert f'href="{address}"' in options(operating, text)
+
+
 def test_commands_follow_the_role(viewing: Client, sf: Cluster) -> None:
     html = options(viewing, "")
     assert "/queries/new/" not in html

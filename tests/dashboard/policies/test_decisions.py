@@ -21,9 +21,9 @@ def row(loop: str, code: str, text: str = "why") -> DecisionRow:
 @pytest.mark.parametrize(
     ("codes", "what", "why", "grade"),
     [
-        (["within", "balanced"], "All 2 watch loops find nothing to do", "", "good"),
+        (["within", "balanced"], "All 2 monitors find nothing to do", "", "good"),
         (["no_data", "no_data"], "No data: skew, load", "why", ""),
-        (["within", "no_data"], "1 of 2 watch loops find nothing to do", "No data: load", "good"),
+        (["within", "no_data"], "1 of 2 monitors find nothing to do", "No data: load", "good"),
         (["no_data", "failed"], "No plan found: load", "why", "warn"),
     ],
 )

@@ -27,7 +27,7 @@ def admin(sf: Cluster) -> Actor:
     ("changes", "texts"),
     [
         ({"watch_imbalance": 0.14}, ("Imbalance above", "%", "20", "14")),
-        ({"watch": "act"}, ("Watch loops", "", "recommend", "act")),
+        ({"watch": "act"}, ("Monitors", "", "recommend", "act")),
         ({"auto_days": [0, 2]}, ("On", "", MISSING, "Monday, Wednesday")),
         ({"auto_kinds": ["migration"]}, ("Kinds of plans", "", "admission, shedding", "migration")),
         ({"close_split_nodes": False}, ("Close split nodes", "", "on", "off")),

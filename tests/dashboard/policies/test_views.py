@@ -49,7 +49,9 @@ def test_the_summary_says_what_applies_by_itself(viewing: Client, sf: Cluster) -
     assert "moves of tasks and changes of key groupings wait for an approver" in content
     assert ">defaults</span>" in content
     assert "Save policy" not in content
-    assert content.count('" disabled><header>') == len(SECTIONS)
+    assert content.count('<table class="values">') == len(SECTIONS)
+    assert '<th scope="row">Imbalance above</th><td class="wrap">20 %</td>' in content
+    assert 'name="watch_imbalance"' not in content
     assert "blackout-new" not in content
 
 
@@ -155,8 +157,8 @@ def test_what_has_expired_is_not_shown(operating: Client, operator: Actor, sf: C
 def test_before_the_first_look_each_loop_says_so(viewing: Client, sf: Cluster) -> None:
     content = viewing.get("/clusters/sf/decisions/").content.decode()
     assert content.count("Its first evaluation is within ten") == len(all_loops())
-    assert "No watch loop has decided yet" in content
-    assert "Watch loops" in viewing.get("/clusters/sf/").content.decode()
+    assert "No monitor has decided yet" in content
+    assert "Monitors" in viewing.get("/clusters/sf/").content.decode()
 
 
 def test_the_last_decision_has_number_limit_and_age(viewing: Client, sf: Cluster) -> None:

@@ -93,7 +93,7 @@ def test_a_wrong_parameter_has_its_fault_beside_the_parameters(
     content = answer.content.decode()
     assert answer.status_code == 422
     faults = content[content.index('id="faults-key_grouping_parameters"') :]
-    assert f"<b>Slack of the load</b>: {fault}" in faults[: faults.index("</div>")]
+    assert f"<b>Uneven load allowed</b>: {fault}" in faults[: faults.index("</div>")]
     assert re.search(rf'name="random_choices\.eps"[^>]* value="{eps}"', content)
     checked = operating.post(CHECK, given | {"field": "text"}, headers=HTMX).content.decode()
     assert fault in checked
@@ -111,7 +111,6 @@ def test_every_grouping_is_shown_with_its_effect_and_parameters(
         for field in fields_of(info.name):
             assert f'name="{info.name}.{field.name}"' in content
             assert f'<label for="p-{info.name}.{field.name}">{field.title}' in content
-    assert "In the paper: epsilon." in content
 
 
 def test_the_dialog_changes_the_parameters(operating: Client, operator: Actor, sf: Cluster) -> None:
@@ -121,7 +120,7 @@ def test_the_dialog_changes_the_parameters(operating: Client, operator: Actor, s
     query.refresh_from_db()
     assert query.key_grouping_parameters == {"eps": 0.05, "weighted": False}
     content = operating.get(page).content.decode()
-    label = "Power of random choices (slack of the load = 0.05, use the capacities = no)"
+    label = "Power of random choices (uneven load allowed = 0.05, use the capacities = no)"
     assert label in content
     assert re.search(r'name="random_choices\.eps"[^>]* value="0\.05"', content)
 
@@ -136,7 +135,7 @@ def test_the_dialog_shows_a_fault_and_keeps_what_was_written(
         answer = operating.post(path, given, headers=HTMX)
         content = answer.content.decode()
         assert answer.status_code == 422
-        assert "<b>Slack of the load</b>: Must be" in content
+        assert "<b>Uneven load allowed</b>: Must be" in content
         assert re.search(rf'name="random_choices\.eps"[^>]* value="{eps}"', content)
         assert '<option value="random_choices" selected>' in content
         assert 'value="hot keys"' in content

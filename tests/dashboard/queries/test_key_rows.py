@@ -174,7 +174,7 @@ def test_parameters_are_written_for_people() -> None:
         REPORT.groupings[0], name="random_choices",
         parameters={"weighted": True, "eps": 0.1, "top_keys": 8},
     )  # fmt: skip
-    assert parameters_text(replay) == "use the capacities, slack of the load 0.1, top keys 8"
+    assert parameters_text(replay) == "use the capacities, uneven load allowed 0.1, top keys 8"
 
 
 def test_replays_of_another_number_of_tasks_are_left_out() -> None:

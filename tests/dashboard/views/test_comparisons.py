@@ -80,8 +80,7 @@ def test_faults_are_shown_where_they_are(
     assert answer.status_code == 422
     content = answer.content.decode()
     assert told in content
-    assert '<label for="p-placement.mms.nu">Slack of the load</label>' in content
-    assert "In the paper: nu." in content
+    assert '<label for="p-placement.mms.nu">Uneven load allowed</label>' in content
     assert 'value="40"' in content
     assert not Comparison.objects.exists()
 
@@ -119,7 +118,7 @@ def test_every_plan_is_a_row_and_a_point_that_lead_to_its_proposal(
     content = text(viewing, f"/compare/{comparison.pk}/", headers={"hx-request": "true"})
     for one in (first, second):
         assert f'href="{BASE}/proposals/{one.pk}/"' in content
-    assert "In the Pareto set" in content
+    assert "Best trade-off" in content
     drawn = viewing.get(f"{BASE}/compare/{comparison.pk}/charts.json").json()["figures"]
     assert set(drawn) == {"imbalance", "replication_factor"}
     urls = [

@@ -165,7 +165,7 @@ def test_it_is_rolled_back_by_its_seal(
     step_through(proposal)
     path = path_to(proposal, "roll-back/")
     wrong = operating.post(path, {"seal": "0" * 64, "reason": "worse"})
-    assert said(wrong) == "The seal does not name these actions."
+    assert said(wrong) == "The fingerprint does not name these actions."
     tell(operating, proposal, "roll-back", "worse")
     assert proposal.state == "rolling back"
     assert 'data-state="rolling back"' in page_of(operating, proposal)

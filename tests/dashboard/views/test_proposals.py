@@ -52,7 +52,7 @@ def page_of(client: Client, proposal: Proposal, query: str = "") -> str:
 
 def test_parameters_have_their_titles(viewing: Client, proposal: Proposal) -> None:
     content = page_of(viewing, proposal)
-    assert "<dt>Slack of the load</dt>" in content
+    assert "<dt>Uneven load allowed</dt>" in content
     assert "<dt>nu</dt>" not in content
 
 

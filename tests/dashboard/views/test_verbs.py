@@ -140,7 +140,7 @@ def test_the_form_carries_the_seal_and_approves_exactly_it(
 
 def test_another_seal_is_refused(approving: Client, ready: Proposal) -> None:
     answer = approving.post(f"/clusters/sf/proposals/{ready.pk}/approve/", {"seal": "0" * 64})
-    assert said(answer) == "The seal does not name these actions."
+    assert said(answer) == "The fingerprint does not name these actions."
     ready.refresh_from_db()
     assert ready.state == "ready"
 

@@ -69,7 +69,7 @@ def test_a_stale_ladder_is_computed_again_and_armed(
     before = ArmedLadder.objects.get(cluster=armed)
     set_shedding(operator, Query.objects.get(name="low"), weight=5.0)
     first = watch(armed, now)
-    assert (first.code, "weights or floors of 1 queries" in first.text) == ("stale", True)
+    assert (first.code, "weights or minimums kept of 1 queries" in first.text) == ("stale", True)
     assert watch(armed, now + timedelta(seconds=30)).pk == first.pk
     assert not Proposal.objects.exists()
     asked = watch(armed, now + timedelta(seconds=60))
@@ -178,7 +178,7 @@ def test_a_ladder_is_stale_for_some_time_before_a_plan() -> None:
     assert reading_of(mix=0.095).near
     young = reading_of(StaleCode.RATES, mix=0.4, stale_s=299.0)
     assert (young.trouble, young.calm, young.number) == (False, "stale", 0.4)
-    assert young.text == "The armed ladder is stale: rates changed"
+    assert young.text == "The enabled shedding plan is stale: rates changed"
     assert reading_of(StaleCode.RATES, mix=0.4, stale_s=300.0).trouble
     # A plan was requested: it is stale until it is armed.
     assert reading_of(StaleCode.RATES, mix=0.4, is_trouble=True).trouble
@@ -190,7 +190,7 @@ def test_single_queries_make_no_ladder_stale() -> None:
     assert reading_of(StaleCode.QUERIES, queries=0.2, is_trouble=True).trouble
     both = reading_of(StaleCode.QUERIES, StaleCode.WEIGHTS, queries=0.02, is_trouble=True)
     assert both.trouble
-    assert both.text == "The armed ladder is stale: weights changed"
+    assert both.text == "The enabled shedding plan is stale: weights changed"
 
 
 def test_without_an_armed_ladder_there_is_nothing_to_compute() -> None:

@@ -69,7 +69,7 @@ def test_the_page_before_arming(operating: Client, busy: Cluster) -> None:
     content = answer.content.decode()
     for part in ("finding", "tiles", "rungs", "kept", "costs", "history"):
         assert f'id="shedding-{part}"' in content
-    assert answer.context["status"].what.startswith("Not armed: the input is at")
+    assert answer.context["status"].what.startswith("Not enabled: the input is at")
     # Samples of equal numbers of records have no slope, but the nodes are busy for half their time.
     assert content.count('data-source="busy"') == len(answer.context["report"].nodes) > 0
     assert 'popovertarget="arm"' in content
@@ -85,18 +85,18 @@ def test_the_active_rung_and_what_is_kept(
     operator: Actor, operating: Client, busy: Cluster
 ) -> None:
     arm(operator, busy, "needed")
-    assert "reported no position yet" in operating.get(PAGE).content.decode()
+    assert "reported no drop level yet" in operating.get(PAGE).content.decode()
     change_newest(busy, ladder_position=0.0)
-    assert "Armed, nothing is dropped" in operating.get(PAGE).content.decode()
+    assert "Enabled, nothing is dropped" in operating.get(PAGE).content.decode()
     change_newest(busy, ladder_position=0.5)
     answer = operating.get(PAGE + "live/", headers=HTMX | {"HX-Target": "shedding-status"})
-    assert answer.context["status"].what.startswith("Rung 1 of")
+    assert answer.context["status"].what.startswith("Drop level 1 of")
     content = answer.content.decode()
     assert content.count('hx-swap-oob="true"') == 3
     assert [row.report.number for row in answer.context["rungs"] if row.report.is_active] == [1]
     kept = {query.name: (now, query.kept) for query, now, _, _ in answer.context["queries"]}
     now, (whole, first, *_) = kept["low"]
-    assert first < now < whole, "halfway between rung 0 and rung 1"
+    assert first < now < whole, "halfway between drop level 0 and drop level 1"
 
 
 def test_the_page_is_loaded_again_when_a_ladder_is_possible(
@@ -104,6 +104,9 @@ def test_the_page_is_loaded_again_when_a_ladder_is_possible(
 ) -> None:
     headers = HTMX | {"HX-Target": "shedding-empty"}
     assert operating.get(PAGE + "live/", headers=headers)["HX-Refresh"] == "true"
+    # Without one, the page has none of the parts.
+    Query.objects.all().delete()
+    assert operating.get(PAGE + "live/", headers=headers).content == b""
 
 
 def test_an_operator_arms_and_disarms(operating: Client, busy: Cluster) -> None:
@@ -118,7 +121,7 @@ def test_an_operator_arms_and_disarms(operating: Client, busy: Cluster) -> None:
     assert operating.post(PAGE + "disarm/", {"reason": "over"}).status_code == 302
     assert not ArmedLadder.objects.exists()
     answer = operating.post(PAGE + "disarm/", {"reason": "over"}, headers=HTMX)
-    assert "No ladder is armed" in answer.content.decode()
+    assert "No shedding plan is enabled" in answer.content.decode()
 
 
 def test_a_ladder_is_disarmed_for_an_hour(
@@ -132,7 +135,7 @@ def test_a_ladder_is_disarmed_for_an_hour(
     assert operating.post(PAGE + "disarm/", values, headers=HTMX)["HX-Redirect"] == PAGE
     row = DisarmedLadder.objects.get(cluster=busy)
     content = operating.get(PAGE).content.decode()
-    assert "a-operator disarmed the ladder until" in content
+    assert "a-operator disabled the shedding plan until" in content
     assert 'popovertarget="disarm"' in content
     operating.post(PAGE + "disarm/", {"reason": "never", "minutes": "0"})
     assert not DisarmedLadder.objects.filter(pk=row.pk).exists()
@@ -147,7 +150,7 @@ def test_a_ladder_that_is_armed_again_later_is_named_without_measurements(
     SeriesPeriod.objects.filter(seconds=1).delete()
     content = operating.get(PAGE).content.decode()
     assert 'data-reason="no_costs"' in content
-    assert "a-operator disarmed the ladder until" in content
+    assert "a-operator disabled the shedding plan until" in content
     assert 'popovertarget="disarm"' in content
     assert 'id="disarm"' in content
 
@@ -251,8 +254,8 @@ def test_a_rung_is_activated_and_released(
     answer = operating.post(PAGE + "activate/", values | {"reason": "a test"}, headers=HTMX)
     assert answer["HX-Redirect"] == PAGE
     content = operating.get(PAGE).content.decode()
-    assert "a-operator activated rung 1 until" in content
-    assert "Release rung 1" in content
+    assert "a-operator activated drop level 1 until" in content
+    assert "Release drop level 1" in content
     operating.post(PAGE + "release/")
     assert ArmedLadder.objects.get(cluster=busy).value.least == 0.0
 
