@@ -73,7 +73,7 @@ def batches(data: Path, seconds: int) -> dict[str, Any]:
     figures = {
         "micro_batch_ms_p50": [s["batch_ms"] for s in samples if s["batch_ms"] is not None],
         "latency_p95_ms_p50": [s["p95"] for s in samples if s["p95"] is not None],
-        "records_in_per_s_p50": [s["in"] for s in samples],
+        "records_read_per_s_p50": [s["in"] for s in samples],
         "live_queries_p50": [sum(s["tasks"]) for s in samples],
     }
     return {name: round(median(values)) for name, values in figures.items() if values}

@@ -195,10 +195,12 @@ def change(value: float | None, before: float | None, unit: str) -> str:
 def value_text(value: float | None, unit: str) -> str:
     """Return a measure as text: 3.4 s, 103 %, 2.72, 2,640/s, 1.2 MB, 3 moves.
 
-    `unit`: ms, s, share, ratio, count, bytes, records/s, or a plural noun.
+    `unit`: ms, s, share, ratio, count, bytes, a plural noun, or that of a rate: records/s.
     """
     if value is None:
         return MISSING
+    if unit.endswith("/s"):
+        return f"{compact(value)}/s"
     write = _WRITERS.get(unit)
     return write(value) if write is not None else f"{compact(value)} {_noun(value, unit)}"
 
@@ -209,7 +211,6 @@ _WRITERS: Mapping[str, Callable[[float], str]] = {
     "share": percent,
     "ratio": ratio,
     "bytes": size,
-    "records/s": lambda value: f"{compact(value)}/s",
     "count": compact,
     "": compact,
 }

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.alerts.measures import KINDS
 from controlplane.alerts.states import SUBJECTS, AlertStatus
 from controlplane.models import Alert, Cluster
 from controlplane.pagination.chunks import delete_in_chunks
@@ -19,6 +20,7 @@ from controlplane.pagination.lookup import row_by
 KEPT: Final = timedelta(days=90)
 # Alerts that have fired; pending ones are internal.
 _FIRED: Final = Q(fired_at__isnull=False)
+_LOWER: Final = [str(kind.measure) for kind in KINDS.values() if kind.is_lower]
 _SHOWN: Final = tuple(str(status) for status in AlertStatus if status is not AlertStatus.PENDING)
 
 
@@ -52,7 +54,13 @@ def _condition(status: AlertStatus, now: datetime) -> Q:
     if status is AlertStatus.SILENCED:
         return is_open & silenced
     heard = is_open & (Q(silenced_until=None) | Q(silenced_until__lte=now))
-    return heard & Q(acknowledged_at__isnull=status is AlertStatus.FIRING)
+    if status is AlertStatus.ACKNOWLEDGED:
+        return heard & Q(acknowledged_at__isnull=False)
+    is_lower = Q(subject__in=_LOWER)
+    within = (is_lower & Q(value__gte=F("limit"))) | (~is_lower & Q(value__lte=F("limit")))
+    return (
+        heard & Q(acknowledged_at=None) & (within if status is AlertStatus.RECOVERING else ~within)
+    )
 
 
 def open_alerts(clusters: Collection[int] | None) -> list[Alert]:

@@ -20,10 +20,14 @@ _NOW: Final = timedelta(0)
 
 
 class AlertStatus(StrEnum):
-    """The state of an alert for people; a silenced one may also be acknowledged."""
+    """The state of an alert for people; a silenced one may also be acknowledged.
+
+    RECOVERING: its value is within its limit again, not for long or far enough to clear it.
+    """
 
     PENDING = "pending"
     FIRING = "firing"
+    RECOVERING = "recovering"
     ACKNOWLEDGED = "acknowledged"
     SILENCED = "silenced"
     CLEARED = "cleared"
@@ -65,7 +69,16 @@ def status_of(alert: Alert, now: datetime) -> AlertStatus:
         return AlertStatus.PENDING
     if is_silenced(alert, now):
         return AlertStatus.SILENCED
-    return AlertStatus.ACKNOWLEDGED if alert.acknowledged_at is not None else AlertStatus.FIRING
+    if alert.acknowledged_at is not None:
+        return AlertStatus.ACKNOWLEDGED
+    return AlertStatus.RECOVERING if is_within(alert) else AlertStatus.FIRING
+
+
+def is_within(alert: Alert) -> bool:
+    """Return True if the newest value of an alert is known and within its limit."""
+    if alert.subject == APPLICATION or alert.value is None or alert.limit is None:
+        return False
+    return not KINDS[AlertMeasure(alert.subject)].exceeds(alert.value, alert.limit)
 
 
 def is_silenced(alert: Alert, now: datetime) -> bool:

@@ -53,8 +53,8 @@ class LimitCount:
     """The limits of a cluster that need a person, as chips and sentences count them.
 
     `exceeded`: the measures and "application" beyond their limits now; `recovered`: the subjects of
-    alerts that fire although the value is within its limit again. Both without what is acknowledged
-    or silenced.
+    alerts that fire although the mean of the page is within the limit. Both without what is
+    acknowledged, silenced or recovering.
     """
 
     exceeded: Sequence[str] = ()
@@ -137,16 +137,15 @@ def _assessed(
 def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -> LimitCount:
     if readings.cluster.desired != Cluster.Desired.RUNNING:
         return LimitCount()
-    by_person = {alert.subject for alert in alerts if status_of(alert, now) in _OF_PEOPLE}
+    states = {alert.subject: status_of(alert, now) for alert in alerts}
     beyond = [str(reading.measure) for reading in readings.exceeded]
     if readings.cluster.state in FAILED_STATES:
         beyond = [APPLICATION, *beyond]
-    firing = [alert.subject for alert in alerts if alert.subject not in beyond]
-    exceeded, recovered = (
-        [subject for subject in subjects if subject not in by_person]
-        for subjects in (beyond, firing)
+    firing = [subject for subject, state in states.items() if state is AlertStatus.FIRING]
+    return LimitCount(
+        [subject for subject in beyond if states.get(subject) not in _OF_PEOPLE],
+        [subject for subject in firing if subject not in beyond],
     )
-    return LimitCount(exceeded, recovered)
 
 
 def _status(

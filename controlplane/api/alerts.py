@@ -31,9 +31,9 @@ class AlertOut(
         " acknowledged_by acknowledged_at note silenced_by silenced_until silence_reason",
     )
 ):
-    """An alert; state: firing, acknowledged, silenced or cleared; unit of value, worst and limit.
+    """An alert; state: firing, recovering, acknowledged, silenced or cleared.
 
-    node: the index of the fullest node, of alerts about its load.
+    unit: of value, worst and limit; node: the index of the fullest node, of alerts about its load.
     """
 
     model_config = shown("id cluster state title value limit unit since")

@@ -41,8 +41,9 @@ class ExplainedSeriesOut(fields_of(Series)):  # type: ignore[misc]
 
 
 class ContributionOut(fields_of(Contribution)):  # type: ignore[misc]
-    """The part of a stream, key or query; rate and before in records/s, share from 0 to 1.
+    """The part of a stream, key or query; share from 0 to 1.
 
+    rate and before: deliveries/s of streams and keys, evaluations/s of queries.
     is_large: without it, the subject would be below its limit.
     """
 

@@ -90,7 +90,7 @@ class NodePart(DocumentPart):
 
     index: int = Field(ge=0, le=_SMALL, description="its number, below the cluster's slots")
     name: str = Field(min_length=1, max_length=60)
-    capacity: float = Field(500.0, gt=0, le=MAX_CAPACITY, description="records/s")
+    capacity: float = Field(500.0, gt=0, le=MAX_CAPACITY, description="deliveries/s")
     emulated: bool = Field(False, description="whether it is held to its capacity")  # noqa: FBT003
     active: bool = Field(True, description="whether it may host queries")  # noqa: FBT003
 

@@ -16,17 +16,24 @@ from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Fact, Finding, Series
 from controlplane.models import Node
 from controlplane.policies.grades import Grade
-from controlplane.telemetry.grid import mean
+from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.trends import trend_of
-from controlplane.watch.observation import FULL, ClusterObservation, LevelShift
+from controlplane.watch.observation import FULL, RECENT, ClusterObservation, LevelShift
 from controlplane.watch.series_shifts import exceeded_since
 
 # The trend of a figure of a node is that against the mean of this time before.
 _BEFORE: Final = timedelta(minutes=5)
 
 
+def recent_window(observed: ClusterObservation) -> Grid:
+    """Return the series of the last minute up to the observed moment as one period."""
+    # The newest sample may be of the present second.
+    stop = observed.time + timedelta(seconds=observed.is_live)
+    return observed.series.window_of(observed.time - RECENT, stop)
+
+
 def load_limit(observed: ClusterObservation, node: Node) -> float:
-    """Return the records/s above which the policy has a node as overloaded."""
+    """Return the deliveries/s above which the policy has a node as overloaded."""
     return observed.policy.watch_load * node.capacity
 
 
@@ -34,14 +41,13 @@ def node_finding(evidence: Evidence, node: Node) -> tuple[Finding, Series]:
     """Return load or latency of a node, the one farther towards its limit, with its series."""
     observed = evidence.observed
     load, limit = observed.series.loads[:, node.index], load_limit(observed, node)
-    finding = finding_of(
-        observed, AlertMeasure.LOAD, load, limit, node, observed.load(node.index), ValueUnit.RATE
-    )
+    value, unit = recent_window(observed).loads[0, node.index], ValueUnit.DELIVERY_RATE
+    finding = finding_of(observed, AlertMeasure.LOAD, load, value, limit, node, unit)
     slow = latency_finding(observed, node)
     if slow[0].grade == Grade.BAD and _ratio(slow[0]) > _ratio(finding):
         return slow
     title, shift = f"Load of {node.name}", evidence.shifts[node.index]
-    return finding, series_of(observed, title, load, ValueUnit.RATE, limit, shift=shift)
+    return finding, series_of(observed, title, load, unit, limit, shift=shift)
 
 
 def _ratio(finding: Finding) -> float:
@@ -52,25 +58,28 @@ def _ratio(finding: Finding) -> float:
 def latency_finding(observed: ClusterObservation, node: Node) -> tuple[Finding, Series]:
     """Return the latency of a node against the limit of the policy, with its series."""
     values, limit = observed.series["node_p95"][:, node.index], float(observed.policy.latency_ms)
-    finding = finding_of(observed, AlertMeasure.LATENCY, values, limit, node)
+    value = recent_window(observed)["node_p95"][0, node.index]
+    finding = finding_of(observed, AlertMeasure.LATENCY, values, value, limit, node)
     return finding, series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit)
 
 
 def measure_finding(observed: ClusterObservation, measure: AlertMeasure) -> tuple[Finding, Series]:
     """Return a measure of the whole cluster against its limit, with its series."""
-    values, kind, limit = _values_of(observed, measure), KINDS[measure], limit_of(observed, measure)
-    finding = finding_of(observed, measure, values, limit, observed.fullest)
+    kind, limit = KINDS[measure], limit_of(observed, measure)
+    values, (value,) = (
+        _values_of(observed, grid, measure) for grid in (observed.series, recent_window(observed))
+    )
+    finding = finding_of(observed, measure, values, value, limit, observed.fullest)
     series = series_of(observed, kind.title, values, ValueUnit(kind.unit), limit)
     return finding, series
 
 
 def finding_of(
-    observed: ClusterObservation, measure: AlertMeasure, values: Floats, limit: float | None,
-    node: Node | None, value: float | None = None, unit: ValueUnit | None = None,
+    observed: ClusterObservation, measure: AlertMeasure, values: Floats, recent: float,
+    limit: float | None, node: Node | None, unit: ValueUnit | None = None,
 ) -> Finding:  # fmt: skip
-    """Return a measure against its limit; `value`: by default the mean of the last minute."""
-    kind = KINDS[measure]
-    value = mean(observed.recent(values)) if value is None else value
+    """Return a measure against its limit; `recent`: its value over the last minute, or NaN."""
+    kind, value = KINDS[measure], None if np.isnan(recent) else float(recent)
     place = None
     if limit is not None and not kind.is_lower:
         place = exceeded_since(observed.known(values), limit)
@@ -84,9 +93,8 @@ def finding_of(
     )  # fmt: skip
 
 
-def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:
+def _values_of(observed: ClusterObservation, series: Grid, measure: AlertMeasure) -> Floats:
     """Return a measure of the cluster over time, NaN where it is not measured."""
-    series = observed.series
     loads = series.loads[:, : len(observed.nodes)] / observed.capacities
     values: dict[AlertMeasure, Floats] = {
         AlertMeasure.LATENCY: series["p95"],
@@ -101,31 +109,35 @@ def _values_of(observed: ClusterObservation, measure: AlertMeasure) -> Floats:
 
 def node_facts(observed: ClusterObservation, node: Node, queries: int) -> list[Fact]:
     """Return load, backlog, latency, busy time, state and queries; None where data are missing."""
-    series = observed.series
-    rows: list[tuple[str, Floats, ValueUnit, float | None]] = [
-        ("load", series.loads, ValueUnit.RATE, load_limit(observed, node)),
-        # A second of work: then records wait for more than a micro-batch.
-        ("backlog", series["node_waiting"], ValueUnit.RECORDS, node.capacity),
-        ("latency", series["node_p95"], ValueUnit.MS, float(observed.policy.latency_ms)),
-        ("busy", series["busy"], ValueUnit.SHARE, FULL),
-        ("state", series["node_state"], ValueUnit.BYTES, None),
+    now, start = recent_window(observed), observed.time - _BEFORE
+    before = observed.series.window_of(start - _BEFORE, start)
+    rows: list[tuple[str, Floats, Floats, ValueUnit, float | None]] = [
+        ("load", now.loads, before.loads, ValueUnit.DELIVERY_RATE, load_limit(observed, node)),
     ]
+    # A backlog of a second of work: then records wait for more than a micro-batch.
+    for name, series, unit, limit in (
+        ("backlog", "node_waiting", ValueUnit.DELIVERIES, node.capacity),
+        ("latency", "node_p95", ValueUnit.MS, float(observed.policy.latency_ms)),
+        ("busy", "busy", ValueUnit.SHARE, FULL),
+        ("state", "node_state", ValueUnit.BYTES, None),
+    ):
+        rows.append((name, now[series], before[series], unit, limit))
     facts = [
-        _fact(observed, name, values[:, node.index], unit, limit)
-        for name, values, unit, limit in rows
-        if values.shape[1] > node.index
+        _fact(observed, name, (known[0, node.index], earlier[0, node.index]), unit, limit)
+        for name, known, earlier, unit, limit in rows
+        if known.shape[1] > node.index
     ]
     count = Fact("queries", queries, ValueUnit.COUNT, total=observed.running_queries)
-    slope = _slope(observed, series["node_waiting"][:, node.index])
+    slope = _slope(observed, observed.series["node_waiting"][:, node.index])
     return [replace(f, per_s=slope) if f.name == "backlog" else f for f in facts] + [count]
 
 
 def _fact(
-    observed: ClusterObservation, name: str, values: Floats, unit: ValueUnit, limit: float | None
-) -> Fact:
-    start = observed.time - _BEFORE
-    before = mean(observed.series.between(values, start - _BEFORE, start))
-    value = mean(observed.recent(values))
+    observed: ClusterObservation, name: str, values: tuple[float, float], unit: ValueUnit,
+    limit: float | None,
+) -> Fact:  # fmt: skip
+    """Return a fact by its values now and before, NaN if they are not known."""
+    value, before = (None if np.isnan(number) else float(number) for number in values)
     grade = Grade.UNKNOWN
     if limit is not None:
         grade = KINDS[AlertMeasure.LOAD].grade(value, limit, observed.policy.dead_band)

@@ -9,7 +9,10 @@ class ValueUnit(StrEnum):
     """The units of the numbers of an explanation."""
 
     RATE = "records/s"
+    DELIVERY_RATE = "deliveries/s"
     RECORDS = "records"
+    DELIVERIES = "deliveries"
+    EVALUATION_RATE = "evaluations/s"
     MS = "ms"
     SHARE = "share"
     RATIO = "ratio"
@@ -23,7 +26,7 @@ def quantity(value: float | None, unit: ValueUnit) -> str:
     if value is None:
         return "unknown"
     # A sentence has no heading with the unit of a rate.
-    return f"{compact(value)} {unit}" if unit is ValueUnit.RATE else value_text(value, unit)
+    return f"{compact(value)} {unit}" if unit.endswith("/s") else value_text(value, unit)
 
 
 def pair(before: float | None, after: float | None, unit: ValueUnit) -> str:

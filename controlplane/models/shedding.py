@@ -74,7 +74,7 @@ class SheddingInterval(models.Model):
     """A time of dropped records, without a change of the rung after its first seconds.
 
     `rung`: the highest position on the ladder, rounded up, from 1; `position`: the largest one.
-    `read`: records of all streams, `dropped`: records of all edges, `by_edge`: dropped records as
+    `read`: records of all streams, `dropped`: of those, each once; `by_edge`: dropped records as
     rows of (stream, query, records), query 0 for the input edge. `by_stream`: records read as rows
     of (stream, records), of the streams with the most. `p95_ms`:
     the mean of the p95 latencies (ms) of its micro-batches, by their results, `timed` in all.

@@ -126,7 +126,7 @@ def _ladder(action: Any, _: Names) -> str:
 
 
 def _capacity(action: Any) -> str:
-    return f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
+    return f"{action.capacity:,.0f} deliveries/s{', emulated' if action.emulated else ''}"
 
 
 # By kind of action: its title, and the text of its value.

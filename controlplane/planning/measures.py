@@ -26,6 +26,8 @@ class Unit(StrEnum):
     RATIO = "ratio"
     SHARE = "share"
     RATE = "records/s"
+    DELIVERIES = "deliveries/s"
+    PARTIALS = "partial results/s"
     BYTES = "bytes"
     COUNT = "count"
 
@@ -82,7 +84,7 @@ REPLICATION_FACTOR: Final = Measure(
 IMBALANCE: Final = Measure("imbalance", "Imbalance", Unit.SHARE, Better.LOWER, _imbalance)
 FULLEST: Final = Measure("fullest", "Load of fullest node", Unit.SHARE, Better.LOWER, _fullest)
 TRAFFIC: Final = Measure(
-    "traffic", "Traffic", Unit.RATE, Better.LOWER, lambda _, m, __: float(m.loads.sum())
+    "traffic", "Traffic", Unit.DELIVERIES, Better.LOWER, lambda _, m, __: float(m.loads.sum())
 )
 STRANDED: Final = Measure(
     "stranded", "Tasks on inactive nodes", Unit.COUNT, Better.LOWER, _stranded
@@ -106,11 +108,11 @@ COMMON: Final = (
         lambda _, m, __: m.hosted()[0].tolist(), per_node=True,
     ),
     Measure(
-        "rates", "Load", Unit.RATE, Better.NEITHER, lambda _, m, __: m.loads.tolist(),
+        "rates", "Load", Unit.DELIVERIES, Better.NEITHER, lambda _, m, __: m.loads.tolist(),
         per_node=True,
     ),
     Measure(
-        "capacities", "Capacity", Unit.RATE, Better.NEITHER,
+        "capacities", "Capacity", Unit.DELIVERIES, Better.NEITHER,
         lambda _, m, __: m.capacities.tolist(), per_node=True,
     ),
     Measure(
@@ -128,7 +130,7 @@ def measures(
 ) -> dict[str, Any]:
     """Return the common measures and `more` by name, of the snapshot after a plan.
 
-    Traffic and load are records/s: each stream once per node, and the shares of tasks of split
+    Traffic and load are deliveries/s: each stream once per node, and the shares of tasks of split
     queries. The replication factor is that of the queries of one task. `model`: the loads of the
     snapshot if the caller has them.
     """

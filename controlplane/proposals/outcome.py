@@ -17,7 +17,6 @@ from controlplane.planning.measures import (
     STRANDED,
     Better,
     Measure,
-    Unit,
 )
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.gains import SAME, Gain, gain_between
@@ -69,7 +68,7 @@ class MeasureOutcome:
     def title(self) -> str:
         """Return the title, with the unit of a rate."""
         unit = self.measure.unit
-        return f"{self.measure.title}, {unit}" if unit is Unit.RATE else self.measure.title
+        return f"{self.measure.title}, {unit}" if unit.endswith("/s") else self.measure.title
 
     @property
     def is_exceeded(self) -> bool:

@@ -99,6 +99,11 @@ class Grid:
         chosen: Floats = values[within]
         return chosen
 
+    def window_of(self, start: datetime, stop: datetime) -> "Grid":
+        """Return the periods at start <= t < stop as one."""
+        within = (self.times >= start.timestamp()) & (self.times < stop.timestamp())
+        return self.where(within).window()
+
     def where(self, chosen: Flags | slice) -> "Grid":
         """Return some of the periods; `chosen` bool[t] or a part in order."""
         values = {name: array[chosen] for name, array in self.values.items()}
@@ -117,11 +122,20 @@ class Grid:
             return self
         firsts = np.flatnonzero(np.diff(slots, prepend=slots[0] - 1))
         values = {
-            name: merged(figure_of(name).roll_up, array, self.measured_s, firsts)
+            name: merged(figure_of(name).roll_up, array, self._weights(name), firsts)
             for name, array in self.values.items()
         }
         measured_s = np.add.reduceat(self.measured_s, firsts)
         return Grid(self.times[firsts], measured_s, self.subjects, values)
+
+    def _weights(self, name: str) -> Floats:
+        """Return the weights of the values of a series in a mean, float64[t]."""
+        over = figure_of(name).over
+        if not over or over not in self.values:
+            return self.measured_s
+        # Where the denominator is not known, seconds alone weigh.
+        weights: Floats = self.measured_s * np.nan_to_num(self[over], nan=1.0)
+        return weights
 
     def every(self, seconds: int) -> "Grid":
         """Return the periods merged into even ones of a length; empty ones are left out."""
@@ -186,8 +200,10 @@ def grid_of(
 ) -> Grid:
     """Return series of periods as arrays: of at least so many nodes; `subjects`: of all, or these.
 
-    Streams and queries must not be mixed.
+    Ratios come with their denominators. Streams and queries must not be mixed.
     """
+    overs = (figure_of(name).over for name in names)
+    names = list(dict.fromkeys([*names, *filter(None, overs)]))
     times = sorted({period.t for period in periods})
     places = {t: place for place, t in enumerate(times)}
     measured_s = np.zeros(len(times))

@@ -1,13 +1,12 @@
 """The measures of clusters over a window: what tiles, alerts, lines and pages of a fleet show."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import numpy as np
 
-from algorithms.vocabulary import Floats
 from controlplane.models import Node
 from controlplane.telemetry.grid import RAW, Grid
 from controlplane.telemetry.series import fitting_seconds, read_all, stored
@@ -18,13 +17,12 @@ MINUTE_S: Final = 60
 # a burst. Samples older than the second time are those of another start.
 _STARTS: Final = timedelta(seconds=60)
 _RECALLS: Final = timedelta(minutes=30)
-_SUMS: Final = ("in", "dropped", "ladder_dropped")
-# The measures that are not sums, by the series that they are means of.
+# The measures, by the series that they are means of.
 _MEANS: Final = {
     "latency_p95": "p95", "imbalance": "imbalance", "replication_factor": "rf",
-    "input_kept": "kept",
+    "records_in": "arrived", "input_kept": "kept", "records_dropped": "dropped",
 }  # fmt: skip
-_SERIES: Final = (*_SUMS, *_MEANS.values(), "delivered", "arrived", "loads")
+_SERIES: Final = (*_MEANS.values(), "delivered", "in", "loads")
 # Periods of a fleet that are read of each cluster for a sum since a visit.
 _MOST_OF_SUM: Final = 180
 
@@ -33,9 +31,9 @@ _MOST_OF_SUM: Final = 180
 class MeasureMeans:
     """The means of a cluster's measures over a window; None without records.
 
-    `latency_p95` in ms, `records_in`, `records_dropped` (by drop rules and ladders) in records/s,
-    `node_load`: load over capacity of the fullest node, whose index is `node`; the others are
-    ratios.
+    `latency_p95` in ms; `records_in`: records/s that arrived in the log; `records_dropped`:
+    records/s that drop rules and ladders dropped, each once; `node_load`: load over capacity of the
+    fullest node, whose index is `node`; the others are ratios.
     """
 
     latency_p95: float | None = None
@@ -74,7 +72,7 @@ def means_between(
     result = {}
     for cluster, grid in read_all(clusters, _SERIES, begin, end, seconds).items():
         is_now = (grid.times >= start.timestamp()).astype(np.int64)
-        windows = _with_records(grid).merged(is_now)
+        windows = grid.merged(is_now)
         means = _means(windows, capacities[cluster])
         parts = dict(zip(np.unique(is_now).tolist(), means, strict=True))
         result[cluster] = parts.get(1, MeasureMeans()), parts.get(0, MeasureMeans())
@@ -89,31 +87,20 @@ def lines_between(
     capacities = capacities_of(clusters)
     lines = {}
     for cluster, grid in read_all(clusters, _SERIES, start, end, seconds).items():
-        even = _with_records(grid).every(seconds)
+        even = grid.every(seconds)
         means = dict(zip(even.slots(seconds), _means(even, capacities[cluster]), strict=True))
         lines[cluster] = [means.get(slot, MeasureMeans()) for slot in range(first, stop)]
     return lines
-
-
-def _with_records(grid: Grid) -> Grid:
-    """Return the series without values of periods that delivered no records, sums apart."""
-    full = np.nan_to_num(grid["delivered"]) > 0
-    values = dict(grid.values)
-    for name in _MEANS.values():
-        values[name] = np.where(full, grid[name], np.nan)
-    values["loads"] = np.where(full[:, None], grid["loads"], np.nan)
-    return replace(grid, values=values)
 
 
 def _means(grid: Grid, capacities: Mapping[int, float]) -> list[MeasureMeans]:
     """Return the measures of each period; `capacities`: records/s of the active nodes by index."""
     nodes = [index for index in capacities if index < grid["loads"].shape[1]]
     shares = grid.loads[:, nodes] / np.array([capacities[index] for index in nodes])
+    shares[~(np.nan_to_num(grid["delivered"]) > 0)] = np.nan
     # Of periods without loads, no node is the fullest.
     fullest = np.nan_to_num(shares, nan=-1.0).argmax(axis=1) if nodes else None
     columns = {measure: grid[name].tolist() for measure, name in _MEANS.items()}
-    columns["records_in"] = grid["in"].tolist()
-    columns["records_dropped"] = _dropped(grid).tolist()
     result = []
     for place in range(len(grid)):
         values = {name: _known(column[place]) for name, column in columns.items()}
@@ -123,23 +110,13 @@ def _means(grid: Grid, capacities: Mapping[int, float]) -> list[MeasureMeans]:
     return result
 
 
-def _dropped(grid: Grid) -> Floats:
-    """Return the records/s that rules and ladders dropped; NaN if neither is known."""
-    both = np.stack([grid["dropped"], grid["ladder_dropped"]])
-    known: Floats = np.where(np.isnan(both).all(axis=0), np.nan, np.nansum(both, axis=0))
-    return known
-
-
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
 def dropped_since(clusters: Collection[int], start: datetime) -> int:
-    """Return the records that drop rules and ladders of clusters dropped since a moment.
-
-    They count once per edge.
-    """
+    """Return the records that drop rules and ladders of clusters dropped since a moment."""
     end = datetime.now(UTC)
     seconds = fitting_seconds(start, end, most=_MOST_OF_SUM, least=MINUTE_S)
-    grids = read_all(clusters, ("dropped", "ladder_dropped"), start, end, seconds)
-    return round(sum(float(np.nansum(_dropped(g) * g.measured_s)) for g in grids.values()))
+    grids = read_all(clusters, ("dropped",), start, end, seconds)
+    return round(sum(float(np.nansum(g["dropped"] * g.measured_s)) for g in grids.values()))

@@ -49,12 +49,18 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         else _value(figure, row, seconds)
         for figure in FIGURES
     }
+    streams = row.get("streams") or {}
+    read, dropped = (
+        sum(streams.values()),
+        dropped_once(streams, row.get("dropped") or {}, row.get("ladder_dropped") or {}),
+    )
     return sample | {
         "t": row["emitted_ms"],
         "span_s": seconds,
         "rf": row["delivered"] / row["read"] if row["read"] else None,
         "imbalance": _imbalance(sample["loads"], capacities),
-        "kept": _kept(row),
+        "dropped": dropped / seconds,
+        "kept": 1 - dropped / read if read else None,
         "batch_ms": before.batch_ms,
         "arrived": before.arrived,
     }
@@ -77,8 +83,7 @@ def _value(figure: Figure, row: Row, seconds: float) -> Any:
     if figure.source is Source.LATENCY:
         return (row.get("latency") or {}).get(figure.row_key)
     if figure.source is Source.PER_SECOND:
-        total = row.get(figure.row_key, 0)
-        return (sum(total.values()) if isinstance(total, Mapping) else total) / seconds
+        return row.get(figure.row_key, 0) / seconds
     return row.get(figure.row_key)
 
 
@@ -88,24 +93,21 @@ def _imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | N
     return imbalance(np.array(shares)) if any(shares) else None
 
 
-def _kept(row: Row) -> float | None:
-    """Return the part of the records read that drop rules and the ladder keep; None without any.
+def dropped_once(streams: Mapping[str, int], *causes: Mapping[str, int]) -> int:
+    """Return how many of the records read of streams were dropped on edges, each counted once.
 
-    Edges of a stream drop different parts: the one that drops the most counts.
+    `causes`: dropped records by edge. Edges of a stream drop different parts: the one that drops
+    the most counts.
     """
-    streams: Mapping[str, int] = row.get("streams") or {}
-    arrived = sum(streams.values())
-    if not arrived:
-        return None
     by_edge: dict[str, int] = {}
-    for dropped in (row.get("dropped") or {}, row.get("ladder_dropped") or {}):
+    for dropped in causes:
         for edge, records in dropped.items():
             by_edge[edge] = by_edge.get(edge, 0) + records
     most: dict[str, int] = {}
     for edge, records in by_edge.items():
         stream = edge.partition(">")[0]
         most[stream] = max(most.get(stream, 0), min(records, streams.get(stream, 0)))
-    return 1 - sum(most.values()) / arrived
+    return sum(most.values())
 
 
 def _seconds(row: Row, before: PreviousBatch) -> float:

@@ -151,7 +151,7 @@ def _summary(name: str, before: NodeState, after: NodeState) -> str:
     parts = []
     if (before.capacity, before.emulated) != (after.capacity, after.emulated):
         limit = ", and is limited to that" if after.emulated else ""
-        parts.append(f"has a capacity of {after.capacity:,.0f} records/s{limit}")
+        parts.append(f"has a capacity of {after.capacity:,.0f} deliveries/s{limit}")
     if before.active != after.active:
         parts.append("takes new work" if after.active else "takes no new work")
     return f"{name} {' and '.join(parts)}"

@@ -41,7 +41,8 @@ KEPT: Final[Mapping[Scope, Mapping[int, timedelta]]] = {
 class RollUp(StrEnum):
     """How the values of several periods become one; values that are missing do not count.
 
-    A mean is weighted by the seconds that were measured in each period.
+    A mean is weighted by the seconds that were measured in each period, that of a ratio also by its
+    denominator: so the mean is the ratio of the means.
     """
 
     MEAN = "mean"
@@ -54,6 +55,9 @@ class Unit(StrEnum):
     """The units of figures; times since the epoch are in ms."""
 
     RATE = "records/s"
+    # A record counts once per node that gets it.
+    DELIVERIES = "deliveries/s"
+    PARTIALS = "partial results/s"
     MS = "ms"
     RATIO = "ratio"
     BYTES = "bytes"
@@ -82,7 +86,8 @@ class Figure:
     `per`: its scope; "node" and "split" have one value per node or split node by index, "stream"
     and "query" by id. `metric`: its name in Prometheus, where times are in seconds; empty for none.
     `label`: a short title for the legend of a chart. `axis`: the title of its axis; empty for the
-    unit. `key`: its name in rows; empty for `name`.
+    unit. `key`: its name in rows; empty for `name`. `over`: of a ratio, the series of its
+    denominator.
     """
 
     name: str
@@ -95,6 +100,7 @@ class Figure:
     label: str = ""
     axis: str = ""
     key: str = ""
+    over: str = ""
 
     @property
     def row_key(self) -> str:
@@ -115,23 +121,24 @@ class Figure:
 FIGURES: Final = (
     Figure("version", "Routing version", Unit.COUNT, roll_up=RollUp.LAST),
     Figure(
-        "arrived", "Records appended to the log", Unit.RATE, Source.COMPUTED,
-        metric="records_arrived_per_second",
+        "arrived", "Records in", Unit.RATE, Source.COMPUTED, metric="records_in_per_second",
+    ),
+    # More than arrive while a backlog is worked off.
+    Figure(
+        "in", "Records read from the log", Unit.RATE, Source.PER_SECOND,
+        metric="log_records_read_per_second",
     ),
     Figure(
-        "in", "Records into the log", Unit.RATE, Source.PER_SECOND,
-        metric="records_in_per_second", label="into the log",
+        "read", "Records read of streams with queries", Unit.RATE, Source.PER_SECOND,
+        metric="records_read_per_second",
     ),
     Figure(
-        "read", "Records read", Unit.RATE, Source.PER_SECOND, metric="records_read_per_second"
-    ),
-    Figure(
-        "delivered", "Records delivered to nodes", Unit.RATE, Source.PER_SECOND,
-        metric="records_delivered_per_second", label="delivered to nodes",
+        "delivered", "Deliveries to nodes", Unit.DELIVERIES, Source.PER_SECOND,
+        metric="deliveries_per_second", label="deliveries",
     ),
     Figure(
         "rf", "Replication factor", Unit.RATIO, Source.COMPUTED, metric="replication_factor",
-        axis="delivered / read",
+        axis="delivered / read", over="read",
     ),
     Figure(
         "imbalance", "Imbalance of load over capacity", Unit.RATIO, Source.COMPUTED,
@@ -155,16 +162,16 @@ FIGURES: Final = (
     # The costs of records are measured by it.
     Figure("work_ms", "From the plan of the micro-batch to its results", Unit.MS),
     Figure(
-        "loads", "Records received by a node", Unit.RATE, Source.PER_SECOND, per="node",
-        metric="node_records_per_second", label="load",
+        "loads", "Deliveries to a node", Unit.DELIVERIES, Source.PER_SECOND, per="node",
+        metric="node_deliveries_per_second", label="load",
     ),
     Figure(
         "busy", "Share of time that a node computes", Unit.RATIO, Source.PER_SECOND, per="node",
         metric="node_busy_ratio", axis="of time",
     ),
     Figure(
-        "merged", "Partial results merged by an aggregator node", Unit.RATE, Source.PER_SECOND,
-        per="node", metric="node_merged_per_second",
+        "merged", "Partial results merged by an aggregator node", Unit.PARTIALS,
+        Source.PER_SECOND, per="node", metric="node_merged_per_second",
     ),
     Figure(
         "merge_busy", "Share of time that an aggregator node merges", Unit.RATIO,
@@ -175,13 +182,14 @@ FIGURES: Final = (
         metric="node_tasks",
     ),
     Figure(
-        "node_waiting", "Records in the backlog of a node", Unit.COUNT, roll_up=RollUp.LAST,
-        per="node", metric="node_waiting_records", label="backlog", axis="records", key="waiting",
+        "node_waiting", "Deliveries in the backlog of a node", Unit.COUNT, roll_up=RollUp.LAST,
+        per="node", metric="node_waiting_deliveries", label="backlog", axis="deliveries",
+        key="waiting",
     ),
     # Less than it receives while its backlog grows.
     Figure(
-        "node_processed", "Records processed by a node", Unit.RATE, Source.PER_SECOND, per="node",
-        metric="node_processed_per_second", label="processed", key="taken",
+        "node_processed", "Deliveries processed by a node", Unit.DELIVERIES, Source.PER_SECOND,
+        per="node", metric="node_processed_per_second", label="processed", key="taken",
     ),
     Figure(
         "node_state", "State of the tasks of a node", Unit.BYTES, roll_up=RollUp.LAST, per="node",
@@ -217,15 +225,14 @@ FIGURES: Final = (
         metric="split_node_utilisation_ratio", axis="of capacity",
     ),
     Figure("late", "Late records", Unit.RATE, Source.PER_SECOND, metric="records_late_per_second"),
-    # By edge in a row.
-    Figure("dropped", "Records dropped by rules", Unit.RATE, Source.PER_SECOND),
+    # A record counts once, however many edges drop it.
     Figure(
-        "ladder_dropped", "Records dropped by the ladder", Unit.RATE, Source.PER_SECOND,
-        metric="ladder_dropped_per_second",
+        "dropped", "Records dropped by rules and ladders", Unit.RATE, Source.COMPUTED,
+        metric="records_dropped_per_second",
     ),
     Figure(
         "kept", "Part of the records read that drop rules keep", Unit.RATIO, Source.COMPUTED,
-        metric="input_kept_ratio",
+        metric="input_kept_ratio", over="in",
     ),
     # None without an armed ladder of drop rules. 1.5: halfway between its first two rungs.
     Figure(
@@ -236,7 +243,7 @@ FIGURES: Final = (
         "input_factor", "Input over what the cluster can process", Unit.RATIO, roll_up=RollUp.MAX,
         metric="input_factor", label="input factor", axis="of capacity",
     ),
-    Figure("waiting", "Records in the nodes' backlogs", Unit.COUNT, roll_up=RollUp.LAST),
+    Figure("waiting", "Deliveries in the nodes' backlogs", Unit.COUNT, roll_up=RollUp.LAST),
     Figure(
         "state_bytes", "State of all tasks", Unit.BYTES, roll_up=RollUp.LAST, metric="state_bytes"
     ),

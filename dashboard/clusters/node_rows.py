@@ -33,7 +33,7 @@ _LIVE_SPAN: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class NodeTableRow:
-    """A node: mean load (records/s) and p95 (ms) over the span, newest backlog and state (bytes).
+    """A node: mean load (deliveries/s) and p95 (ms) of the span, newest backlog and state (bytes).
 
     `line`: its load/capacity over the range; `grade`, `latency_grade`: by the policy's limits.
     """
@@ -153,8 +153,8 @@ def nodes_csv(request: PageRequest, cluster: Cluster) -> HttpResponse:
     time_range = requested_range(request)
     table = node_table(cluster, time_range, readings_in(cluster, time_range), most=cluster.slots)
     header = [
-        "node", "name", "active", "capacity_records_per_s", "load_records_per_s",
-        "latency_p95_ms", "backlog_records", "queries", "state_bytes",
+        "node", "name", "active", "capacity_deliveries_per_s", "load_deliveries_per_s",
+        "latency_p95_ms", "backlog_deliveries", "queries", "state_bytes",
     ]  # fmt: skip
     rows = [
         [row.node.index, row.node.name, row.node.active, row.node.capacity, row.load, row.p95,

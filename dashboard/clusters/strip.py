@@ -146,10 +146,10 @@ def _points(
     """Return the records/s at equal distances, at most about 360."""
     step = max(_MINUTE_S, round((end - start).total_seconds() / _POINTS))
     seconds = fitting_seconds(start, end, least=_MINUTE_S)
-    series = read(cluster, ("in",), start, end, seconds).every(step)
+    series = read(cluster, ("arrived",), start, end, seconds).every(step)
     points: list[tuple[datetime, float | None]] = []
     gap = timedelta(seconds=3 * max(step, seconds))
-    for t, value in zip(series.starts, series["in"].tolist(), strict=True):
+    for t, value in zip(series.starts, series["arrived"].tolist(), strict=True):
         if points and t - points[-1][0] > gap:
             points.append((t, None))
         points.append((t, None if isnan(value) else value))

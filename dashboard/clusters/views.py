@@ -64,7 +64,7 @@ def set_capacity(request: PageRequest, cluster: Cluster, index: int) -> str:
         active={"yes": True, "no": False}.get(values.get("active", "")),
     )
     state = "takes new work" if node.active else "takes no new work"
-    return f"{node.name} has a capacity of {capacity:,.0f} records/s and {state}."
+    return f"{node.name} has a capacity of {capacity:,.0f} deliveries/s and {state}."
 
 
 @cluster_change("cluster")

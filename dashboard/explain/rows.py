@@ -27,7 +27,7 @@ _FACTS: Final = {
     "busy": "Processor time",
     "state": "State",
     "queries": "Queries affected",
-    "records": "Records of the query",
+    "records": "Evaluations of the query",
     "split_node": "Split node",
     "split_utilisation": "Split node used",
 }
@@ -103,7 +103,7 @@ def _bars(explanation: Explanation) -> Iterator[BarList]:
     streams, keys, queries = explanation.streams, explanation.keys, explanation.queries
     if streams is not None:
         sign = "+" if streams.is_change else ""
-        about = f"{sign}{quantity(streams.total, ValueUnit.RATE)}"
+        about = f"{sign}{quantity(streams.total, ValueUnit.DELIVERY_RATE)}"
         about += _before(explanation) if streams.is_change else ", share of the load"
         yield BarList("Streams", about, streams, "stream", "streams")
     if keys is not None:
@@ -112,7 +112,7 @@ def _bars(explanation: Explanation) -> Iterator[BarList]:
     if queries is not None and explanation.subject.kind is SubjectKind.STREAM:
         yield BarList("Nodes", "share of its queries", queries, "", "nodes")
     elif queries is not None:
-        yield BarList("Queries", "share of processed records", queries, "query", "queries")
+        yield BarList("Queries", "share of the node's evaluations", queries, "query", "queries")
 
 
 def _before(explanation: Explanation) -> str:

@@ -13,7 +13,9 @@ from controlplane.wire.figures import Unit, figure_of
 from dashboard.time_range import TimeRange
 
 # The series of the lines, and of the loads of nodes.
-LINES: Final = ("version", "in", "delivered", "rf", "imbalance", "p50", "p95", "p99", "emitted_ms")
+LINES: Final = (
+    "version", "arrived", "delivered", "rf", "imbalance", "p50", "p95", "p99", "emitted_ms",
+)  # fmt: skip
 LOADS: Final = ("loads", "arrived", "in")
 # Points of a line: more are indistinguishable in half of a page.
 POINTS: Final = 400
@@ -29,7 +31,7 @@ _DIGITS: Final = 4
 
 @dataclass(frozen=True)
 class NodeSeries:
-    """A node in a chart; capacity in records/s."""
+    """A node in a chart; capacity in deliveries/s."""
 
     index: int
     name: str

@@ -62,7 +62,7 @@ LATENCY: Final = (
     ChartLine("p99", "--series-4", "p99", "dash", 1.4),
 )
 RATES: Final = (
-    ChartLine("in", "--series-1", "in"),
+    ChartLine("arrived", "--series-1", "in"),
     ChartLine("delivered", "--series-4", "delivered", "dash"),
 )
 
@@ -107,8 +107,8 @@ def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
 
 
 def rates(marks: Sequence[PlanMark]) -> Figure:
-    """Return the chart of records/s that are read, and that are delivered to nodes."""
-    return _over_time(RATES, marks, value_axis(""), (), hover="%{y:,.3~r} records/s")
+    """Return the chart of the records/s that arrive, and of the deliveries/s to nodes."""
+    return _over_time(RATES, marks, value_axis(""), (), hover="%{y:,.3~r}/s")
 
 
 def forbidden(limit: float | None, text: str) -> list[dict[str, Any]]:

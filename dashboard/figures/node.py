@@ -36,7 +36,7 @@ _MEGABYTE: Final = 1e6
 
 @dataclass(frozen=True)
 class NodeLimits:
-    """The limits of a node: records/s, records of a second of work, and latency in ms."""
+    """The limits of a node: deliveries/s, those of a second of work, and latency in ms."""
 
     load: float
     backlog: float
@@ -45,7 +45,7 @@ class NodeLimits:
 
 @dataclass(frozen=True)
 class WithoutPlan:
-    """The load that the node would have without a plan: (ms, records/s) since the plan's end.
+    """The load that the node would have without a plan: (ms, deliveries/s) since the plan's end.
 
     `interval`: the half width of the 80 % interval of the model's errors, None if it is unknown.
     """
@@ -67,8 +67,8 @@ def node_figures(
     samples = with_gaps(_samples(series, index))
     latency = limits.latency_ms / _SECOND_MS
     charts: dict[str, tuple[Sequence[tuple[str, str]], str, float | None]] = {
-        "load": ([("load", "load")], "records/s", limits.load),
-        "backlog": ([("backlog", "backlog")], "records", limits.backlog),
+        "load": ([("load", "load")], "deliveries/s", limits.load),
+        "backlog": ([("backlog", "backlog")], "deliveries", limits.backlog),
         "latency": ([("latency", "node"), ("cluster", "cluster")], "s", latency),
         "state": ([("state", "state")], "MB", None),
     }
@@ -90,7 +90,7 @@ def _add_without(chart: Figure, without: WithoutPlan) -> None:
         look = {"fillcolor": "--line", "opacity": 0.2, "showlegend": False}
         chart["data"] += interval(f"{name}, interval", times, low, high, **look)
     chart["data"].append(
-        scatter(name, times, values, connectgaps=False, hovertemplate="%{y:,.3~r} records/s",
+        scatter(name, times, values, connectgaps=False, hovertemplate="%{y:,.3~r} deliveries/s",
                 line={"color": "--series-4", "width": 1.75, "dash": "dash"})
     )  # fmt: skip
     top = max(layout["yaxis"]["range"][1], 1.15 * max(values))
@@ -103,7 +103,7 @@ def _add_without(chart: Figure, without: WithoutPlan) -> None:
     if any(abs(place - other) < _APART * top for other in near):
         place = max(near) + _APART * top
     layout["annotations"].append(end_label(place, f"without {without.proposal}"))
-    layout["meta"]["finding"] += f"; {name} {values[-1]:,.3g} records/s"
+    layout["meta"]["finding"] += f"; {name} {values[-1]:,.3g} deliveries/s"
 
 
 def _samples(series: Grid, index: int) -> list[Sample]:

@@ -20,14 +20,15 @@ from dashboard.frame.headline import NO_CAUSE, Headline
 
 CHIPS: Final = {
     AlertStatus.FIRING: Chip("Firing", "bad"),
+    AlertStatus.RECOVERING: Chip("Recovering", "warn", "clock"),
     AlertStatus.ACKNOWLEDGED: Chip("Acknowledged", "warn", "ok"),
     AlertStatus.SILENCED: Chip("Silenced", "", "clock"),
     AlertStatus.CLEARED: Chip("Cleared", "good"),
     AlertStatus.PENDING: Chip("Pending", ""),
 }
 ORDER: Final = (
-    AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED, AlertStatus.CLEARED,
-    AlertStatus.PENDING,
+    AlertStatus.FIRING, AlertStatus.RECOVERING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED,
+    AlertStatus.CLEARED, AlertStatus.PENDING,
 )  # fmt: skip
 # The range around an explained alert that has been cleared.
 _MARGIN: Final = timedelta(minutes=10)
@@ -56,7 +57,7 @@ class AlertRow:
 
     @property
     def is_firing(self) -> bool:
-        """Return True if the alert is neither acknowledged, nor silenced, nor cleared."""
+        """Return True if the value is beyond its limit, and nobody acknowledged or silenced it."""
         return self.status is AlertStatus.FIRING
 
     @property

@@ -25,7 +25,9 @@ from dashboard.navigation import navigation
 from dashboard.responses import render_page
 
 _BY_NAME: Final = "name"
-_HANDLED: Final = (AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
+_HANDLED: Final = (
+    AlertStatus.FIRING, AlertStatus.RECOVERING, AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED,
+)  # fmt: skip
 
 
 @anyone_page

@@ -25,7 +25,7 @@ MEASURES: Final = (
     ),
     Term(
         "replication factor",
-        "Delivered records divided by source records. A record is delivered once to each node "
+        "Deliveries to nodes divided by records read. A record is delivered once to each node "
         "with a query that reads its stream, so the minimum is 1.",
         ("Replication factor", "Replication"),
     ),
@@ -61,19 +61,25 @@ MEASURES: Final = (
     ),
     Term(
         "load",
-        "The records that a node, split node or task processes per second.",
-        (
-            "Load",
-            "Current load and capacity",
-            "Records processed",
-            "Records/s",
-            "Processes",
-            "Reads",
-        ),
+        "Of a node, the deliveries to it per second; of a split node, the records that it reads "
+        "per second.",
+        ("Load", "Current load and capacity", "Reads"),
+    ),
+    Term(
+        "delivery to a node",
+        "A record that is sent to a node. A record is delivered once to each node with a query "
+        "that reads its stream, however many of its queries evaluate it.",
+        ("Deliveries",),
+    ),
+    Term(
+        "evaluation",
+        "A record that a task evaluates. A delivered record is evaluated by each task on the node "
+        "that reads it, so the evaluations of a node are more than its deliveries.",
+        ("Evaluations", "Evaluations/s"),
     ),
     Term(
         "capacity",
-        "The records per second that a node can process, declared or measured. Load above it "
+        "The deliveries per second that a node can process, declared or measured. Load above it "
         "becomes backlog.",
         ("Capacity", "Share of capacity", "Declared capacity"),
     ),
@@ -84,13 +90,13 @@ MEASURES: Final = (
     ),
     Term(
         "backlog",
-        "Records that a node has accepted and not processed yet. Its length in seconds is the "
+        "Deliveries that a node has accepted and not processed yet. Its length in seconds is the "
         "time that the node needs for them.",
         ("Backlog",),
     ),
     Term(
         "records in",
-        "The source records that arrive per second, before replication and drops.",
+        "The records that arrive in the log per second, before replication and drops.",
         ("Records in", "Input"),
     ),
     Term(
@@ -177,14 +183,14 @@ MEASURES: Final = (
     ),
     Term(
         "traffic",
-        "The records that all nodes receive per second: each record once per node with a query "
-        "that reads it.",
+        "The deliveries to all nodes per second: each record once per node with a query that reads "
+        "it.",
         ("Traffic", "Added traffic to the node"),
     ),
     Term(
         "share of records",
-        "The part of the records that a node processes, or that a query or key has.",
-        ("Share of records", "Share of node", "Share"),
+        "The part of the evaluations of a node, or of the records, that a query or key has.",
+        ("Share of evaluations", "Share of node", "Share"),
     ),
     Term(
         "most tasks on a node",
@@ -218,8 +224,9 @@ MEASURES: Final = (
     ),
     Term(
         "rate",
-        "The records of a stream per second: a mean of the last 10 s, or of an hour.",
-        ("Rate", "Rate now", "Mean of 1 h", "Declared rate"),
+        "The records of a stream or key per second; of a stream, a mean of the last 10 s, or of an "
+        "hour.",
+        ("Rate", "Rate now", "Mean of 1 h", "Declared rate", "Records/s"),
     ),
     Term(
         "share of a split node",
@@ -259,7 +266,8 @@ MEASURES: Final = (
     ),
     Term(
         "dropped records",
-        "The records that drop rules or the shedding plan removed before queries aggregate them.",
+        "The records that drop rules or the shedding plan removed before queries aggregate them. "
+        "Of a cluster, a record counts once, however many queries lack it.",
         ("Dropped", "Records dropped"),
     ),
     Term(

@@ -14,5 +14,5 @@ def headline_of(explanation: Explanation) -> Headline:
         return Headline(what, grade=grade).explained(explanation.ranked, NO_CAUSE)
     if finding.value is None:
         return Headline(what, "First figures appear with the first micro-batch.", grade)
-    limit = f": at most {numbers.compact(finding.limit)} records/s" if finding.limit else ""
+    limit = f": at most {numbers.compact(finding.limit)} deliveries/s" if finding.limit else ""
     return Headline(what, f"No limit of this node is exceeded{limit}.", grade)

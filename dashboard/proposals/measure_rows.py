@@ -18,7 +18,7 @@ LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
     "imbalance": (IMBALANCE.title, "", percent),
     "fullest": (FULLEST.title, "", percent),
     "replication_factor": (REPLICATION_FACTOR.title, "", ratio),
-    "traffic": (TRAFFIC.title, "records/s", compact),
+    "traffic": (TRAFFIC.title, TRAFFIC.unit, compact),
     "bytes": ("State moved", "bytes", size),
     "pause_ms": ("Longest pause", "ms", milliseconds),
     "latency_ms": ("Latency p95", "ms", milliseconds),

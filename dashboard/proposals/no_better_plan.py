@@ -60,7 +60,7 @@ def _next_text(judgement: Judgement) -> str:
         )
     text = _NEXT[judgement.next_step]
     if judgement.missing_capacity is not None:
-        missing = value_text(judgement.missing_capacity, Unit.RATE)
+        missing = value_text(judgement.missing_capacity, Unit.DELIVERIES)
         text = f"The nodes lack a capacity of {missing}. {text}"
     return text
 

@@ -1,7 +1,7 @@
 """Texts and numbers of a query's page: headline, tiles, why it is on its nodes, history."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils import timezone
@@ -13,6 +13,7 @@ from controlplane.models import Query
 from controlplane.policies.grades import Grade
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile, number_and_unit
+from dashboard.streams.losses import InputLosses
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,16 @@ class HistoryRow:
     grade: str = ""
 
 
-def headline(report: QueryReport) -> Headline:
-    """Return the headline of a query: by its state, then by its latency."""
+def headline(report: QueryReport, losses: InputLosses | None = None) -> Headline:
+    """Return the headline of a query: by its state, what its input lacks, then by its latency."""
+    shown = _headline(report)
+    if losses is None or not losses.lines or report.query.state != Query.State.RUNNING:
+        return shown
+    why = " ".join(filter(None, (shown.sentence, shown.why)))
+    return replace(shown, what=losses.lines[0], why=why, grade=losses.grade, chip="input dropped")
+
+
+def _headline(report: QueryReport) -> Headline:
     query = report.query
     if query.state == Query.State.FAILED:
         return Headline(
@@ -75,7 +84,7 @@ def _part(report: QueryReport) -> str:
     texts = []
     if report.node_share is not None:
         share = quantity(report.node_share, ValueUnit.SHARE)
-        texts.append(f"It is {share} of the records that {report.node_share_name} processes.")
+        texts.append(f"It is {share} of the evaluations on {report.node_share_name}.")
     texts += [
         f"Proposal {plan.proposal} would change it by {numbers.counted(plan.actions, 'actions')}."
         for plan in report.waiting[:1]
@@ -83,7 +92,7 @@ def _part(report: QueryReport) -> str:
     return " ".join(texts)
 
 
-def tiles(report: QueryReport) -> list[Tile]:
+def tiles(report: QueryReport, losses: InputLosses) -> list[Tile]:
     """Return the tiles of a query, none after its end: nothing is measured then."""
     if report.query.state in (Query.State.ENDED, Query.State.ENDING):
         return []
@@ -99,15 +108,16 @@ def tiles(report: QueryReport) -> list[Tile]:
         Tile("Latency p95", latency, unit, finding.node_name,
              f"limit {quantity(finding.limit, finding.unit)}", finding.value, finding.limit,
              grade=grade),
-        Tile("Records processed", rate, "" if report.records_per_s is None else "/s",
-             f"of {source}/s in {numbers.counted(report.stream_count, 'streams')}"),
+        Tile("Evaluations", rate, "" if report.records_per_s is None else "/s",
+             f"of {source} records/s in {numbers.counted(report.stream_count, 'streams')}"),
         Tile("Share of node", share, "", report.node_share_name,
-             "of its processed records", report.node_share, top=1.0),
+             "of its evaluations", report.node_share, top=1.0),
         Tile("State", size, size_unit, "of all tasks"),
         Tile("Processor time", _or_missing(report.processor, numbers.percent), "",
              "estimated", "of one processor", report.processor, top=1.0,
              term="Processor time of a query"),
         Tile("Shared with", f"{report.shared_count:,}", "queries", shared),
+        losses.tile,
     ]  # fmt: skip
 
 

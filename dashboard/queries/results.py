@@ -1,9 +1,10 @@
 """Tables and lines of a query's windows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -122,7 +123,23 @@ def lines_of(
         point = (round(window.start.timestamp() * 1000), drawn)
         points.setdefault(_name(window.key), []).append(point)
     order = sorted(points, key=lambda name: (-len(points[name]), name))
-    return {name: sorted(points[name], key=itemgetter(0)) for name in order[:SHOWN_KEYS]}
+    gaps = _gaps({point[0] for line in points.values() for point in line})
+    return {name: _broken(sorted(points[name], key=itemgetter(0)), gaps)
+            for name in order[:SHOWN_KEYS]}  # fmt: skip
+
+
+def _gaps(starts: Collection[int]) -> list[int]:
+    """Return where windows of all keys are missing, in ms: behind the last one before each gap."""
+    steps = sorted(pairwise(sorted(starts)), key=lambda pair: pair[1] - pair[0])
+    least = steps[0][1] - steps[0][0] if steps else 0
+    return [start + least for start, stop in steps if stop - start > least]
+
+
+def _broken(points: list[tuple[int, Any]], gaps: Sequence[int]) -> list[tuple[int, Any]]:
+    """Return the points of a line with an empty one in every gap that it passes."""
+    ends = points[0][0], points[-1][0]
+    empty = [(gap, None) for gap in gaps if ends[0] < gap < ends[1]]
+    return sorted([*points, *empty], key=itemgetter(0))
 
 
 def _drawn(value: Any) -> Any:

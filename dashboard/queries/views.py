@@ -34,6 +34,7 @@ from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import highlighted, pseudo_sql, window_text
 from dashboard.responses import render_page
 from dashboard.streams.drop_rule_forms import drop_rule_row
+from dashboard.streams.losses import queries_with_drops, query_losses
 
 SHOWN_WINDOWS = 100
 # Enough for some hundred windows of a few keys.
@@ -47,6 +48,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
     shown = list_page(request, KINDS["queries"], others={"action"})
     context: dict[str, Any] = {"headline": list_headline(cluster)}
+    context["dropping"] = queries_with_drops(cluster, [row.query.pk for row in shown.page.rows])
     context["restore_since"] = timezone.now() - RESTORE_PERIOD
     context["targets"] = cluster.nodes.filter(active=True).order_by("index")
     if not request.htmx:
@@ -98,13 +100,14 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
 
 def _report(query: Query) -> dict[str, Any]:
     """Return what a query costs, why it is on its nodes, and which queries share its work."""
-    report = query_report(query)
+    report, losses = query_report(query), query_losses(query)
     placements = [(tasks_of(row, query.task_count), row) for row in report.placements]
     return {
         "query": query,
         "report": report,
-        "headline": headline(report),
-        "tiles": tiles(report),
+        "headline": headline(report, losses),
+        "tiles": tiles(report, losses),
+        "losses": losses,
         "placements": placements,
         "history": history(report),
         "subject": f"query:{query.name}",

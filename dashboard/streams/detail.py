@@ -40,6 +40,7 @@ from dashboard.streams.admission import (
 )
 from dashboard.streams.detail_rows import headline, tiles
 from dashboard.streams.drop_rule_forms import drop_rules_context
+from dashboard.streams.losses import stream_losses
 from dashboard.streams.sending import sending_context
 from dashboard.thresholds import LOAD
 
@@ -104,7 +105,7 @@ def _near_outlook(stream: Stream) -> StreamOutlook | None:
 
 
 def _report_context(report: StreamReport) -> dict[str, Any]:
-    long = report.long_outlook
+    long, losses = report.long_outlook, stream_losses(report.stream)
     return {
         "short_period_s": short_period_s(report.stream, report.outlook),
         "forecast_s": 0 if long is None else long.seconds * len(long.forecast),
@@ -114,7 +115,8 @@ def _report_context(report: StreamReport) -> dict[str, Any]:
         "own_split": report.own,
         "long": long,
         "headline": headline(report),
-        "tiles": tiles(report),
+        "tiles": [*tiles(report), losses.tile],
+        "losses": losses,
         "split_changes": [_change(report, item) for item in report.splits],
         "subject": f"stream:{report.stream.name}",
     }

@@ -21,6 +21,7 @@ from dashboard.streams.admission import (
 )
 from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 from dashboard.streams.headline import list_headline
+from dashboard.streams.losses import streams_with_drops
 
 SUGGESTED = 12
 
@@ -30,6 +31,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of streams."""
     shown = list_page(request, KINDS["streams"])
     context: dict[str, Any] = {"headline": list_headline(cluster)}
+    context["dropping"] = streams_with_drops(cluster)
     if not request.htmx:
         context |= split_nodes_context(cluster) | what_if_form({}, {})
     return render_list_page(request, "streams.html", "_streams_table.html", shown, context)

@@ -19,6 +19,7 @@ _NONE: Final = SafeString('<span class="muted">none</span>')
 # How a value is written, by its unit.
 _WRITTEN: Final[Mapping[str, Callable[[Any], str]]] = {
     "records/s": numbers.compact,
+    "evaluations/s": numbers.compact,
     "ms": numbers.milliseconds,
     "bytes": numbers.size,
     "bytes/s": numbers.size,

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from algorithms.registry import algorithm_title
 from controlplane.numbers import compact, seconds_range, value_text
-from controlplane.planning.measures import Measure, Unit
+from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import State
 from controlplane.proposals.executions.progress import Progress
 from controlplane.proposals.outcome import MeasureStatus, Outcome
@@ -69,7 +69,7 @@ def status_word(status: MeasureStatus) -> str:
 @register.filter
 def figure(value: float | None, measure: Measure) -> str:
     """Return a value of a measure; the unit of a rate is in the title, for lack of space."""
-    if value is None or measure.unit is not Unit.RATE:
+    if value is None or not measure.unit.endswith("/s"):
         return value_text(value, measure.unit)
     return compact(value)
 

@@ -64,9 +64,10 @@ def add_samples(cluster: Cluster, count: int) -> list[dict[str, Any]]:
 def sample(t: int, **changed: Any) -> dict[str, Any]:
     """Return a sample of four nodes, the first one full to 90 %."""
     return {
-        "t": t, "version": 1, "in": 1000.0, "read": 900.0, "delivered": 1200.0, "rf": 4 / 3,
-        "imbalance": 0.3, "p50": 600.0, "p95": 1200.0, "p99": 1500.0, "batch_ms": 700.0,
-        "loads": [450.0, 250.0, 250.0, 250.0], "busy": [0.9, 0.5, 0.5, 0.5], "tasks": [1, 1, 1, 0],
+        "t": t, "version": 1, "arrived": 1000.0, "in": 1000.0, "read": 900.0,
+        "delivered": 1200.0, "rf": 4 / 3, "imbalance": 0.3, "p50": 600.0, "p95": 1200.0,
+        "p99": 1500.0, "batch_ms": 700.0, "loads": [450.0, 250.0, 250.0, 250.0],
+        "busy": [0.9, 0.5, 0.5, 0.5], "tasks": [1, 1, 1, 0],
         "late": 0.0, "state_bytes": 100, "event_ms": t - 500, "emitted_ms": t,
     } | changed  # fmt: skip
 

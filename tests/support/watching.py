@@ -8,7 +8,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.watch.observation import BATCH_SERIES, FIGURES, ClusterObservation
 from tests.support.series import add_sample, grid_of_samples
 
-COUNT = 10
+COUNT = 20
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
@@ -18,10 +18,11 @@ def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
         t = now - timedelta(seconds=age)
         t_ms = round(t.timestamp() * 1000)
         values = {
-            "t": t_ms, "version": 1, "in": 100.0, "read": 100.0, "delivered": 120.0, "rf": 1.2,
-            "imbalance": 0.0, "p50": 200.0, "p95": 400.0, "p99": 500.0, "batch_ms": 500.0,
-            "loads": [100.0] * 4, "busy": [0.2] * 4, "tasks": [3] * 4, "late": 0.0,
-            "waiting": 0, "state_bytes": 100, "event_ms": t_ms, "emitted_ms": t_ms,
+            "t": t_ms, "version": 1, "arrived": 100.0, "in": 100.0, "read": 100.0,
+            "delivered": 120.0, "rf": 1.2, "imbalance": 0.0, "p50": 200.0, "p95": 400.0,
+            "p99": 500.0, "batch_ms": 500.0, "loads": [100.0] * 4, "busy": [0.2] * 4,
+            "tasks": [3] * 4, "late": 0.0, "waiting": 0, "state_bytes": 100,
+            "event_ms": t_ms, "emitted_ms": t_ms,
         } | changed  # fmt: skip
         add_sample(cluster, t, values)
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=now - timedelta(seconds=1))

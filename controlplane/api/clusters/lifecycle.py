@@ -36,7 +36,7 @@ _CLUSTER: Final[dict[str, Any]] = {
 
 
 class ClusterIn(create_model("_NewCluster", __base__=ReasonIn, **_CLUSTER)):  # type: ignore[misc]
-    """A cluster to create, stopped, with nodes of one capacity (records/s)."""
+    """A cluster to create, stopped, with nodes of one capacity (deliveries/s)."""
 
     slots: int = Field(4, ge=1, le=MAX_NODES, description="how many nodes it has")
     node_capacity: float = Field(DEFAULT_CAPACITY, gt=0, le=MAX_CAPACITY)

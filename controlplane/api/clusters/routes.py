@@ -56,7 +56,7 @@ class ClusterOut(
 
 
 class NodeOut(columns_of(Node, "index name capacity emulated active", under="node")):  # type: ignore[misc]
-    """A node; capacity and load in records/s, busy a share of wall time."""
+    """A node; capacity and load in deliveries/s, busy a share of wall time."""
 
     queries: int
     streams: int
@@ -89,7 +89,7 @@ class BatchLimitsIn(ReasonIn):
 class NodeIn(ReasonIn):
     """What to change of a node; what is left out stays.
 
-    capacity: in records/s; emulated: limit the node to it; active: planners assign work to it.
+    capacity: in deliveries/s; emulated: limit the node to it; active: planners assign work to it.
     """
 
     model_config = ConfigDict(extra="forbid")

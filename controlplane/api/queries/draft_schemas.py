@@ -42,7 +42,7 @@ class DraftSharedOut(fields_of(SharedQuery)):  # type: ignore[misc]
 
 
 class DraftPlaceOut(fields_of(DraftPlace)):  # type: ignore[misc]
-    """The node that the online placement would choose now; added_per_s: records/s delivered to it.
+    """The node that the online placement would choose now; added_per_s: deliveries/s to it.
 
     received: how many of the streams the node receives already. task_ranges: [node, first, stop) of
     several tasks.

@@ -99,7 +99,7 @@ def _versions(api: Api, path: str, before: WatchedCluster, now: WatchedCluster) 
 def _sentence(sample: Mapping[str, Any]) -> str:
     parts = [
         figure_of(name).text(value)
-        for name in ("in", "rf", "imbalance", "p95")
+        for name in ("arrived", "rf", "imbalance", "p95")
         if (value := sample.get(name)) is not None
     ]
     return ", ".join(parts) or "no figures"

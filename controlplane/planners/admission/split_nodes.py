@@ -4,12 +4,20 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import isnan
+from typing import Final
 
+from algorithms.vocabulary import Floats
 from controlplane.catalog.streams import splits_of
 from controlplane.models import Cluster
 from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
 from controlplane.telemetry.samples import value_at
+from controlplane.telemetry.series import newest_batches
 from controlplane.telemetry.time_series import latest_values
+
+# Rates of streams are means of about so many micro-batches, too.
+RECENT_BATCHES: Final = 10
+_MEANS: Final = ("split_loads", "split_utilisation")
 
 
 @dataclass(frozen=True)
@@ -17,9 +25,10 @@ class SplitNodeRow:
     """A split node.
 
     `streams`: their number, 0: it is closed. `capacity`: records/s, None: neither declared nor
-    measured. `load`: records/s that it reads, `utilisation`: the used share of its capacity,
-    `waiting`: records in its queue, `latency_ms`: how long a record waits in it; None: not
-    measured. `expected`: the highest records/s of the next periods, computed at `expected_at`.
+    measured. `load`: records/s that it read in the last micro-batches, `utilisation`: the used
+    share of its capacity, `waiting`: records in its queue now, `latency_ms`: how long a record
+    waits in it; None: not measured. `expected`: the highest records/s of the next periods, computed
+    at `expected_at`.
     """
 
     index: int
@@ -54,6 +63,7 @@ def split_node_table(
     forecast = forecast or cluster_forecast(cluster)
     splits = splits_of(cluster) if splits is None else splits
     sample = latest_values(cluster) or {}
+    recent = newest_batches(cluster, _MEANS, RECENT_BATCHES).window()
     expected = forecast.split_loads(splits)
     count = max(cluster.splits, max(splits.values(), default=-1) + 1)
     streams = Counter(splits.values())
@@ -62,8 +72,8 @@ def split_node_table(
             index=index,
             streams=streams[index],
             capacity=forecast.capacity or None,
-            load=value_at(sample, "split_loads", index),
-            utilisation=value_at(sample, "split_utilisation", index),
+            load=_known(recent.column(recent["split_loads"], index)),
+            utilisation=_known(recent.column(recent["split_utilisation"], index)),
             waiting=value_at(sample, "split_waiting", index),
             latency_ms=value_at(sample, "split_latency", index),
             expected=round(float(expected[index].max()), 3) if index in expected else 0.0,
@@ -71,3 +81,7 @@ def split_node_table(
         )
         for index in range(count)
     ]
+
+
+def _known(values: Floats) -> float | None:
+    return None if isnan(values[0]) else float(values[0])

@@ -87,7 +87,7 @@ ADAPTER: Final = PlannerAdapter(
     measures=(
         Measure(SKEW, "Largest skew of a query", Unit.SHARE, Better.LOWER, _skew),
         PAIRS,
-        Measure("partials", "Partial results", Unit.RATE, Better.LOWER, _partials),
+        Measure("partials", "Partial results", Unit.PARTIALS, Better.LOWER, _partials),
     ),
     compared=0,
     changes_queries=True,

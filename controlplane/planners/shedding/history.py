@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controlplane.models import Cluster, SheddingInterval
 from controlplane.pagination.chunks import delete_in_chunks
-from controlplane.telemetry.samples import Row, Sample, moment_of
+from controlplane.telemetry.samples import Row, Sample, dropped_once, moment_of
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 
 # An interval ends when nothing was dropped for so long.
@@ -26,12 +26,15 @@ def record(cluster: Cluster, rows: Sequence[Row], samples: Sequence[Sample]) -> 
     newest: SheddingInterval | None = None
     for row, sample in zip(rows, samples, strict=False):
         position = row.get("ladder_position") or 0.0
-        dropped = {_edge(name): n for name, n in row.get("ladder_dropped", {}).items() if n}
+        by_name = row.get("ladder_dropped", {})
+        dropped = {_edge(name): n for name, n in by_name.items() if n}
         if not position and not dropped:
             continue
         newest = newest or SheddingInterval.objects.filter(cluster=cluster).first()
         newest = _extended(cluster, newest, row, sample, max(1, ceil(position)))
-        _add(newest, position, row["read"], dropped)
+        _add(newest, position, dropped)
+        newest.read += row["read"]
+        newest.dropped += dropped_once(row["streams"], by_name)
         _add_streams(newest, row["streams"])
         _add_latency(newest, row.get("latency") or {})
         newest.save()
@@ -59,17 +62,13 @@ def _extended(
     return newest
 
 
-def _add(
-    interval: SheddingInterval, position: float, read: int, dropped: Mapping[Edge, int]
-) -> None:
+def _add(interval: SheddingInterval, position: float, dropped: Mapping[Edge, int]) -> None:
     totals = {(stream, query): n for stream, query, n in interval.by_edge}
     for edge, records in dropped.items():
         totals[edge] = totals.get(edge, 0) + records
     largest = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:MOST_EDGES]
     interval.by_edge = [[*edge, records] for edge, records in largest]
     interval.position = max(interval.position, position)
-    interval.read += read
-    interval.dropped += sum(dropped.values())
 
 
 def _add_streams(interval: SheddingInterval, read: Mapping[str, int]) -> None:

@@ -12,6 +12,8 @@ from controlplane.plans.ladder_settings import SheddingSettings
 FAIR: Final = "fair"
 # The usable share of the time of a node if no micro-batch was measured.
 ASSUMED_USABLE: Final = 0.9
+# A cost that fewer nodes show may be that of one slow node: others are not estimated from it.
+LEAST_NODES: Final = 2
 
 
 class SheddingStream(NamedTuple):
@@ -52,7 +54,7 @@ class CostSource(StrEnum):
     SLOPE: the growth of the time of batches with their records; BUSY: the time over the records
     while the node is busy and the records of batches do not differ; POOLED: the slopes of all nodes
     of its capacity; OTHERS: the median of the other nodes. ASSUMED: all nodes need the same time,
-    at most the least quotient of time and records.
+    that of the only measured node, or at most the least quotient of time and records.
     """
 
     EMULATED = "emulated"
@@ -135,6 +137,13 @@ class SheddingInput:
         if self.batch is None:
             return ASSUMED_USABLE
         return self.batch.usable(fixed_s, self.settings.batch_s)
+
+    @property
+    def has_costs(self) -> bool:
+        """Return whether no cost has to be assumed: two nodes are measured, or all with records."""
+        nodes = [node for node in self.nodes if not node.emulated and node.quotient is not None]
+        measured = sum(node.seconds is not None for node in nodes)
+        return measured >= min(len(nodes), LEAST_NODES) > 0
 
     @property
     def rates(self) -> dict[int, float]:

@@ -18,7 +18,7 @@ from controlplane.numbers import percent
 from controlplane.planners.shedding.adapter import PEAK_LOAD
 from controlplane.planners.shedding.arming import compute, confirm_ladder
 from controlplane.planners.shedding.observation import read_input
-from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, drift_of, is_measured
+from controlplane.planners.shedding.staleness import LadderDrift, StaleCode, drift_of
 from controlplane.planning.snapshots import keep_snapshot
 from controlplane.policies.settings import PolicySettings
 from controlplane.topology.apply import TopologyChange, apply
@@ -141,7 +141,7 @@ def refine_provisional(cluster: Cluster) -> bool:
         return False
     if time.monotonic() < _next_attempt.get(cluster.pk, 0.0):
         return False
-    if not any(is_measured(node) for node in read_input(cluster).nodes):
+    if not read_input(cluster).has_costs:
         return False
     try:
         computed = compute(Cluster.objects.get(pk=cluster.pk))

@@ -12,7 +12,12 @@ from typing import Final
 
 from controlplane.errors import Conflict
 from controlplane.planners.shedding.groups import QueryGroup, query_groups
-from controlplane.planners.shedding.inputs import CostSource, NodeSeconds, SheddingInput
+from controlplane.planners.shedding.inputs import (
+    LEAST_NODES,
+    CostSource,
+    NodeSeconds,
+    SheddingInput,
+)
 from controlplane.planning.measured.costs import NodeWork
 from controlplane.planning.measured.slopes import SURE
 from controlplane.plans.snapshot import ClusterSnapshot
@@ -109,9 +114,9 @@ def costs_of(snapshot: ClusterSnapshot | None) -> tuple[NodeCost, ...]:
 def node_costs(given: SheddingInput, groups: Sequence[QueryGroup]) -> list[NodeCost]:
     """Return the costs of the nodes with queries, each from the best source that it has.
 
-    Its own measurement; the pooled slope of the nodes with its capacity; the median of the measured
-    nodes. Else all nodes are assumed to need the same time, which is at most the least quotient of
-    a node's time and its records.
+    Its own measurement; the pooled slope of the nodes with its capacity; the median of at least two
+    measured nodes. Else it is assumed that all nodes need the same time: that of the only measured
+    one, or at most the least quotient of a node's time and its records.
     """
     used = {node for group in groups for node, _ in group.shares}
     ratios = _ratios(given, groups)
@@ -129,10 +134,11 @@ def node_costs(given: SheddingInput, groups: Sequence[QueryGroup]) -> list[NodeC
         elif node.capacity in pooled:
             seconds, error = pooled[node.capacity]
             result.append(replace(row, source=CostSource.POOLED, seconds=seconds, error=error))
-        elif measured:
+        elif len(measured) >= LEAST_NODES:
             result.append(replace(row, source=CostSource.OTHERS, seconds=median_high(measured)))
-        elif quotients:
-            result.append(replace(row, source=CostSource.ASSUMED, seconds=min(quotients)))
+        elif measured or quotients:
+            seconds = min(measured or quotients)
+            result.append(replace(row, source=CostSource.ASSUMED, seconds=seconds))
         else:
             result.append(row)
     return result
@@ -156,7 +162,7 @@ def _own_cost(node: NodeSeconds, given: SheddingInput, ratio: float) -> NodeCost
 def _pooled(
     nodes: Sequence[NodeSeconds], ratios: Mapping[int, float]
 ) -> dict[float, tuple[float, float]]:
-    """Return the sure slopes of all nodes of a capacity, per record of a query, and their errors.
+    """Return the sure slopes of the nodes of a capacity, per record of a query, and their errors.
 
     The mean by the inverse of their variances: the slope of one line per node, all with one slope.
     """
@@ -167,6 +173,8 @@ def _pooled(
             rows.setdefault(node.capacity, []).append((node.slope * ratio, node.error * ratio))
     result = {}
     for capacity, slopes in rows.items():
+        if len(slopes) < LEAST_NODES:
+            continue
         weight = sum(1 / error**2 for _, error in slopes)
         slope = sum(value / error**2 for value, error in slopes) / weight
         if slope > SURE / sqrt(weight):

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.models import ArmedLadder
-from controlplane.planners.shedding.inputs import NodeSeconds, SheddingInput
+from controlplane.planners.shedding.inputs import SheddingInput
 
 MEASURED: Final = "costs that were assumed are measured now"
 UNKNOWN: Final = "the snapshot from which it was computed is not stored"
@@ -59,16 +59,11 @@ def drift_of(row: ArmedLadder, now: SheddingInput, tolerated: float) -> LadderDr
     if then is None:
         return LadderDrift(0.0, 0.0, 0.0, (StaleReason(StaleCode.UNKNOWN, UNKNOWN),))
     drift = drift_since(then, now, tolerated)
-    if row.value.is_provisional and any(is_measured(node) for node in now.nodes):
+    if row.value.is_provisional and now.has_costs:
         return replace(
             drift, reasons=(StaleReason(StaleCode.PROVISIONAL, MEASURED), *drift.reasons)
         )
     return drift
-
-
-def is_measured(node: NodeSeconds) -> bool:
-    """Return whether the telemetry of a node shows its cost."""
-    return node.seconds is not None and not node.emulated
 
 
 def drift_since(then: SheddingInput, now: SheddingInput, tolerated: float) -> LadderDrift:

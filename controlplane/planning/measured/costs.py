@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from algorithms.vocabulary import Flags, Floats
-from controlplane.planning.measured.slopes import Line, has_spread, line_through
+from controlplane.planning.measured.slopes import LEAST_SAMPLES, Line, has_spread, line_through
 from controlplane.telemetry.grid import Grid
 
 # A node that is busy for less of its time mostly shows the fixed cost of a micro-batch.
@@ -55,8 +55,8 @@ class NodeWork:
 
     `quotient`: seconds per record in batches with many records, fixed cost included, so an upper
     bound of the cost; `busy_quotient`: the median while the node is busy for a quarter of its time,
-    None if it is not, or if its records differ, so that there is a `line`: seconds of a batch over
-    its records.
+    None if it is not, in less than 20 batches, or if its records differ, so that there is a `line`:
+    seconds of a batch over its records.
     """
 
     quotient: float
@@ -101,7 +101,8 @@ def _work(rows: Floats) -> NodeWork:
     busy_quotient = None
     # Of batches with different records, the slope is the cost. Quotients of busy ones would be
     # those of the batches that were slow for other reasons.
-    if np.median(busy) >= LEAST_BUSY and not has_spread(records):
+    is_even = len(records) >= LEAST_SAMPLES and not has_spread(records)
+    if np.median(busy) >= LEAST_BUSY and is_even:
         busy_quotient = round(float(np.median(quotients[is_busy])), 9)
     quotient = round(float(np.median(quotients[fullest])), 9)
     return NodeWork(quotient, busy_quotient, line_through(records, seconds))
@@ -144,7 +145,7 @@ def split_seconds(batches: Grid) -> float | None:
     """Return the seconds that a split node needs per record, None: not measured.
 
     The slope, else the median of the quotients if split nodes are mostly busy for a quarter of
-    their time.
+    their time, in at least 20 batches of one.
     """
     rates, busy = batches["split_loads"], batches["split_utilisation"]
     known = (np.nan_to_num(rates) > 0) & (np.nan_to_num(busy) > 0)
@@ -166,7 +167,7 @@ def _seconds_per_record(
     line = line_through(number * batch_s, busy * batch_s)
     if line is not None and line.is_sure:
         return _rounded([line.slope])
-    if np.median(busy) < least_busy:
+    if len(number) < LEAST_SAMPLES or np.median(busy) < least_busy:
         return None
     return _rounded((busy / number)[busy >= least_busy].tolist())
 

@@ -5,12 +5,14 @@ from typing import Final
 
 from controlplane.numbers import counted, percent
 from controlplane.planners.shedding.inputs import CostSource
+from controlplane.planners.shedding.node_costs import names_listed
 from controlplane.planners.shedding.report import (
     EdgeDrop,
     LadderReport,
     RungReport,
     SheddingQueryReport,
 )
+from controlplane.planning.measured.slopes import LEAST_SAMPLES
 from dashboard.figures.shedding import rung_level
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, MeasureThresholds
 
@@ -27,7 +29,7 @@ SOURCES: Final = {
     CostSource.BUSY: "measured: its time over its records while it is busy, fixed time included",
     CostSource.POOLED: "measured on all nodes of its capacity together",
     CostSource.OTHERS: "not measured: the median of the other nodes",
-    CostSource.ASSUMED: "assumed: equal on all nodes, at most this",
+    CostSource.ASSUMED: "assumed: equal on all nodes, about this",
     None: "no telemetry: no records yet",
 }
 
@@ -41,11 +43,11 @@ class LadderStatus:
     why: str
 
 
-PROVISIONAL: Final = (
-    "The cluster was not busy enough to show the cost of a record, so all nodes are assumed to need"
-    " the same time. The order of drops holds; the pipeline measures the factor of the costs as"
-    " soon as micro-batches take twice their usual time, and drops nothing before. Weir computes"
-    " the shedding plan again as soon as costs are measured."
+_PROVISIONAL: Final = (
+    "The cost of a record is not measured on {}: that takes {} micro-batches with different numbers"
+    " of records on at least two nodes. Until then all nodes are assumed to need the same time; the"
+    " order of drops holds. The pipeline measures the factor of the costs as soon as micro-batches"
+    " take twice their usual time, and drops nothing before."
 )
 
 
@@ -53,7 +55,7 @@ def status_of(report: LadderReport) -> LadderStatus:
     """Return the state of a ladder in words."""
     if report.missing:
         return LadderStatus(UNKNOWN, "There is no shedding plan yet.", f"{report.missing}.")
-    bound = "at most" if report.provisional else "at"
+    bound = "at about" if report.provisional else "at"
     load = f"the input is {bound} {percent(report.factor)} of what the cluster can process"
     if not report.armed:
         return _not_armed(report, load)
@@ -69,7 +71,7 @@ def status_of(report: LadderReport) -> LadderStatus:
 
 def _not_armed(report: LadderReport, load: str) -> LadderStatus:
     if report.provisional:
-        return LadderStatus(UNKNOWN, f"Not enabled, provisional: {load}.", PROVISIONAL)
+        return LadderStatus(UNKNOWN, f"Not enabled, provisional: {load}.", provisional_text(report))
     grade = BAD if (report.factor or 0) > 1 else UNKNOWN
     return LadderStatus(grade, f"Not enabled: {load}.", f"{_waits(report)} {_first_rung(report)}")
 
@@ -77,7 +79,9 @@ def _not_armed(report: LadderReport, load: str) -> LadderStatus:
 def _armed(report: LadderReport, load: str) -> LadderStatus:
     if report.provisional and not report.position:
         return LadderStatus(
-            GOOD, "Enabled, nothing is dropped: the shedding plan is provisional.", PROVISIONAL
+            GOOD,
+            "Enabled, nothing is dropped: the shedding plan is provisional.",
+            provisional_text(report),
         )
     if report.position is None:
         return LadderStatus(
@@ -90,6 +94,12 @@ def _armed(report: LadderReport, load: str) -> LadderStatus:
     what = f"Drop level {report.rung} of {len(report.rungs) - 1} is active: {load}."
     kept = f"{percent(report.kept.input)} of the input is kept, {lost} of the quality is lost."
     return LadderStatus(WARN, what, f"{kept} It steps down {report.hold_s:g} s after less arrives.")
+
+
+def provisional_text(report: LadderReport) -> str:
+    """Return what is missing for a ladder of measured costs, and what holds until then."""
+    missing = [row.name for row in report.nodes if row.source is CostSource.ASSUMED]
+    return _PROVISIONAL.format(names_listed(missing), LEAST_SAMPLES)
 
 
 def _waits(report: LadderReport) -> str:

@@ -16,10 +16,10 @@ def ladder_tiles(report: LadderReport, factor_grade: str) -> list[Tile]:
     drift = report.drift
     return [
         Tile("Input factor", ratio(report.factor), "",
-             f"at most: {bound}" if bound else "now, over what is processed", "limit 1.00",
+             f"about: {bound}" if bound else "now, over what is processed", "limit 1.00",
              report.factor, 1.0, grade=factor_grade),
         Tile("Headroom", _headroom(report.headroom), "",
-             f"at least: {bound}" if bound else "same mix of inputs",
+             f"about: {bound}" if bound else "same mix of inputs",
              f"up to {compact(report.capacity_per_s)}/s, now {compact(report.input_per_s)}/s"),
         Tile("Active drop level", MISSING if report.rung is None else str(report.rung),
              f"of {len(report.ladder.rungs)}", _position(report),

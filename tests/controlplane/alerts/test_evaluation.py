@@ -133,7 +133,10 @@ def test_operators_acknowledge_silence_and_withdraw(cluster: Cluster) -> None:
     actions.silence(by, alert, 30, "known")
     assert (_states(by, "silenced"), _states(by, "acknowledged")) == ([alert.pk], [])
     actions.withdraw(by, alert)
-    assert _states(by, "firing") == [alert.pk]
+    assert (_states(by, "firing"), _states(by, "recovering")) == ([alert.pk], [])
+    Alert.objects.update(value=9_500)
+    assert (_states(by, "firing"), _states(by, "recovering")) == ([], [alert.pk])
+    assert status_of(Alert.objects.get(), timezone.now()) is AlertStatus.RECOVERING
     logged = AuditEntry.objects.order_by("pk").values_list("action", "reason")
     assert list(logged) == [
         ("alert.acknowledge", "looking into it"), ("alert.silence", "known"),

@@ -55,7 +55,7 @@ def test_a_reading_has_its_mean_its_trend_and_the_policys_limit() -> None:
 
 def test_batches_without_records_are_no_data() -> None:
     cluster, now = _cluster(), timezone.now()
-    measured(cluster, now, p95=None, rf=None, imbalance=0.0, delivered=0.0, loads=[0.0] * 4)
+    measured(cluster, now, p95=None, rf=None, imbalance=None, delivered=0.0, loads=[0.0] * 4)
     readings = cluster_readings(cluster)
     for measure in (
         AlertMeasure.LATENCY,

@@ -91,7 +91,7 @@ def test_charts_have_the_declared_labels_and_units() -> None:
     drawn = [trace for figure in made.values() for trace in figure["data"]]
     fields = [trace for trace in drawn if "field" in trace.get("meta", {})]
     assert {trace["meta"]["field"] for trace in fields} == {
-        "imbalance", "rf", "p50", "p95", "p99", "in", "delivered",
+        "imbalance", "rf", "p50", "p95", "p99", "arrived", "delivered",
     }  # fmt: skip
     for trace in fields:
         figure = figure_of(trace["meta"]["field"])
@@ -106,10 +106,10 @@ def test_the_command_line_prints_labels_and_units(sf: Cluster) -> None:
     here = ThisProcess(Actor(User.objects.create_superuser("operator")))
     api, path = Api(httpx.Client(base_url="http://localhost", transport=here)), "/clusters/sf"
     before = observe(api, path, None)
-    values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, **{"in": 65.0})
+    values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, arrived=65.0)
     add_sample(sf, before.time, values)
     (event,) = events_since(api, path, before, observe(api, path, None))
-    text = "into the log 65 records/s, replication factor 1.500, imbalance 0.250, p95 1,200 ms"
+    text = "records in 65 records/s, replication factor 1.500, imbalance 0.250, p95 1,200 ms"
     assert event["text"] == text
 
 

@@ -33,9 +33,9 @@ def test_the_load_without_the_plan_is_dashed_with_its_interval() -> None:
     assert lines["without proposal 12, interval, low"]["y"] == [670.0] * 3
     assert lines["without proposal 12, interval"]["y"] == [730.0] * 3
     assert chart["layout"]["yaxis"]["range"][1] > 700
-    assert "without proposal 12 700 records/s" in chart["layout"]["meta"]["finding"]
+    assert "without proposal 12 700 deliveries/s" in chart["layout"]["meta"]["finding"]
     texts = [label["text"] for label in chart["layout"]["annotations"]]
-    assert texts == ["load", "limit 500 records/s", "without 12"]
+    assert texts == ["load", "limit 500 deliveries/s", "without 12"]
 
 
 def test_without_a_plan_or_an_interval_less_is_drawn() -> None:

@@ -41,7 +41,7 @@ def measured(operator: Actor, sf: Cluster) -> Cluster:
     placed(operator, sf, {"a": ["s0"], "b": ["s1"]})
     submit(operator, sf, {"c": ["s2"]})
     moment = timezone.now() - timedelta(seconds=10)
-    values = {"imbalance": 0.25, "p95": 1500.0, "in": 90.0, "loads": [40.0, 50.0], "rf": None}
+    values = {"imbalance": 0.25, "p95": 1500.0, "arrived": 90.0, "loads": [40.0, 50.0], "rf": None}
     add_sample(sf, moment, values)
     Cluster.objects.update(last_sample_at=moment)
     return sf
@@ -71,7 +71,7 @@ def test_figures_of_a_cluster_are_those_of_its_rows(measured: Cluster, viewer: A
     assert found["weir_imbalance", sf] == 0.25
     assert found["weir_latency_p95_seconds", sf] == 1.5
     assert found["weir_records_in_per_second", sf] == 90.0
-    assert found["weir_node_records_per_second", (("cluster", "sf"), ("node", "1"))] == 50.0
+    assert found["weir_node_deliveries_per_second", (("cluster", "sf"), ("node", "1"))] == 50.0
     assert ("weir_replication_factor", sf) not in found
     assert 9 <= found["weir_data_age_seconds", sf] <= 60
     assert found["weir_queries", (("cluster", "sf"), ("state", "running"))] == 2

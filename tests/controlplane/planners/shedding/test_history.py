@@ -24,7 +24,7 @@ def ingest(cluster: Cluster, start: datetime, *rows: dict[str, Any]) -> None:
 
 def at(position: float, **dropped: int) -> dict[str, Any]:
     edges = {name.removeprefix("e").replace("_", ">"): n for name, n in dropped.items()}
-    return {"ladder_position": position, "ladder_dropped": edges}
+    return {"ladder_position": position, "ladder_dropped": edges, "streams": {"1": 50}}
 
 
 def test_an_interval_lasts_as_long_as_its_rung(
@@ -37,13 +37,13 @@ def test_an_interval_lasts_as_long_as_its_rung(
         {"ladder_position": None},
     )  # fmt: skip
     second, first = intervals(sf, start, now)
-    assert (first.rung, first.position, first.dropped, first.read) == (1, 1.0, 35, 160)
+    assert (first.rung, first.position, first.dropped, first.read) == (1, 1.0, 30, 160)
     assert first.by_edge == [[1, 0, 30], [1, 7, 5]]
-    assert first.by_stream == []
+    assert first.by_stream == [[1, 100]]
     assert (first.ended_at - first.started_at).total_seconds() == 2
     assert (second.rung, second.dropped) == (2, 9)
     assert second.started_at == first.ended_at
-    assert totals([first, second]) == {"seconds": 3.0, "read": 240, "dropped": 44, "rung": 2}
+    assert totals([first, second]) == {"seconds": 3.0, "read": 240, "dropped": 39, "rung": 2}
 
 
 def test_neighbouring_rungs_of_ten_seconds_are_one_interval(sf: Cluster, now: datetime) -> None:

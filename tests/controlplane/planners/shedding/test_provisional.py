@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
-from controlplane.models import ArmedLadder, Cluster, SeriesPeriod
+from controlplane.models import ArmedLadder, Cluster, SeriesPeriod, Task
 from controlplane.planners.shedding import arming, loop
 from controlplane.planners.shedding.arming import arm
 from controlplane.planners.shedding.inputs import CostSource
@@ -19,6 +19,7 @@ from controlplane.planners.shedding.staleness import StaleCode
 from controlplane.policies.store import update_policy
 from controlplane.telemetry import time_series
 from controlplane.watch import watch_cluster
+from dashboard.planners.shedding.status import provisional_text
 from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,15 +28,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 COST_S, FIXED_S = 0.00002, 0.1
 
 
-def store(cluster: Cluster, now: datetime, records: Any) -> None:
-    """Store samples of quiet batches, one a second, with so many records on each node."""
+def store(cluster: Cluster, now: datetime, records: Any, changing: int = 4) -> None:
+    """Store samples of quiet batches, one a second, with so many records on each node.
+
+    `changing`: the first nodes; the others have equal batches.
+    """
     SeriesPeriod.objects.filter(cluster=cluster, seconds=1).delete()
     rows = []
     for age, count in enumerate(records[::-1].tolist(), start=1):
-        t, busy = now - timedelta(seconds=age), FIXED_S + COST_S * count
+        t, counts = now - timedelta(seconds=age), [count] * changing + [500.0] * (4 - changing)
+        busy = [FIXED_S + COST_S * one for one in counts]
         values = {
             "t": round(t.timestamp() * 1000), "span_s": 1.0, "tasks": [3] * 4,
-            "loads": [count] * 4, "busy": [busy] * 4, "work_ms": 400 + 1_000 * busy,
+            "loads": counts, "busy": busy, "work_ms": 400 + 1_000 * busy[0],
         }  # fmt: skip
         rows.append(values)
     time_series.record(cluster, rows)
@@ -95,6 +100,26 @@ def test_a_provisional_ladder_is_replaced_when_costs_are_measured(
     assert arm(operator, quiet, "shorter").value.drain_ms == 1_600
     assert not ladder_report(quiet).is_bound_kept
     assert not refine_provisional(quiet)
+
+
+@pytest.mark.parametrize(("batches", "changing", "measured"), [(60, 1, 1), (60, 2, 3), (15, 4, 0)])
+def test_a_cost_of_one_node_or_of_few_batches_is_assumed(
+    operator: Actor, quiet: Cluster, now: datetime, batches: int, changing: int, measured: int
+) -> None:
+    """The other nodes get no copy of what may be a slow node; two measured ones give it."""
+    for index, name in enumerate(("low", "high", "both")):
+        own = Task.objects.filter(query__cluster=quiet, query__name=name)
+        own.update(node=quiet.nodes.get(index=index))
+    arm(operator, quiet, "before the sale")
+    store(quiet, now, np.linspace(100.0, 1_000.0, batches), changing)
+    assert refine_provisional(quiet) is (measured == 3)
+    assert ArmedLadder.objects.get(cluster=quiet).value.is_provisional is (measured < 3)
+    arming.disarm(operator, quiet, "look")
+    report = ladder_report(quiet)
+    assumed = [node.name for node in report.nodes if node.source is CostSource.ASSUMED]
+    assert (report.provisional, len(assumed)) == (measured < 3, 3 - measured)
+    text = provisional_text(report)
+    assert all(name in text for name in assumed)
 
 
 def test_a_ladder_beyond_the_limits_is_refused_and_not_tried_again_at_once(

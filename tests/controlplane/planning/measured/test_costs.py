@@ -37,8 +37,9 @@ def test_an_emulated_capacity_is_the_cost_of_its_node() -> None:
 
 
 def test_the_cost_of_a_partial_result() -> None:
-    assert merge_seconds(batches_of([sample()])) == 0.00025
-    assert merge_seconds(batches_of([sample(merge_busy=[0.0, 0.04, 0.0])])) is None
+    assert merge_seconds(batches_of([sample()] * 20)) == 0.00025
+    assert merge_seconds(batches_of([sample()] * 19)) is None, "too few batches"
+    assert merge_seconds(batches_of([sample(merge_busy=[0.0, 0.04, 0.0])] * 20)) is None
     assert merge_seconds(batches_of([sample(merged=[0.0, 0.0, 0.0])])) is None
 
 

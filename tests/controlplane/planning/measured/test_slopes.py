@@ -118,9 +118,10 @@ def test_a_few_slow_batches_of_a_split_node_are_no_cost() -> None:
     usual = [{"split_loads": [100.0], "split_utilisation": [0.02]}] * 15
     slow = [{"split_loads": [3.0], "split_utilisation": [0.9]}] * 2
     assert split_seconds(batches_of(usual + slow)) is None, "too few for a slope"
+    assert split_seconds(batches_of(usual + 4 * slow)) is None, "mostly not busy"
     merging = [{"merged": [100.0], "merge_busy": [0.002]}] * 15
     assert merge_seconds(batches_of([*merging, {"merged": [3.0], "merge_busy": [0.5]}])) is None
-    full = [{"split_loads": [100.0], "split_utilisation": [0.8]}] * 15
+    full = [{"split_loads": [100.0], "split_utilisation": [0.8]}] * 18
     assert split_seconds(batches_of(full + slow)) == pytest.approx(0.008)
 
 
