@@ -14,7 +14,7 @@ def test_everything_a_caller_needs_is_said_of_each_parameter() -> None:
     assert (online["kind"], online["title"]) == ("online", "Least cost")
     nu, alpha = (p for p in online["parameters"] if p["name"] in ("nu", "alpha"))
     assert (nu["type"], nu["default"], nu["minimum"]) == ("float", 0.05, 0.0)
-    assert (nu["title"], nu["letter"]) == ("Slack of the load", "nu")
+    assert (nu["title"], nu["letter"]) == ("Uneven load allowed", "nu")
     assert (alpha["default"], alpha["unit"]) == (10.0, "queries")
     assert alpha["help"].endswith(".")
 
@@ -36,5 +36,5 @@ def test_choices_and_bounds_are_readable() -> None:
         "--param start=least_cost  Start (one of least_cost (LeastCost), ic (IC), mms (MMS),"
         " better (The better of IC and MMS)): What is refined" in text
     )
-    assert "  Absolute slack (number [queries], at least 0, at most 10,000,000): " in text
+    assert "  Extra queries allowed (number [queries], at least 0, at most 10,000,000): " in text
     assert "at most 1,000,000): " in text

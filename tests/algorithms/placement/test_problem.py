@@ -60,7 +60,7 @@ def test_too_few_places_are_infeasible_with_the_numbers() -> None:
         0.0,
     )
     assert error.smallest == 0.2
-    assert "the smallest slack at which they fit is 0.2" in str(error)
+    assert "the least at which they fit is 0.2" in str(error)
 
 
 def test_the_slack_that_the_message_names_is_enough() -> None:

@@ -44,7 +44,7 @@ def test_a_label_has_the_parameters_that_are_given() -> None:
     assert label_of("") == GROUPINGS["key"].title
     text = grouping_text("random_choices", {"eps": 0.05, "weighted": False})
     title = GROUPINGS["random_choices"].title
-    assert label_of(text) == f"{title} (slack of the load = 0.05, use the capacities = no)"
+    assert label_of(text) == f"{title} (uneven load allowed = 0.05, use the capacities = no)"
     assert label_of('{"grouping":"of_tomorrow"}') == '{"grouping":"of_tomorrow"}'
 
 

@@ -56,6 +56,7 @@ def test_plans_are_compared_one_is_opened_and_loses_a_move(
     """From the form over progress and chart to a proposal without one of its moves."""
     operating.goto("/clusters/sf/compare/")
     page = answering(operating)
+    page.get_by_text("Budget").first.click()
     page.get_by_label("Levels").fill("25, 100")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator(".head .chip", has_text="ready")).to_be_visible(timeout=180_000)
