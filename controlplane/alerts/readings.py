@@ -117,8 +117,16 @@ class ClusterReadings:
         return min((r.since for r in self.exceeded if r.since is not None), default=None)
 
     @property
+    def is_graded(self) -> bool:
+        """Return False if values have no levels yet: the first minute does not show the load."""
+        limited = (r for r in self.readings if r.limit is not None and r.value is not None)
+        return all(reading.grade != Grade.UNKNOWN for reading in limited)
+
+    @property
     def grade(self) -> Grade:
-        """Return the worst level of the measures with a limit; unknown without any value."""
+        """Return the worst level of the measures with a limit; unknown without any or too early."""
+        if not self.is_graded:
+            return Grade.UNKNOWN
         grades = {reading.grade for reading in self.readings if reading.limit is not None}
         return next((grade for grade in _WORST_FIRST if grade in grades), Grade.UNKNOWN)
 

@@ -73,9 +73,11 @@ def headline_of(
         return ClusterHeadline(what, why, thresholds.UNKNOWN, "no data")
     kept = [r for r in readings.readings if r.limit is not None and r.value is not None]
     values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not AlertMeasure.AGE)
-    return ClusterHeadline(
-        f"All limits are kept: {values}", grade=thresholds.GOOD, chip="all limits kept"
-    )
+    what, why, grade, chip = "All limits are kept", "", thresholds.GOOD, "all limits kept"
+    if not readings.is_graded:
+        what, why = "Measured for less than a minute", FIRST_FIGURES
+        grade, chip = thresholds.UNKNOWN, "no data"
+    return ClusterHeadline(f"{what}: {values}", why, grade, chip)
 
 
 def _without_records(cluster: Cluster) -> ClusterHeadline | None:

@@ -40,7 +40,7 @@ def test_a_reading_has_its_mean_its_trend_and_the_policys_limit() -> None:
     cluster, now = _cluster(), timezone.now()
     _points(cluster, now - timedelta(minutes=10), 29, latency_p95=1000.0, node_load=0.5, node=1)
     _points(
-        cluster, now - timedelta(minutes=5) + timedelta(seconds=10), 29,
+        cluster, now - timedelta(minutes=5) + timedelta(seconds=20), 28,
         latency_p95=3000.0, node_load=1.2, node=3, records_in=100.0,
     )  # fmt: skip
     update_policy(actor("admin"), cluster, {"latency_ms": 2000, "watch_load": 1.25})
@@ -135,5 +135,6 @@ def test_the_first_minute_of_measures_has_values_and_no_grade() -> None:
     add_measures(cluster, now - timedelta(seconds=30), {"latency_p95": 90_000.0}, 10)
     latency = cluster_readings(cluster, end=now)[AlertMeasure.LATENCY]
     assert (latency.value, latency.grade) == (90_000.0, Grade.UNKNOWN)
+    assert cluster_readings(cluster, end=now).grade == Grade.UNKNOWN
     add_measures(cluster, now - timedelta(seconds=70), {"latency_p95": 90_000.0}, 10)
     assert cluster_readings(cluster, end=now)[AlertMeasure.LATENCY].grade == Grade.BAD
