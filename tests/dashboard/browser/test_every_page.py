@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 WIDE: Final[ViewportSize] = {"width": 1280, "height": 900}
 NARROW: Final[ViewportSize] = {"width": 400, "height": 900}
 # 0.1 is "good" by the Core Web Vitals; a line that wraps in the top bar moves a page by 0.2.
-_MOST_SHIFT = 0.05
+_MOST_SHIFT = 0.03
 # Adds up how far parts move that no person moved (Layout Instability API), in screens.
 _SHIFTS = """
 window.weirShift = 0;
@@ -77,8 +77,9 @@ def test_pages_are_accessible_and_keep_the_content_policy(
         answer = opened.goto(address.path)
         assert answer is not None
         faults += policy_faults(address, answer)
-        opened.evaluate(_UPDATE)
         faults += [f"{address.name}: {fault}" for fault in narrow_faults(opened)]
+        # After what moves while loading: an update replaces parts of the page.
+        opened.evaluate(_UPDATE)
         opened.set_viewport_size(WIDE)
         faults += [f"{address.name}: {fault}" for fault in accessibility_faults(opened)]
     assert faults == [], "\n".join(faults)
