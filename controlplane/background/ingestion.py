@@ -69,9 +69,8 @@ def measure(
     cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
 ) -> TelemetrySamples:
     """Return the samples of telemetry rows that are newer than the stored samples."""
-    capacities = list(
-        Node.objects.filter(cluster=cluster).order_by("index").values_list("capacity", flat=True)
-    )
+    nodes = Node.objects.filter(cluster=cluster).order_by("index")
+    capacities = [node.capacity if node.active else None for node in nodes]
     emitted_ms = _newest_ms(cluster)
     intervals = arrivals.intervals(cluster, rows) if rows else []
     samples = []

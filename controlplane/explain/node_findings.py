@@ -18,18 +18,11 @@ from controlplane.models import Node
 from controlplane.policies.grades import Grade
 from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.trends import trend_of
-from controlplane.watch.observation import FULL, RECENT, ClusterObservation, LevelShift
+from controlplane.watch.observation import FULL, ClusterObservation, LevelShift
 from controlplane.watch.series_shifts import exceeded_since
 
 # The trend of a figure of a node is that against the mean of this time before.
 _BEFORE: Final = timedelta(minutes=5)
-
-
-def recent_window(observed: ClusterObservation) -> Grid:
-    """Return the series of the last minute up to the observed moment as one period."""
-    # The newest sample may be of the present second.
-    stop = observed.time + timedelta(seconds=observed.is_live)
-    return observed.series.window_of(observed.time - RECENT, stop)
 
 
 def load_limit(observed: ClusterObservation, node: Node) -> float:
@@ -41,7 +34,7 @@ def node_finding(evidence: Evidence, node: Node) -> tuple[Finding, Series]:
     """Return load or latency of a node, the one farther towards its limit, with its series."""
     observed = evidence.observed
     load, limit = observed.series.loads[:, node.index], load_limit(observed, node)
-    value, unit = recent_window(observed).loads[0, node.index], ValueUnit.DELIVERY_RATE
+    value, unit = observed.window.loads[0, node.index], ValueUnit.DELIVERY_RATE
     finding = finding_of(observed, AlertMeasure.LOAD, load, value, limit, node, unit)
     slow = latency_finding(observed, node)
     if slow[0].grade == Grade.BAD and _ratio(slow[0]) > _ratio(finding):
@@ -58,7 +51,7 @@ def _ratio(finding: Finding) -> float:
 def latency_finding(observed: ClusterObservation, node: Node) -> tuple[Finding, Series]:
     """Return the latency of a node against the limit of the policy, with its series."""
     values, limit = observed.series["node_p95"][:, node.index], float(observed.policy.latency_ms)
-    value = recent_window(observed)["node_p95"][0, node.index]
+    value = observed.window["node_p95"][0, node.index]
     finding = finding_of(observed, AlertMeasure.LATENCY, values, value, limit, node)
     return finding, series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit)
 
@@ -67,7 +60,7 @@ def measure_finding(observed: ClusterObservation, measure: AlertMeasure) -> tupl
     """Return a measure of the whole cluster against its limit, with its series."""
     kind, limit = KINDS[measure], limit_of(observed, measure)
     values, (value,) = (
-        _values_of(observed, grid, measure) for grid in (observed.series, recent_window(observed))
+        _values_of(observed, grid, measure) for grid in (observed.series, observed.window)
     )
     finding = finding_of(observed, measure, values, value, limit, observed.fullest)
     series = series_of(observed, kind.title, values, ValueUnit(kind.unit), limit)
@@ -109,7 +102,7 @@ def _values_of(observed: ClusterObservation, series: Grid, measure: AlertMeasure
 
 def node_facts(observed: ClusterObservation, node: Node, queries: int) -> list[Fact]:
     """Return load, backlog, latency, busy time, state and queries; None where data are missing."""
-    now, start = recent_window(observed), observed.time - _BEFORE
+    now, start = observed.window, observed.time - _BEFORE
     before = observed.series.window_of(start - _BEFORE, start)
     rows: list[tuple[str, Floats, Floats, ValueUnit, float | None]] = [
         ("load", now.loads, before.loads, ValueUnit.DELIVERY_RATE, load_limit(observed, node)),

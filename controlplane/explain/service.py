@@ -26,7 +26,6 @@ from controlplane.explain.node_findings import (
     measure_finding,
     node_facts,
     node_finding,
-    recent_window,
 )
 from controlplane.explain.remedies import remedies
 from controlplane.explain.stream_explanation import explain_stream
@@ -97,7 +96,7 @@ def _explain_query(evidence: Evidence, subject: ExplanationSubject) -> Explanati
         kind, limit = KINDS[AlertMeasure.LATENCY], float(observed.policy.latency_ms)
         finding = Finding(AlertMeasure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
         return Explanation(subject, query.name, observed.time, observed.is_live, finding)
-    latencies = np.nan_to_num(recent_window(observed)["node_p95"][0])
+    latencies = np.nan_to_num(observed.window["node_p95"][0])
     node = max(nodes, key=lambda node: latencies[node.index])
     measured = latency_finding(observed, node)
     explanation = _explanation(evidence, subject, query.name, measured, node, nodes)

@@ -1,14 +1,14 @@
 """Series of a cluster as arrays over time, and how the values of several periods become one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
 
 from algorithms.vocabulary import Flags, Floats, Ints
-from controlplane.wire.figures import RollUp, Scope, figure_of
+from controlplane.wire.figures import RollUp, Scope, figure_of, with_parts
 
 # The length of the periods that are micro-batches.
 RAW: Final = 1
@@ -126,7 +126,28 @@ class Grid:
             for name, array in self.values.items()
         }
         measured_s = np.add.reduceat(self.measured_s, firsts)
-        return Grid(self.times[firsts], measured_s, self.subjects, values)
+        grid = Grid(self.times[firsts], measured_s, self.subjects, values)
+        return grid._with_imbalance() if "imbalance" in values else grid
+
+    @property
+    def shares(self) -> Floats:
+        """Return the load of active nodes over their capacity, float64[t, n].
+
+        It needs the series of `loads`, and `capacity`.
+        """
+        shares: Floats = self.loads / self["capacity"]
+        return shares
+
+    def _with_imbalance(self) -> "Grid":
+        """Return the grid with the imbalance of its loads, where these are known."""
+        shares = self.shares
+        known = ~np.isnan(shares)
+        counts = known.sum(axis=1)
+        above = np.where(known, shares, -np.inf).max(axis=1, initial=0.0)
+        is_loaded = above > 0
+        mean = np.where(known, shares, 0.0).sum(axis=1) / np.maximum(counts, 1)
+        of_loads = np.where(is_loaded, above - mean, self["imbalance"])
+        return replace(self, values={**self.values, "imbalance": of_loads})
 
     def _weights(self, name: str) -> Floats:
         """Return the weights of the values of a series in a mean, float64[t]."""
@@ -189,12 +210,6 @@ def mean(values: Floats) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def median(values: Floats) -> float | None:
-    """Return the median of the known values, None without one."""
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else None
-
-
 def grid_of(
     names: Sequence[str], periods: Sequence[Period], nodes: int = 0, subjects: Ints | None = None
 ) -> Grid:
@@ -202,8 +217,7 @@ def grid_of(
 
     Ratios come with their denominators. Streams and queries must not be mixed.
     """
-    overs = (figure_of(name).over for name in names)
-    names = list(dict.fromkeys([*names, *filter(None, overs)]))
+    names = with_parts(names)
     times = sorted({period.t for period in periods})
     places = {t: place for place, t in enumerate(times)}
     measured_s = np.zeros(len(times))

@@ -1,13 +1,12 @@
 """The measures of clusters over a window: what tiles, alerts, lines and pages of a fleet show."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import numpy as np
 
-from controlplane.models import Node
 from controlplane.telemetry.grid import RAW, Grid
 from controlplane.telemetry.series import fitting_seconds, read_all, stored
 
@@ -22,7 +21,7 @@ _MEANS: Final = {
     "latency_p95": "p95", "imbalance": "imbalance", "replication_factor": "rf",
     "records_in": "arrived", "input_kept": "kept", "records_dropped": "dropped",
 }  # fmt: skip
-_SERIES: Final = (*_MEANS.values(), "delivered", "in", "loads")
+_SERIES: Final = (*_MEANS.values(), "delivered", "in", "loads", "capacity")
 # Periods of a fleet that are read of each cluster for a sum since a visit.
 _MOST_OF_SUM: Final = 180
 
@@ -46,15 +45,6 @@ class MeasureMeans:
     records_dropped: float | None = None
 
 
-def capacities_of(clusters: Collection[int]) -> dict[int, dict[int, float]]:
-    """Return the records/s of each active node by cluster and index."""
-    rows = Node.objects.filter(cluster__in=clusters, active=True).order_by()
-    result: dict[int, dict[int, float]] = {cluster: {} for cluster in clusters}
-    for cluster, index, capacity in rows.values_list("cluster", "index", "capacity"):
-        result[cluster][index] = capacity
-    return result
-
-
 def new_clusters(clusters: Collection[int], time: datetime) -> set[int]:
     """Return the clusters that were measured for less than a minute up to a time, or not at all."""
     periods = stored(clusters, [""], RAW) | stored(clusters, [""], TEN_S)
@@ -68,12 +58,11 @@ def means_between(
     """Return by cluster the means of start <= t < end, and of the span of that length before."""
     begin = start - (end - start)
     seconds = fitting_seconds(begin, end, least=TEN_S)
-    capacities = capacities_of(clusters)
     result = {}
     for cluster, grid in read_all(clusters, _SERIES, begin, end, seconds).items():
         is_now = (grid.times >= start.timestamp()).astype(np.int64)
         windows = grid.merged(is_now)
-        means = _means(windows, capacities[cluster])
+        means = _means(windows)
         parts = dict(zip(np.unique(is_now).tolist(), means, strict=True))
         result[cluster] = parts.get(1, MeasureMeans()), parts.get(0, MeasureMeans())
     return result
@@ -84,28 +73,26 @@ def lines_between(
 ) -> dict[int, list[MeasureMeans]]:
     """Return by cluster the means on an even grid from start to end; all None at gaps."""
     first, stop = (int(t.timestamp()) // seconds for t in (start, end))
-    capacities = capacities_of(clusters)
     lines = {}
     for cluster, grid in read_all(clusters, _SERIES, start, end, seconds).items():
         even = grid.every(seconds)
-        means = dict(zip(even.slots(seconds), _means(even, capacities[cluster]), strict=True))
+        means = dict(zip(even.slots(seconds), _means(even), strict=True))
         lines[cluster] = [means.get(slot, MeasureMeans()) for slot in range(first, stop)]
     return lines
 
 
-def _means(grid: Grid, capacities: Mapping[int, float]) -> list[MeasureMeans]:
-    """Return the measures of each period; `capacities`: records/s of the active nodes by index."""
-    nodes = [index for index in capacities if index < grid["loads"].shape[1]]
-    shares = grid.loads[:, nodes] / np.array([capacities[index] for index in nodes])
+def _means(grid: Grid) -> list[MeasureMeans]:
+    """Return the measures of each period."""
+    shares = grid.shares
     shares[~(np.nan_to_num(grid["delivered"]) > 0)] = np.nan
     # Of periods without loads, no node is the fullest.
-    fullest = np.nan_to_num(shares, nan=-1.0).argmax(axis=1) if nodes else None
+    fullest = np.nan_to_num(shares, nan=-1.0).argmax(axis=1) if shares.shape[1] else None
     columns = {measure: grid[name].tolist() for measure, name in _MEANS.items()}
     result = []
     for place in range(len(grid)):
         values = {name: _known(column[place]) for name, column in columns.items()}
         load = None if fullest is None else _known(shares[place, fullest[place]])
-        node = None if fullest is None or load is None else nodes[fullest[place]]
+        node = None if fullest is None or load is None else int(fullest[place])
         result.append(MeasureMeans(**values, node_load=load, node=node))
     return result
 

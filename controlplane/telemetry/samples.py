@@ -34,8 +34,8 @@ class PreviousBatch:
     arrived: float | None = None
 
 
-def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> Sample:
-    """Return the sample of one batch; capacities in records/s by node index."""
+def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float | None]) -> Sample:
+    """Return the sample of one batch; capacities in records/s by node, None if not active."""
     seconds = _seconds(row, before)
     nodes = {node["node"]: node for node in row["nodes"]}
     count = max(len(capacities), max(nodes, default=-1) + 1)
@@ -43,7 +43,7 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "node": [nodes.get(index, {}) for index in range(count)],
         "split": _split_parts(row),
     }
-    sample = {
+    sample: Sample = {
         figure.name: [_part_value(figure, part, seconds) for part in parts[figure.per]]
         if figure.per
         else _value(figure, row, seconds)
@@ -58,7 +58,8 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "t": row["emitted_ms"],
         "span_s": seconds,
         "rf": row["delivered"] / row["read"] if row["read"] else None,
-        "imbalance": _imbalance(sample["loads"], capacities),
+        "imbalance": _imbalance(sample["loads"], capacities, before.arrived, sample["in"]),
+        "capacity": capacities,
         "dropped": dropped / seconds,
         "kept": 1 - dropped / read if read else None,
         "batch_ms": before.batch_ms,
@@ -87,9 +88,16 @@ def _value(figure: Figure, row: Row, seconds: float) -> Any:
     return row.get(figure.row_key)
 
 
-def _imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:
-    """Return the imbalance of nodes; None without nodes or without load."""
-    shares = [load / capacity for load, capacity in zip(loads, capacities, strict=False)]
+def _imbalance(
+    loads: Sequence[float],
+    capacities: Sequence[float | None],
+    arrived: float | None,
+    read: float,
+) -> float | None:
+    """Return the imbalance of active nodes by arriving records; None without any load."""
+    part = arrived / read if arrived is not None and read else 1.0
+    pairs = zip(loads, capacities, strict=False)
+    shares = [part * load / capacity for load, capacity in pairs if capacity is not None]
     return imbalance(np.array(shares)) if any(shares) else None
 
 

@@ -11,7 +11,7 @@ from django.db.models import Max, Q, QuerySet, Subquery
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.telemetry.grid import RAW, Grid, Period, grid_of
 from controlplane.telemetry.packing import pack, unpack
-from controlplane.wire.figures import KEPT, SAMPLE_SCOPES, Scope, figure_of
+from controlplane.wire.figures import KEPT, SAMPLE_SCOPES, Scope, figure_of, with_parts
 
 # A chart of about 1200 pixels shows no more points than this.
 MAX_ROWS: Final = 900
@@ -77,7 +77,7 @@ def newest(cluster: Cluster, *scopes: Scope) -> list[Period]:
 
 def newest_batches(cluster: Cluster, names: Sequence[str], count: int) -> Grid:
     """Return series of the newest micro-batches."""
-    scopes = {figure_of(name).per for name in names}
+    scopes = {figure_of(name).per for name in with_parts(names)}
     rows = stored([cluster.pk], scopes, RAW).order_by("-t")[: count * len(scopes)]
     return grid_of(names, [period for _, period in periods_of(rows)])
 
@@ -121,7 +121,7 @@ def read_all(
 def _read(
     clusters: Collection[int], names: Sequence[str], start: datetime, stop: datetime, seconds: int
 ) -> dict[int, list[Period]]:
-    scopes: set[Scope] = {figure_of(name).per for name in names}
+    scopes: set[Scope] = {figure_of(name).per for name in with_parts(names)}
     periods_by_cluster: dict[int, list[Period]] = {cluster: [] for cluster in clusters}
     within = Q(t__gte=start, t__lt=stop)
     for cluster, period in periods_of(stored(clusters, scopes, seconds).filter(within)):
@@ -198,19 +198,20 @@ def _roll_up(cluster: Cluster, scopes: Sequence[Scope], now: datetime) -> int:
         end = start_of(max(until, now - PATIENCE), seconds)
         rows = stored([cluster.pk], scopes, fine).filter(t__gte=begin, t__lt=end)
         periods = [period for _, period in periods_of(rows)] if begin < end else []
-        for scope in scopes:
-            own = [period for period in periods if period.scope == scope]
-            longer = _merged(scope, own, seconds)
-            record(cluster, longer)
-            written += len(longer) if scope == scopes[0] else 0
+        names = list(dict.fromkeys(name for period in periods for name in period.values))
+        grid = grid_of(names, periods).every(seconds)
+        record(cluster, (period for scope in scopes for period in _periods(scope, grid, seconds)))
+        written += len(grid)
     return written
 
 
-def _merged(scope: Scope, periods: list[Period], seconds: int) -> list[Period]:
-    """Return the even periods of a length that shorter ones become."""
-    names = list(dict.fromkeys(name for period in periods for name in period.values))
-    grid = grid_of(names, periods).every(seconds)
-    values = {name: array.reshape(len(grid), -1) for name, array in grid.values.items()}
+def _periods(scope: Scope, grid: Grid, seconds: int) -> list[Period]:
+    """Return the even periods of a grid, with the values of a scope."""
+    values = {
+        name: array.reshape(len(grid), -1)
+        for name, array in grid.values.items()
+        if figure_of(name).per == scope
+    }
     width = max((array.shape[1] for array in values.values()), default=0)
     subjects = (grid.subjects if len(grid.subjects) else np.arange(width)).astype(np.float64)
     return [

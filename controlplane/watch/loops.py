@@ -45,7 +45,7 @@ def _imbalance(observed: ClusterObservation) -> LoopReading:
 
 
 def _latency(observed: ClusterObservation) -> LoopReading:
-    number, limit = observed.middle("p95"), float(observed.policy.latency_ms)
+    number, limit = observed.value("p95"), float(observed.policy.latency_ms)
     if number is None:
         return LoopReading(None, limit, "No latency was measured in the last minute")
     text = f"p95 latency {milliseconds(number)}, limit {milliseconds(limit)}"
@@ -70,7 +70,7 @@ def _queueing(observed: ClusterObservation) -> LoopReading | None:
     known = observed.batches.where(~np.isnan(observed.batches["waiting"]))
     waiting = known["waiting"]
     trend = trend_of(known.times, waiting) if len(known) else None
-    if trend is None or trend.slope <= 0 or waiting[-1] < (observed.middle("delivered") or 0.0):
+    if trend is None or trend.slope <= 0 or waiting[-1] < (observed.value("delivered") or 0.0):
         return None
     text = f"{waiting[-1]:,.0f} records wait at nodes, {trend.slope:,.0f} more each second"
     return LoopReading(trend.slope, 0.0, text, RATE, trouble=True)

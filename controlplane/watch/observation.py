@@ -21,7 +21,7 @@ from controlplane.policies.store import policy_of
 from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
-from controlplane.telemetry.grid import RAW, Grid, means, median
+from controlplane.telemetry.grid import RAW, Grid, means
 from controlplane.telemetry.measures import new_clusters
 from controlplane.telemetry.series import fitting_seconds, read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
@@ -29,7 +29,7 @@ from controlplane.wire.measures import TaskMeasure, read_tasks
 
 # How far an observation looks back.
 LOOKBACK: Final = timedelta(minutes=30)
-# Means and medians are over this time up to the moment, so one slow batch is not a problem.
+# Means are over this time up to the moment.
 RECENT: Final = timedelta(seconds=60)
 # A moment so close to now is now: it is explained live.
 LIVE: Final = timedelta(seconds=30)
@@ -51,7 +51,7 @@ FULL: Final = 1.0
 # The series of an observation.
 FIGURES: Final = (
     "loads", "busy", "node_waiting", "node_processed", "node_p95", "node_state",
-    "split_utilisation", "p95", "arrived", "in", "imbalance", "rf", "kept",
+    "split_utilisation", "p95", "arrived", "in", "imbalance", "rf", "kept", "delivered",
 )  # fmt: skip
 
 BATCH_SERIES: Final = ("p95", "rf", "delivered", "waiting", "arrived", "in", "tasks")
@@ -179,10 +179,6 @@ class ClusterObservation:
         """Return the micro-batches of the last `RECENT`."""
         return read(self.cluster, BATCH_SERIES, self.time - RECENT, self.time + _CLOCKS, RAW)
 
-    def middle(self, name: str) -> float | None:
-        """Return the median of a series over the last `RECENT`, None if it is not known."""
-        return median(self.batches[name])
-
     @cached_property
     def is_new(self) -> bool:
         """Return whether the cluster was measured for less than a minute."""
@@ -198,6 +194,18 @@ class ClusterObservation:
         seconds = fitting_seconds(self.start, self.stop, least=_FINE, now=self.now)
         count = len(self.nodes)
         return read(self.cluster, FIGURES, self.start, self.stop, seconds, nodes=count)
+
+    @cached_property
+    def window(self) -> Grid:
+        """Return the series of the last `RECENT` up to the observed moment as one period."""
+        # The newest sample may be of the present second.
+        stop = self.time + timedelta(seconds=self.time == self.now)
+        return self.series.window_of(self.time - RECENT, stop)
+
+    def value(self, name: str) -> float | None:
+        """Return a series of the cluster over the last `RECENT`, None if it is not known."""
+        value = float(self.window[name][0])
+        return None if np.isnan(value) else value
 
     def recent(self, values: Floats) -> Floats:
         """Return the samples of one array in the last `RECENT` up to the observed moment."""
@@ -249,12 +257,12 @@ class ClusterObservation:
 
     @cached_property
     def loads(self) -> list[float | None]:
-        """Return the median load of each node in arriving records/s, None without data."""
-        recent = self.recent(self.series.loads)
-        return [median(recent[:, place]) for place in range(len(self.nodes))]
+        """Return the load of each node over the last `RECENT`, None without data."""
+        loads = self.window.loads[0, : len(self.nodes)].tolist()
+        return [None if np.isnan(load) else load for load in loads]
 
     def load(self, node: int) -> float | None:
-        """Return the median load of a node over the last `RECENT`, in arriving records/s."""
+        """Return the load of a node over the last `RECENT`, in arriving records/s."""
         return self.loads[node] if node < len(self.loads) else None
 
     @property

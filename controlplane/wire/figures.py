@@ -5,7 +5,7 @@ micro-batch. The stored periods (`telemetry.series`), Prometheus metrics, charts
 alerts and the command line read them by the same names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -49,6 +49,8 @@ class RollUp(StrEnum):
     MAX = "max"
     LAST = "last"
     SUM = "sum"
+    # The imbalance of the means of loads and the last capacities; without these, a mean.
+    IMBALANCE = "imbalance"
 
 
 class Unit(StrEnum):
@@ -87,7 +89,7 @@ class Figure:
     and "query" by id. `metric`: its name in Prometheus, where times are in seconds; empty for none.
     `label`: a short title for the legend of a chart. `axis`: the title of its axis; empty for the
     unit. `key`: its name in rows; empty for `name`. `over`: of a ratio, the series of its
-    denominator.
+    denominator. `parts`: the series of which it is computed when periods become one.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Figure:
     axis: str = ""
     key: str = ""
     over: str = ""
+    parts: tuple[str, ...] = ()
 
     @property
     def row_key(self) -> str:
@@ -142,7 +145,8 @@ FIGURES: Final = (
     ),
     Figure(
         "imbalance", "Imbalance of load over capacity", Unit.RATIO, Source.COMPUTED,
-        metric="imbalance", label="imbalance", axis="of capacity",
+        RollUp.IMBALANCE, metric="imbalance", label="imbalance", axis="of capacity",
+        parts=("loads", "capacity", "arrived", "in"),
     ),
     Figure(
         "p50", "Latency, median", Unit.MS, Source.LATENCY, metric="latency_p50_seconds",
@@ -164,6 +168,11 @@ FIGURES: Final = (
     Figure(
         "loads", "Deliveries to a node", Unit.DELIVERIES, Source.PER_SECOND, per="node",
         metric="node_deliveries_per_second", label="load",
+    ),
+    # None of a node that is not active.
+    Figure(
+        "capacity", "Deliveries that a node can process", Unit.DELIVERIES, Source.COMPUTED,
+        RollUp.LAST, per="node", metric="node_capacity_deliveries_per_second",
     ),
     Figure(
         "busy", "Share of time that a node computes", Unit.RATIO, Source.PER_SECOND, per="node",
@@ -283,3 +292,10 @@ _BY_NAME: Final = {figure.name: figure for figure in SERIES}
 def figure_of(name: str) -> Figure:
     """Return the figure of a name. Raises `KeyError`."""
     return _BY_NAME[name]
+
+
+def with_parts(names: Iterable[str]) -> list[str]:
+    """Return series with those that are needed to make one period of several."""
+    figures = [figure_of(name) for name in names]
+    needed = (name for f in figures for name in (f.name, f.over, *f.parts) if name)
+    return list(dict.fromkeys(needed))

@@ -2,9 +2,12 @@
 
 // As stored roll-ups do it (controlplane/telemetry/grid.py).
 const WORST = new Set(["split_latency", "ladder_position", "input_factor"]);
-const NEWEST = new Set(["t", "version", "tasks", "node_waiting", "node_state",
+const NEWEST = new Set(["t", "version", "capacity", "tasks", "node_waiting", "node_state",
   "split_waiting", "waiting", "state_bytes", "event_ms",
   "emitted_ms"]);
+// The denominators of ratios, and of what the imbalance of merged samples is computed.
+const OVER = { rf: "read", kept: "in" };
+const PARTS = { imbalance: ["loads", "capacity", "arrived", "in"] };
 const GAP_STEPS = 6;
 
 const LEAST_MS = 950;
@@ -28,7 +31,8 @@ export class SampleWindow {
    *  names: of the figures to keep, by default all; the newest sample has all of them. */
   constructor(span, resolution = 1, names = null) {
     this.span = span;
-    this.names = names;
+    const merged = resolution > 1 ? (name) => [name, OVER[name] ?? name, ...(PARTS[name] ?? [])] : (name) => [name];
+    this.names = names && [...new Set(["t", "span_s", ...names.flatMap(merged)])];
     this.step = resolution > 1 ? resolution * 1000 : 0;
     this.buckets = new Map(); // key -> {sample, parts: Set of t of merged samples, else null}
     this.ordered = [];
@@ -73,7 +77,7 @@ export class SampleWindow {
     if (bucket && (!bucket.parts || bucket.parts.has(sample.t))) return false;
     const kept = this.#kept(sample);
     if (bucket) {
-      bucket.sample = { ...merged(bucket.sample, kept, bucket.parts.size), t: key };
+      bucket.sample = { ...merged(bucket.sample, kept), t: key };
       bucket.parts.add(sample.t);
     } else {
       const isMerged = this.step > 0;
@@ -101,8 +105,8 @@ export class SampleWindow {
   }
 }
 
-/** Return one sample for n merged ones and a further one: newest, worst or mean of each value. */
-export function merged(so_far, sample, n) {
+/** Return one sample for merged ones and a further one: newest, worst or mean of each value. */
+export function merged(so_far, sample) {
   const newer = sample.t >= so_far.t;
   const result = { ...so_far };
   for (const name of Object.keys(sample)) {
@@ -111,11 +115,27 @@ export function merged(so_far, sample, n) {
     else if (a === null || a === undefined) result[name] = b;
     else if (b === null || b === undefined) result[name] = a;
     else {
-      const merged = WORST.has(name) ? Math.max : (old, value) => (old * n + value) / (n + 1);
-      result[name] = Array.isArray(b) ? b.map((value, i) => (value === null ? a[i] ?? null : merged(a[i] ?? value, value))) : merged(a, b);
+      const [x, y] = [weight(so_far, name), weight(sample, name)];
+      const one = WORST.has(name) ? Math.max : (old, value) => (x + y ? (old * x + value * y) / (x + y) : value);
+      result[name] = Array.isArray(b) ? b.map((value, i) => (value === null ? a[i] ?? null : one(a[i] ?? value, value))) : one(a, b);
     }
   }
+  result.span_s = seconds(so_far) + seconds(sample);
+  result.imbalance = imbalanceOf(result) ?? result.imbalance;
   return result;
+}
+
+const seconds = (sample) => sample.span_s ?? 1;
+
+function weight(sample, name) { return seconds(sample) * (sample[OVER[name]] ?? 1); }
+
+/** Return the imbalance of loads over capacities; null where they are not known. */
+function imbalanceOf({ loads, capacity, arrived, in: read }) {
+  const known = (loads ?? []).map((load, i) => load / (capacity?.[i] ?? NaN)).filter(Number.isFinite);
+  const most = Math.max(...known, 0);
+  if (!most) return null;
+  const mean = known.reduce((sum, share) => sum + share, 0) / known.length;
+  return (most - mean) * (Number.isFinite(arrived) && read > 0 ? arrived / read : 1);
 }
 
 /** Return the samples with an empty one at both ends of every gap, so that lines break there. */

@@ -67,16 +67,12 @@ def test_the_newest_sample_is_the_same_in_api_fleet_and_metrics(laws: NumberLaws
     eventually(laws.assert_newest_sample_is_the_same)
 
 
-# Explanations may count one batch more or less at the ends of a window: open.
-@pytest.mark.nightly("operator")
 def test_a_past_window_has_one_value_on_every_page(laws: NumberLaws) -> None:
     """Of whole tens of seconds and batches with records, the newest of the last ten minutes."""
     found: list[datetime] = []
 
     def is_found() -> bool:
-        newest = datetime.fromtimestamp(int(time.time() - 20) // 10 * 10, UTC)
-        ends = (newest - timedelta(seconds=10 * back) for back in range(54))
-        found.extend(end for end in ends if laws.is_complete(end - MINUTE, end))
+        found.extend(laws.complete_minutes())
         return bool(found)
 
     eventually(is_found)

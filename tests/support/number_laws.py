@@ -4,9 +4,10 @@ import csv
 import io
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -25,9 +26,10 @@ _TILE: Final = r'data-measure="{}".*?<span class="value[^"]*">([^<]*)<small>([^<
 
 @dataclass(frozen=True)
 class NumberLaws:
-    """The laws of cluster sf; `text`: returns what an address answers."""
+    """The laws of a cluster; `text`: returns what an address answers."""
 
     text: Callable[[str], str]
+    slug: str = "sf"
 
     def json(self, path: str) -> Any:
         """Return what an address of the API answers."""
@@ -36,7 +38,7 @@ class NumberLaws:
     def samples(self, start: datetime, end: datetime) -> list[Sample]:
         """Return the samples of micro-batches in a time range."""
         times = [quote(moment.isoformat().replace("+00:00", "Z")) for moment in (start, end)]
-        path = f"clusters/sf/samples?resolution=1&start={times[0]}&end={times[1]}"
+        path = f"clusters/{self.slug}/samples?resolution=1&start={times[0]}&end={times[1]}"
         found: list[Sample] = self.json(path)
         return found
 
@@ -47,17 +49,24 @@ class NumberLaws:
         known = all(sample[name] is not None for sample in found for name in names)
         return bool(found) and known
 
+    def complete_minutes(self) -> list[datetime]:
+        """Return the ends of complete minutes in the last ten, at tens of seconds, newest first."""
+        newest = datetime.fromtimestamp(int(time.time() - 20) // 10 * 10, UTC)
+        ends = (newest - timedelta(seconds=10 * back) for back in range(54))
+        return [end for end in ends if self.is_complete(end - timedelta(seconds=60), end)]
+
     def explained(self, subject: str, time_ms: int) -> Any:
         """Return the explanation of a subject at a time."""
-        return self.json(f"clusters/sf/explanations/{subject}@{time_ms}")
+        return self.json(f"clusters/{self.slug}/explanations/{subject}@{time_ms}")
 
     def assert_newest_sample_is_the_same(self) -> bool:
         """Compare it in the API, the fleet and the metrics; False if there is a newer one now."""
-        before, metrics = self.json("clusters/sf/sample"), _metrics(self.text("/metrics"))
-        fleet, after = self.json("fleet"), self.json("clusters/sf/sample")
+        path = f"clusters/{self.slug}/sample"
+        before, metrics = self.json(path), _metrics(self.text("/metrics"), self.slug)
+        fleet, after = self.json("fleet"), self.json(path)
         if before["t"] != after["t"]:
             return False
-        assert next(row["sample"] for row in fleet if row["slug"] == "sf") == before
+        assert next(row["sample"] for row in fleet if row["slug"] == self.slug) == before
         for figure in FIGURES:
             values = before[figure.name] if figure.per else [before[figure.name]]
             for index, value in enumerate(values):
@@ -74,29 +83,35 @@ class NumberLaws:
         first, last = (round(1000 * moment.timestamp()) for moment in (start, end))
         samples, span = self.samples(start, end), f"?from={first}&to={last}"
         arrived, taken, delivered = (mean(samples, name) for name in ("arrived", "in", "delivered"))
+        nodes = list(enumerate(samples[-1]["capacity"]))
+        shares = [_mean_load(samples, index) * arrived / taken / each for index, each in nodes]
         expected = {
             "records_in": arrived,
             "replication_factor": delivered / mean(samples, "read"),
             "input_kept": 1 - mean(samples, "dropped") / taken,
             "latency_p95": mean(samples, "p95"),
+            "imbalance": max(shares) - sum(shares) / len(shares),
+            "node_load": max(shares),
         }
-        page = self.text(f"/clusters/sf/{span}")
+        page = self.text(f"/clusters/{self.slug}/{span}")
         for name, value in expected.items():
             assert _tile(page, name) == with_unit(value, KINDS[AlertMeasure(name)].unit), name
             assert self.explained(f"measure:{name}", last)["finding"]["value"] == near(value), name
-        table = list(csv.DictReader(io.StringIO(self.text(f"/clusters/sf/nodes.csv{span}"))))
+        table = list(
+            csv.DictReader(io.StringIO(self.text(f"/clusters/{self.slug}/nodes.csv{span}")))
+        )
         loads = [float(row["load_deliveries_per_s"]) for row in table]
         assert sum(loads) == near(delivered * arrived / taken)
         for row, load in zip(table, loads, strict=True):
             facts = self.explained(f"node:{row['node']}", last)["facts"]
             assert next(fact["value"] for fact in facts if fact["name"] == "load") == near(load)
-            node = self.text(f"/clusters/sf/nodes/{row['node']}/{span}")
+            node = self.text(f"/clusters/{self.slug}/nodes/{row['node']}/{span}")
             assert _tile(node, "load") == with_unit(load, "deliveries/s")
 
     def differences(self) -> set[str]:
         """Return the measures that the fleet and the page of the cluster show differently now."""
-        fleet, page = self.text("/"), self.text("/clusters/sf/")
-        cells = dict(_CELL.findall(fleet[fleet.index('id="row-sf"') :]))
+        fleet, page = self.text("/"), self.text(f"/clusters/{self.slug}/")
+        cells = dict(_CELL.findall(fleet[fleet.index(f'id="row-{self.slug}"') :]))
         shown = {kind.measure: kind.title for kind in KINDS.values() if kind.title in cells}
         assert len(shown) > 1
         return {
@@ -134,13 +149,17 @@ def mean(samples: Sequence[Sample], name: str) -> float:
     return float(sum(sample[name] * sample["span_s"] for sample in samples) / seconds)
 
 
-def _metrics(text: str) -> dict[tuple[str, str], float]:
-    """Return the metrics of the cluster by name and node or split node."""
+def _mean_load(samples: Sequence[Sample], node: int) -> float:
+    return mean([{**sample, "load": sample["loads"][node]} for sample in samples], "load")
+
+
+def _metrics(text: str, slug: str) -> dict[tuple[str, str], float]:
+    """Return the metrics of a cluster by name and node or split node."""
     return {
         (one.name, one.labels.get("node", one.labels.get("split_node", ""))): one.value
         for family in text_string_to_metric_families(text)
         for one in family.samples
-        if one.labels.get("cluster") == "sf"
+        if one.labels.get("cluster") == slug
     }
 
 

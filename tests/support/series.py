@@ -36,6 +36,9 @@ def batches_of(samples: Sequence[Mapping[str, Any]]) -> Grid:
 def add_sample(cluster: Cluster, t: datetime, values: Mapping[str, Any], seconds: int = 1) -> None:
     """Store a sample, in place of that of the time."""
     series.stored([cluster.pk], ("", "node", "split"), seconds).filter(t=t).delete()
+    nodes = Node.objects.filter(cluster=cluster).order_by("index")
+    capacity = [node.capacity if node.active else None for node in nodes]
+    values = {"capacity": capacity[: len(values.get("loads", ()))], **values}
     time_series.record(cluster, [{**values, "t": 1000 * t.timestamp()}], seconds)
 
 
@@ -54,11 +57,14 @@ def change_newest(cluster: Cluster, **values: Any) -> None:
 def add_measures(cluster: Cluster, t: datetime, measures: Mapping[str, Any], seconds: int) -> None:
     """Store the sample of a period with these measures of a cluster."""
     values = {_OF_MEASURES[name]: v for name, v in measures.items() if name in _OF_MEASURES}
-    loads = [0.0] * Node.objects.filter(cluster=cluster).count()
-    node = measures.get("node")
+    nodes = list(Node.objects.filter(cluster=cluster).order_by("index"))
+    node, loads = measures.get("node"), [0.0] * len(nodes)
     if node is not None:
-        capacity = Node.objects.get(cluster=cluster, index=node).capacity
-        loads[node] = measures["node_load"] * capacity
+        # Without an imbalance, the other nodes have no load.
+        uneven, most = measures.get("imbalance"), measures["node_load"]
+        above = most if uneven is None else uneven * len(nodes) / (len(nodes) - 1)
+        most = max(most, above)
+        loads = [(most - above * (each.index != node)) * each.capacity for each in nodes]
     add_sample(cluster, t, values | {"loads": loads, "delivered": 1.0}, seconds)
 
 

@@ -248,7 +248,7 @@ class Relay:
         await sync_to_async(ingestion.store)(cluster, rows, measured, end)
         due = self._meters.setdefault(cluster.slug, RateMeter()).add(measured.intervals)
         if due is not None:
-            await sync_to_async(ingestion.update_rates)(cluster.pk, *due)
+            await sync_to_async(ingestion.update_rates)(cluster, *due)
 
     async def _send(self, cluster: Cluster, samples: list[Sample]) -> None:
         """Send new samples; browsers request missed ones."""

@@ -12,7 +12,7 @@ from controlplane.watch.reading import RATIO, LoopReading, above
 
 def replication_reading(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the replication factor, whose limit follows from what is reachable."""
-    measured, reachable = observed.middle("rf"), observed.reachable
+    measured, reachable = observed.value("rf"), observed.reachable
     if measured is None:
         return LoopReading(None, None, "No records were delivered in the last minute")
     if reachable is None:

@@ -41,7 +41,7 @@ def test_a_reading_has_its_mean_its_trend_and_the_policys_limit() -> None:
     _points(cluster, now - timedelta(minutes=10), 29, latency_p95=1000.0, node_load=0.5, node=1)
     _points(
         cluster, now - timedelta(minutes=5) + timedelta(seconds=20), 28,
-        latency_p95=3000.0, node_load=1.2, node=3, records_in=100.0,
+        latency_p95=3000.0, node_load=1.2, node=3, records_in=100.0, imbalance=0.1,
     )  # fmt: skip
     update_policy(actor("admin"), cluster, {"latency_ms": 2000, "watch_load": 1.25})
     readings = cluster_readings(cluster)

@@ -17,7 +17,7 @@ from controlplane.telemetry.series import MAX_ROWS, fitting_seconds
 from controlplane.telemetry.time_series import samples, since
 from controlplane.topology import placement, queries
 from tests.support.cluster import placed, telemetry
-from tests.support.series import add_sample, all_samples, even_times, stored_times
+from tests.support.series import add_arrivals, add_sample, all_samples, even_times, stored_times
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -118,13 +118,32 @@ def test_stream_rates_follow_and_decay(sf: Cluster) -> None:
     stream = Stream.objects.get(name="s0")
     # Prepared rows are as old as the first test that needed them.
     Stream.objects.filter(pk=stream.pk).update(created_at=timezone.now())
-    ingestion.update_rates(sf.pk, {stream.pk: 50}, 5.0)
+    ingestion.update_rates(sf, {stream.pk: 50}, 5.0)
     stream.refresh_from_db()
     assert stream.rate == 10
-    ingestion.update_rates(sf.pk, {}, ingestion.RATE_TIME_CONSTANT_S)
+    ingestion.update_rates(sf, {}, ingestion.RATE_TIME_CONSTANT_S)
     stream.refresh_from_db()
     assert stream.rate == pytest.approx(10 * 0.36788, rel=1e-3)
     assert Stream.objects.get(name="s1").rate is None
+
+
+@pytest.mark.parametrize("after", [150, 9, 0])
+def test_a_stream_has_its_new_rate_half_a_minute_after_a_step(sf: Cluster, after: int) -> None:
+    """Noise, and the bursts of another stream, are no steps."""
+    steady, bursty = Stream.objects.filter(cluster=sf).order_by("id")[:2]
+    Stream.objects.filter(cluster=sf).update(rate=4.0)
+    end = datetime.fromtimestamp(timezone.now().timestamp() // 10 * 10, UTC)
+    for back in range(40, 0, -1):
+        arrived = {
+            steady.pk: after + back % 2 if back <= 3 else 40 + 6 * (back % 2),
+            bursty.pk: 0 if back % 3 else 120,
+        }
+        add_arrivals(sf, end - timedelta(seconds=10 * back), arrived)
+    ingestion.update_rates(sf, {steady.pk: 4, bursty.pk: 4}, 1.0)
+    steady.refresh_from_db()
+    bursty.refresh_from_db()
+    assert steady.rate == pytest.approx((after + 2 / 3) / 10, abs=0.01)
+    assert bursty.rate == pytest.approx(4.0, rel=0.01)
 
 
 def test_what_a_new_stream_had_in_its_log_is_no_rate_of_seconds(sf: Cluster) -> None:
@@ -133,7 +152,7 @@ def test_what_a_new_stream_had_in_its_log_is_no_rate_of_seconds(sf: Cluster) -> 
     for age, rate in ((40, 10), (4_000, 80)):
         created = timezone.now() - timedelta(seconds=age)
         Stream.objects.filter(pk=stream.pk).update(rate=None, created_at=created)
-        ingestion.update_rates(sf.pk, {stream.pk: 400}, 5.0)
+        ingestion.update_rates(sf, {stream.pk: 400}, 5.0)
         stream.refresh_from_db()
         assert stream.rate == pytest.approx(rate, rel=0.01)
 
@@ -144,7 +163,7 @@ def test_a_new_stream_has_the_mean_since_the_first_batch_of_its_cluster(sf: Clus
     stream = Stream.objects.get(name="s0")
     Stream.objects.filter(pk=stream.pk).update(rate=None, created_at=now - timedelta(seconds=40))
     ingestion.record(sf, [telemetry(1, round(now.timestamp() * 1000) - 20_000)])
-    ingestion.update_rates(sf.pk, {stream.pk: 400}, 5.0)
+    ingestion.update_rates(sf, {stream.pk: 400}, 5.0)
     stream.refresh_from_db()
     assert stream.rate == pytest.approx(20, rel=0.01)
 
