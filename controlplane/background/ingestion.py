@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 from django.db import connection, transaction
 from django.db.models import Min
 from django.utils import timezone
@@ -26,10 +27,13 @@ from controlplane.telemetry.grid import RAW
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping
+from controlplane.watch.series_shifts import largest_shifts
 
 # The time constant of stream rates (63 % of a change). Faster rates would make plans, which take
 # minutes to review and execute, stale by noise.
 RATE_TIME_CONSTANT_S = 120.0
+# A step is searched in the arrivals of so many periods, three minutes.
+STEP_PERIODS = 18
 # Samples of so much later than now are of a clock that ran ahead.
 AHEAD = timedelta(minutes=1)
 # Below this rate a stream counts as silent, and its declared rate is used.
@@ -122,23 +126,26 @@ def store(
         skipped_batches.record_done(cluster, rows)
 
 
-def update_rates(cluster_id: int, records: Mapping[int, float], seconds: float) -> int:
+def update_rates(cluster: Cluster, records: Mapping[int, float], seconds: float) -> int:
     """Update the measured rates from the records that arrived per stream; return how many.
 
     `seconds`: the time in which they arrived (`arrivals.intervals`). Rates are exponentially
     weighted means, so that silent streams decay. A stream that is counted for less than the time
     constant has the mean since then: since its creation, or since the first batch of the cluster,
-    whose own records may have waited for hours and are not counted.
+    whose own records may have waited for hours and are not counted. After a step, a stream has the
+    mean since then.
     """
     now = timezone.now()
-    first = series.stored([cluster_id], [""], RAW).aggregate(t=Min("t"))["t"]
+    first = series.stored([cluster.pk], [""], RAW).aggregate(t=Min("t"))["t"]
     # In the order of their ids, as all updates of many streams.
-    streams = Stream.objects.filter(cluster=cluster_id).order_by("id")
+    streams = Stream.objects.filter(cluster=cluster).order_by("id")
     known = streams.values_list("id", "rate", "created_at")
-    changes = []
+    levels, changes = _levels_after_steps(cluster), []
     for stream, rate, created in known:
         age = max(seconds, (now - max(created, first or created)).total_seconds())
         updated = _updated_rate(rate, records.get(stream, 0), seconds, age)
+        if stream in levels:
+            updated = levels[stream] if levels[stream] > SILENT else 0.0
         if updated != rate:
             changes.append((updated, stream))
     with transaction.atomic(), connection.cursor() as cursor:
@@ -147,6 +154,14 @@ def update_rates(cluster_id: int, records: Mapping[int, float], seconds: float) 
         table = connection.ops.quote_name(Stream._meta.db_table)  # noqa: SLF001 - public API
         cursor.executemany(f"UPDATE {table} SET rate = %s WHERE id = %s", changes)  # noqa: S608
     return len(changes)
+
+
+def _levels_after_steps(cluster: Cluster) -> dict[int, float]:
+    """Return the mean rate since the newest step of each stream that has had one lately."""
+    known = arrivals.history(cluster, STEP_PERIODS)
+    steps = largest_shifts(known.rates)
+    places = np.flatnonzero(steps.are_sure)
+    return dict(zip(known.streams[places].tolist(), steps.after[places].tolist(), strict=True))
 
 
 def _updated_rate(rate: float | None, records: float, seconds: float, age: float) -> float | None:
