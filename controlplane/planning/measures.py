@@ -91,6 +91,8 @@ STRANDED: Final = Measure(
 )
 # The name of a planner's measure that has a watch loop and a limit in the policy.
 SKEW: Final = "skew"
+# Of split nodes; the measure is of the admission planner.
+SPLIT_OVERLOAD: Final = "split_overload"
 # A placement keeps the limit of the imbalance also when the load has grown so many times.
 GROWTH: Final = 1.1
 COMMON: Final = (

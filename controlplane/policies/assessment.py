@@ -5,7 +5,14 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, SKEW, TRAFFIC
+from controlplane.planning.measures import (
+    FULLEST,
+    IMBALANCE,
+    REPLICATION_FACTOR,
+    SKEW,
+    SPLIT_OVERLOAD,
+    TRAFFIC,
+)
 from controlplane.policies.gains import SAME
 from controlplane.policies.grades import Grade
 
@@ -13,7 +20,7 @@ LATENCY: Final = "latency_ms"
 # The part of the records read that is dropped.
 DROPPED: Final = "dropped"
 # Measures of single planners that are measured after their plans, too.
-PLANNED: Final = (SKEW, "split_overload", DROPPED)
+PLANNED: Final = (SKEW, SPLIT_OVERLOAD, DROPPED)
 # The figures of the ledger that are assessed, of which lower ones are better.
 ASSESSED: Final = (
     *PLANNED, IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name, LATENCY,

@@ -24,6 +24,8 @@ LIMITS: Final = "limits"
 IMBALANCE_LIMIT: Final = "watch_imbalance"
 # The least gain as a share: pages show a smaller one as none.
 LEAST_GAIN: Final = 0.005
+# A plan that was to end an exceeded limit may leave this part of what is beyond it.
+MOST_LEFT: Final = 0.2
 
 
 class GateCode(StrEnum):
@@ -163,6 +165,23 @@ class PlanGate:
             name
             for name, limit in self.limits.items()
             if _of(after, name) > limit and _of(after, name) > _of(before, name) + SAME
+        ]
+
+    def left(
+        self,
+        promised: tuple[Mapping[str, Any], Mapping[str, Any]],
+        present: tuple[Mapping[str, Any], Mapping[str, Any]],
+    ) -> list[str]:
+        """Return the measures that a plan was to have within their limit, and now has not.
+
+        `promised`, `present`: values without and with the plan, when it was computed and now.
+        """
+        (was, promise), (now, after) = promised, present
+        return [
+            name
+            for name, limit in self.limits.items()
+            if _of(was, name) > limit >= _of(promise, name) - SAME
+            and _of(after, name) - limit > MOST_LEFT * max(_of(now, name) - limit, SAME)
         ]
 
     def _aimed(self, before: Mapping[str, Any]) -> list[str]:

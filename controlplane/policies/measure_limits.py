@@ -10,6 +10,7 @@ from controlplane.planning.measures import (
     IMBALANCE,
     REPLICATION_FACTOR,
     SKEW,
+    SPLIT_OVERLOAD,
     STRANDED,
     aimed_values,
 )
@@ -23,6 +24,7 @@ def measure_limits(policy: PolicySettings, reachable: ReachableMeasures | None) 
         SKEW: policy.watch_skew,
         FULLEST.name: policy.watch_load,
         STRANDED.name: 0.0,
+        SPLIT_OVERLOAD: 0.0,
     }
     if reachable is not None:
         least = max(1.0, reachable.replication_factor)

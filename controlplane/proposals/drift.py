@@ -35,7 +35,8 @@ class Drift:
     indices of nodes with another capacity. `obstacles`: the number of actions that cannot be
     applied, by code (topology.applicability). `rate_change`: the sum of |rate now - then| over the
     sum of rates then. `gain_lost`: that of the last review (proposals.review), None if unknown;
-    `raised`: the measures that the plan would raise above their limit, by the same review.
+    `raised`: the measures that the plan would raise above their limit, `left`: those that it was to
+    have within their limit and would not, both by the same review.
     `exceeded`: clauses about the values beyond the policy's tolerance; `changed`: True if one of
     them is about a change by people. `drifting_since`: since when (ISO 8601) values are beyond it,
     None if they are not; `lasted_s`: for how many observed seconds, `hold_s`: from how many the
@@ -51,6 +52,7 @@ class Drift:
     rate_change: float
     gain_lost: float | None = None
     raised: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     exceeded: list[str] = field(default_factory=list)
     changed: bool = False
     drifting_since: str | None = None
@@ -127,11 +129,12 @@ def drift_of(
 ) -> Drift:
     """Return the drift of a proposal, whose first `done` actions were published."""
     policy, now = policy or policy_of(proposal.cluster), now or timezone.now()
-    measured = replace(_measured(proposal, done), raised=_raised(proposal, policy))
+    raised, left = _beyond_limits(proposal, policy)
+    measured = replace(_measured(proposal, done), raised=raised, left=left)
     changes, values = _changed(measured), _exceeded(measured, policy)
     # Beyond a limit for as long as for an alert, a plan is not offered any longer.
     hold_s = policy.drift_hold_s
-    if measured.raised:
+    if measured.raised or measured.left:
         hold_s = min(hold_s, policy.alert_hold_s)
     drift = replace(measured, exceeded=[*changes, *values], changed=bool(changes), hold_s=hold_s)
     since = _since(proposal, drift, now)
@@ -218,7 +221,8 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
         for name, value, tolerated in tolerances(asdict(drift), policy)
         if value > tolerated
     ]
-    return [*clauses, would_exceed(drift.raised)] if drift.raised else clauses
+    clauses += [would_exceed(drift.raised)] if drift.raised else []
+    return clauses + ([f"the plan no longer ends the {_titles(drift.left)}"] if drift.left else [])
 
 
 def _obstacles(proposal: Proposal, done: int, ended: int) -> Mapping[str, int]:
@@ -248,16 +252,22 @@ def _gain_lost(proposal: Proposal) -> float | None:
 
 def would_exceed(raised: Sequence[str]) -> str:
     """Return the clause about the measures that a plan would raise above their limit."""
+    return f"the plan would exceed the limit of the {_titles(raised)}"
+
+
+def _titles(names: Sequence[str]) -> str:
     known = all_measures()
-    names = [lowered(known[name].title) if name in known else name for name in raised]
-    return f"the plan would exceed the limit of the {' and '.join(names)}"
+    titles = (lowered(known[name].title) if name in known else name for name in names)
+    return " and ".join(titles)
 
 
-def _raised(proposal: Proposal, policy: PolicySettings) -> list[str]:
+def _beyond_limits(proposal: Proposal, policy: PolicySettings) -> tuple[list[str], list[str]]:
+    """Return the measures that a plan would raise above their limit, and that it would leave so."""
     if _gain_lost(proposal) is None:
-        return []
-    last = proposal.review
-    return PlanGate.of(proposal, policy).raised(last["before"], last["after"])
+        return [], []
+    gate, last = PlanGate.of(proposal, policy), proposal.review
+    present = last["before"], last["after"]
+    return gate.raised(*present), gate.left((proposal.before, proposal.after), present)
 
 
 def _numbers(indices: Sequence[int]) -> str:

@@ -57,7 +57,8 @@ def mark_stale(proposal: Proposal, drift: Drift, by: Actor = WEIR, why: str = ""
 def review_waiting(now: datetime) -> int:
     """Review the waiting proposals whose review is due; return how many.
 
-    A proposal that has lost too much of its gain, or would exceed a limit, becomes stale.
+    A proposal becomes stale that has lost too much of its gain, would exceed a limit, or no longer
+    ends what exceeds one.
     """
     waiting = Proposal.objects.filter(
         state__in=(State.READY, State.APPROVED), snapshot_row__isnull=False
@@ -91,7 +92,7 @@ def _review(proposal: Proposal) -> None:
     drift = observe_drift(proposal, policy=policy)
     _keep_drift(proposal, drift)
     is_lost = lost is not None and lost > policy.tolerated_gain_loss
-    if drift.stale and (is_lost or drift.raised):
+    if drift.stale and (is_lost or drift.raised or drift.left):
         mark_stale(proposal, drift)
     elif _differs(before, fresh):
         notify(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")

@@ -8,6 +8,7 @@ from controlplane.planners.admission.expected_rates import expected_rates, split
 from controlplane.planners.admission.inputs import AdmissionInput
 from controlplane.planners.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
 from controlplane.planners.admission.problem import Outlook, actions_of, split_problem
+from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.snapshot import ClusterSnapshot
@@ -76,7 +77,7 @@ def _split_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | Non
 
 
 SPLIT_OVERLOAD: Final = Measure(
-    "split_overload", "Overload of split nodes", Unit.RATE, Better.LOWER, _split_overload
+    measures.SPLIT_OVERLOAD, "Overload of split nodes", Unit.RATE, Better.LOWER, _split_overload
 )
 SPLIT_NODES: Final = Measure(
     "split_nodes", "Open split nodes", Unit.COUNT, Better.LOWER, _split_nodes

@@ -270,6 +270,29 @@ def test_a_lost_gain_is_drift_of_waiting_proposals(
     assert drift.gain_lost == (None if state == "executing" else lost)
 
 
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        ((0.0, 0.0), []),
+        ((0.0, 1.3), []),
+        ((0.0, 1.4), ["split_overload"]),
+        # What was not to end is not missed.
+        ((1.0, 4.0), []),
+    ],
+)
+def test_a_plan_that_no_longer_ends_its_problem_is_stale_after_the_hold_time_of_alerts(
+    proposal: Proposal, limits: tuple[float, float], left: list[str]
+) -> None:
+    promised, after = limits
+    proposal.before, proposal.after = {"split_overload": 3.4}, {"split_overload": promised}
+    present = {"split_overload": 6.7}, {"split_overload": after}
+    proposal.review = Review(99, NOW.isoformat(), 0.0, 1, {}, *present, 0.0, 0).to_json()
+    policy = settings_of({"drift_hold_s": 600, "alert_hold_s": 30})
+    observe_drift(proposal, policy=policy, now=NOW)
+    drift = observe_drift(proposal, policy=policy, now=NOW + timedelta(seconds=30))
+    assert (drift.left, drift.stale) == (left, bool(left))
+
+
 @pytest.mark.parametrize(("count", "stale"), [(0, False), (1, True)])
 def test_actions_on_what_others_changed_are_stale(
     proposal: Proposal, count: int, stale: bool
