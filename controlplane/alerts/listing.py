@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
@@ -43,6 +43,13 @@ def alerts_listing(actor: Actor, filters: AlertFilters) -> Listing[Alert, Alert]
     if filters.state:
         rows = rows.filter(_condition(AlertStatus(filters.state), timezone.now()))
     return Listing(rows, ("-since", "-pk"), list, filters)
+
+
+def alert_counts(actor: Actor) -> tuple[dict[str, int], dict[str, int]]:
+    """Return how many alerts the actor may view, by state and by subject."""
+    rows, now = _visible(actor.clusters).order_by(), timezone.now()
+    known = {name: Count("pk", filter=_condition(AlertStatus(name), now)) for name in _SHOWN}
+    return rows.aggregate(**known), dict(rows.values_list("subject").annotate(n=Count("pk")))
 
 
 def _condition(status: AlertStatus, now: datetime) -> Q:

@@ -14,7 +14,7 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from controlplane.access.roles import OPERATOR, require
 from controlplane.alerts import actions
-from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
+from controlplane.alerts.listing import AlertFilters, alert_by_id, alert_counts, alerts_listing
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings
 from controlplane.alerts.states import SUBJECTS, AlertStatus, title_of
@@ -46,12 +46,13 @@ def history(request: PageRequest) -> HttpResponse:
     """Render a page of alerts of visible clusters, newest first."""
     filters = list_filters(request, AlertFilters, {"per_page": PER_PAGE})
     now, page = timezone.now(), alerts_listing(request.actor, filters).page
+    by_state, by_subject = alert_counts(request.actor)
     context = {
         "filters": filters,
         "page": page,
         "rows": [alert_row(alert, now) for alert in page.rows],
-        "states": [str(status) for status in ORDER if status is not AlertStatus.PENDING],
-        "subjects": [(subject, title_of(subject)) for subject in SUBJECTS],
+        "states": [(str(status), by_state[status]) for status in ORDER if status in by_state],
+        "subjects": [(name, title_of(name), by_subject.get(name, 0)) for name in SUBJECTS],
         "operated": {
             alert.cluster_id for alert in page.rows if request.actor.may(OPERATOR, alert.cluster_id)
         },

@@ -105,6 +105,11 @@ def test_the_history_has_filters_in_its_address(viewing: Client, alert: Alert) -
     assert shown("?state=cleared") == [cleared.pk]
     assert shown("?state=silenced") == []
     assert viewing.get("/alerts/?state=loud").status_code == 422
+    context = viewing.get("/alerts/?state=cleared").context
+    assert context["states"] == [
+        ("firing", 1), ("recovering", 0), ("acknowledged", 0), ("silenced", 0), ("cleared", 1)
+    ]  # fmt: skip
+    assert sum(count for *_, count in context["subjects"]) == 2
 
 
 def test_an_alert_is_explained_at_its_time(alert: Alert) -> None:
