@@ -1,7 +1,7 @@
 """The chart of a query's results: one aggregate by the start of its windows, a line per key."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dashboard.figures.parts import (
     COLORS,
@@ -18,13 +18,23 @@ _PREFIXED_FROM = 10_000
 _AROUND_MS = 5 * 60_000
 
 
-def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
-    """Draw (start in ms, value) by key."""
+class DrawnPoint(NamedTuple):
+    """The value of a window; `start` in ms; `note`: how far it is an estimate, empty if exact."""
+
+    start: int
+    value: Any
+    note: str = ""
+
+
+def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
+    """Draw the values of windows by key; an open circle marks what is not exact."""
     traces = [_line(index, name, points) for index, (name, points) in enumerate(lines.items())]
-    values = [abs(value) for points in lines.values() for _, value in points if value is not None]
+    values = [
+        abs(value) for points in lines.values() for _, value, _ in points if value is not None
+    ]
     # A prefix for what has four digits or more: "500m" for a half is not understood.
     written = "~s" if max(values, default=0) >= _PREFIXED_FROM else ",.4~g"
-    starts = [start for points in lines.values() for start, _ in points]
+    starts = [start for points in lines.values() for start, *_ in points]
     axis = time_axis()
     if starts and min(starts) == max(starts):
         # Around a single moment Plotly would label parts of a millisecond.
@@ -38,15 +48,19 @@ def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
     )
 
 
-def _line(index: int, name: str, points: Sequence[tuple[int, Any]]) -> Trace:
+def _line(index: int, name: str, points: Sequence[DrawnPoint]) -> Trace:
     look = {"width": 1.8, "color": COLORS[index % len(COLORS)], "dash": DASHES[index % len(DASHES)]}
     return scatter(
         name,
-        [start for start, _ in points],
-        [value for _, value in points],
+        [point.start for point in points],
+        [point.value for point in points],
         "lines+markers",
         line=look,
-        marker={"size": 4},
+        marker={
+            "size": [7 if point.note else 4 for point in points],
+            "symbol": ["circle-open" if point.note else "circle" for point in points],
+        },
+        text=[f", {point.note}" if point.note else "" for point in points],
         connectgaps=False,
-        hovertemplate="%{y:,.4~g}",
+        hovertemplate="%{y:,.4~g}%{text}",
     )

@@ -11,6 +11,7 @@ from typing import Any
 from controlplane.catalog.computations import OutputColumn
 from controlplane.numbers import MISSING, percent, result
 from controlplane.results.values import KeyedWindow
+from dashboard.figures.results import DrawnPoint
 from dashboard.forms import number
 
 # More lines are indistinguishable.
@@ -18,6 +19,7 @@ SHOWN_KEYS = 6
 _DRAWN = ("int", "decimal", "float")
 _LARGE = 1_000
 _NEARLY_ALL = 0.99
+_KEPT_ONLY = "of the kept records only"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def _value_cell(window: KeyedWindow, name: str, *, is_number: bool, is_scaled: b
         return ResultCell(text, is_number, name)
     estimate = window.estimates.get(name) if is_scaled else None
     if estimate is None:
-        return ResultCell(text, is_number, name, "Of the kept records only")
+        return ResultCell(text, is_number, name, _KEPT_ONLY.capitalize())
     is_whole = isinstance(window.values[name], int)
 
     def rounded(number: float) -> str:
@@ -111,16 +113,17 @@ def drawn_values(columns: Sequence[OutputColumn]) -> list[str]:
 
 def lines_of(
     windows: Sequence[KeyedWindow], value: str, *, is_scaled: bool = False
-) -> dict[str, list[tuple[int, Any]]]:
-    """Return (start in ms, value) by key, oldest first, of the keys that have most windows.
+) -> dict[str, list[DrawnPoint]]:
+    """Return the points of windows by key, oldest first, of the keys that have most windows.
 
     `is_scaled`: as in `result_rows`.
     """
-    points: dict[str, list[tuple[int, Any]]] = {}
+    points: dict[str, list[DrawnPoint]] = {}
     for window in windows:
         estimate = window.estimates.get(value) if is_scaled else None
         drawn = _drawn(window.values[value]) if estimate is None else estimate.value
-        point = (round(window.start.timestamp() * 1000), drawn)
+        note = "" if window.kept == 1 else _KEPT_ONLY if estimate is None else "an estimate"
+        point = DrawnPoint(round(window.start.timestamp() * 1000), drawn, note)
         points.setdefault(_name(window.key), []).append(point)
     order = sorted(points, key=lambda name: (-len(points[name]), name))
     gaps = _gaps({point[0] for line in points.values() for point in line})
@@ -135,10 +138,10 @@ def _gaps(starts: Collection[int]) -> list[int]:
     return [start + least for start, stop in steps if stop - start > least]
 
 
-def _broken(points: list[tuple[int, Any]], gaps: Sequence[int]) -> list[tuple[int, Any]]:
+def _broken(points: list[DrawnPoint], gaps: Sequence[int]) -> list[DrawnPoint]:
     """Return the points of a line with an empty one in every gap that it passes."""
     ends = points[0][0], points[-1][0]
-    empty = [(gap, None) for gap in gaps if ends[0] < gap < ends[1]]
+    empty = [DrawnPoint(gap, None) for gap in gaps if ends[0] < gap < ends[1]]
     return sorted([*points, *empty], key=itemgetter(0))
 
 

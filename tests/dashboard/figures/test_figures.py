@@ -10,7 +10,7 @@ import pytest
 
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from dashboard.figures.parts import Figure, PlanMark
-from dashboard.figures.results import results_figure
+from dashboard.figures.results import DrawnPoint, results_figure
 
 MARKS = [PlanMark(1500, "◆ 3", "Proposal 3 took effect", "/clusters/sf/proposals/3/")]
 LIMITS = ChartLimits(latency_ms=2000.0, imbalance=0.2, replication=2.88, reachable=1.31)
@@ -25,7 +25,10 @@ def coloured(figure: Any) -> Any:
     return "#123456" if isinstance(figure, str) and figure.startswith("--") else figure
 
 
-LINES: dict[str, list[tuple[int, Any]]] = {"s1": [(0, None), (60_000, 1000.0)], "s2": [(60_000, 3)]}
+LINES = {
+    "s1": [DrawnPoint(0, None), DrawnPoint(60_000, 1000.0)],
+    "s2": [DrawnPoint(60_000, 3, "an estimate")],
+}
 
 
 def cluster_figure(name: str) -> Figure:

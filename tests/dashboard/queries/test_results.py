@@ -8,7 +8,7 @@ import pytest
 from controlplane.catalog.computations import OutputColumn
 from controlplane.results.estimates import ResultEstimate
 from controlplane.results.values import KeyedWindow
-from dashboard.figures.results import results_figure
+from dashboard.figures.results import DrawnPoint, results_figure
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 
 pytestmark = pytest.mark.nightly("pages")
@@ -29,7 +29,7 @@ def test_decimals_are_drawn_and_aligned_as_numbers() -> None:
     """Results have them as texts, so that no digit is lost."""
     windows = [window(1, "12.90"), window(0, "7.5")]
     assert drawn_values(COLUMNS) == ["revenue"]
-    assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [7.5, 12.9]
+    assert [point.value for point in lines_of(windows, "revenue")["Kiel"]] == [7.5, 12.9]
     first = result_rows(windows, COLUMNS)[0].cells
     assert [(cell.text, cell.is_number) for cell in first] == [
         ("Kiel", False), ("12.90", True), ("12", False),
@@ -38,21 +38,32 @@ def test_decimals_are_drawn_and_aligned_as_numbers() -> None:
 
 def test_what_is_no_finite_number_is_a_gap() -> None:
     windows = [window(minute, one) for minute, one in enumerate(["NaN", "Infinity", None, 3, "x"])]
-    assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [None, None, None, 3, None]
+    assert [point.value for point in lines_of(windows, "revenue")["Kiel"]] == [
+        None,
+        None,
+        None,
+        3,
+        None,
+    ]
 
 
 def test_a_single_window_stands_within_minutes() -> None:
     """And not within a millisecond, which is the width that Plotly would choose."""
-    axis = results_figure({"a": [(600_000, 1)], "b": [(600_000, 2)]})["layout"]["xaxis"]
+    axis = results_figure({"a": [DrawnPoint(600_000, 1)], "b": [DrawnPoint(600_000, 2)]})["layout"][
+        "xaxis"
+    ]
     assert axis["range"] == [300_000, 900_000]
-    assert "range" not in results_figure({"a": [(0, 1), (60_000, 1)]})["layout"]["xaxis"]
+    assert (
+        "range"
+        not in results_figure({"a": [DrawnPoint(0, 1), DrawnPoint(60_000, 1)]})["layout"]["xaxis"]
+    )
 
 
 def test_ticks_have_prefixes_for_large_numbers_alone() -> None:
     """A half is 0.5, not 500m."""
-    small = results_figure({"a": [(0, 1), (1, None)]})
+    small = results_figure({"a": [DrawnPoint(0, 1), DrawnPoint(1, None)]})
     assert small["layout"]["yaxis"]["tickformat"] == ",.4~g"
-    assert results_figure({"a": [(0, -20_000)]})["layout"]["yaxis"]["tickformat"] == "~s"
+    assert results_figure({"a": [DrawnPoint(0, -20_000)]})["layout"]["yaxis"]["tickformat"] == "~s"
     assert results_figure({})["layout"]["yaxis"]["tickformat"] == ",.4~g"
 
 
@@ -86,5 +97,10 @@ def test_nearly_all_is_not_all() -> None:
 
 def test_lines_are_of_the_estimates_if_values_are_scaled() -> None:
     windows = [sampled(0.25, ResultEstimate(51.6))]
-    assert [y for _, y in lines_of(windows, "revenue", is_scaled=True)["Kiel"]] == [51.6]
-    assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [12.9]
+    assert [point.value for point in lines_of(windows, "revenue", is_scaled=True)["Kiel"]] == [51.6]
+    (scaled,) = lines_of(windows, "revenue", is_scaled=True)["Kiel"]
+    (plain,) = lines_of(windows, "revenue")["Kiel"]
+    assert (scaled.note, plain.note) == ("an estimate", "of the kept records only")
+    drawn = results_figure({"Kiel": [scaled, DrawnPoint(0, 1)]})["data"][0]
+    assert drawn["marker"]["symbol"] == ["circle-open", "circle"]
+    assert [point.value for point in lines_of(windows, "revenue")["Kiel"]] == [12.9]

@@ -112,5 +112,5 @@ def test_missing_windows_are_a_gap_of_the_chart() -> None:
     windows = [window(minute, minute) for minute in (0, 1, 5, 6)]
     times = [round(row.start.timestamp() / 60) % 60 for row in windows]
     line = lines_of(windows, "revenue")["Kiel"]
-    assert [value for _, value in line] == [0, 1, None, 5, 6]
+    assert [point.value for point in line] == [0, 1, None, 5, 6]
     assert round(line[2][0] / 60_000) % 60 == times[1] + 1
