@@ -1,7 +1,7 @@
 """Reviews: the present effect of a waiting proposal."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,8 +13,11 @@ from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import measures
 from controlplane.planning.plan_summary import queries_of
 from controlplane.planning.snapshots import take_snapshot
+from controlplane.plans.plan import PlannedAction
 from controlplane.policies.gains import gain_between
-from controlplane.topology.applicability import count_obstacles, obstacles
+from controlplane.policies.gate import PlanGate
+from controlplane.policies.settings import PolicySettings
+from controlplane.topology.applicability import Obstacle, count_obstacles, obstacles
 
 
 @dataclass(frozen=True)
@@ -55,28 +58,8 @@ def review(proposal: Proposal) -> Review:
 
     Raises `Conflict` busy if the routing table changes too quickly.
     """
-    started, cluster = time.monotonic(), proposal.cluster
-    readers = input_readers({proposal.planner})
-    snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu, readers)
-    stopped_by = obstacles(cluster, proposal.plan)
-    plan = [
-        planned
-        for planned, obstacle in zip(proposal.plan, stopped_by, strict=True)
-        if obstacle is None
-    ]
-    more = own_measures(proposal.planner)
-    before, after = measures(snapshot, (), more), measures(snapshot, plan, more)
-    fresh = Review(
-        version=snapshot.version,
-        at=timezone.now().isoformat(),
-        took_s=round(time.monotonic() - started, 3),
-        applicable=len(plan),
-        obstacles=count_obstacles(stopped_by),
-        before=before,
-        after=after,
-        gain_lost=gain_lost(proposal, before, after),
-        queries=queries_of(plan),
-    )
+    stopped_by = obstacles(proposal.cluster, proposal.plan)
+    fresh = _reviewed(proposal, proposal.plan, stopped_by)
     proposal.review = fresh.to_json()
     proposal.obstacles = [
         [place, str(obstacle)] for place, obstacle in enumerate(stopped_by) if obstacle is not None
@@ -85,6 +68,43 @@ def review(proposal: Proposal) -> Review:
         review=proposal.review, obstacles=proposal.obstacles
     )
     return fresh
+
+
+def still_helps(proposal: Proposal, done: int, policy: PolicySettings) -> tuple[bool, float]:
+    """Return whether the actions after the first `done` help as loads are now, and the time.
+
+    They improve the measure that the plan was to improve most, and raise none above its limit.
+    """
+    rest = proposal.plan[done:]
+    now = _reviewed(proposal, rest, obstacles(proposal.cluster, rest))
+    if now.gain_lost is None or PlanGate.of(proposal, policy).raised(now.before, now.after):
+        return False, now.took_s
+    promised = gain_between(proposal.planner, proposal.before, proposal.after)
+    gain = gain_between(proposal.planner, now.before, now.after, promised.measure)
+    return gain.share > 0, now.took_s
+
+
+def _reviewed(
+    proposal: Proposal, plan: Sequence[PlannedAction], stopped_by: Sequence[Obstacle | None]
+) -> Review:
+    """Return the present effect of actions of a proposal; `stopped_by`: the obstacle of each."""
+    started = time.monotonic()
+    readers, more = input_readers({proposal.planner}), own_measures(proposal.planner)
+    snapshot = take_snapshot(proposal.cluster_id, proposal.snapshot.nu, readers)
+    pairs = zip(plan, stopped_by, strict=True)
+    applicable = [planned for planned, obstacle in pairs if obstacle is None]
+    before, after = measures(snapshot, (), more), measures(snapshot, applicable, more)
+    return Review(
+        version=snapshot.version,
+        at=timezone.now().isoformat(),
+        took_s=round(time.monotonic() - started, 3),
+        applicable=len(applicable),
+        obstacles=count_obstacles(stopped_by),
+        before=before,
+        after=after,
+        gain_lost=gain_lost(proposal, before, after),
+        queries=queries_of(applicable),
+    )
 
 
 def gain_lost(

@@ -47,15 +47,22 @@ def ready(page: Page, planner: str = "") -> list[Any]:
     return [row for row in rows if planner in ("", row["planner"])]
 
 
-def approve(page: Page, proposal: int) -> None:
-    """Approve a plan and wait for its end, unless it has just lost its gain."""
+def approve(page: Page, proposal: int) -> bool:
+    """Approve a plan and wait for its end; False if it has just lost its gain."""
     row = read(page, f"proposals/{proposal}")
     if row["lock"] is None:
         with suppress(AssertionError):
             given = {"seal": row["seal"], "reason": "it ends the alert"}
             post(page, f"proposals/{proposal}/approve", given)
-    if read(page, f"proposals/{proposal}")["state"] not in REFUSED:
+    is_approved = read(page, f"proposals/{proposal}")["state"] not in REFUSED
+    if is_approved:
         wait_for(page, proposal, "done")
+    return is_approved
+
+
+def approved(page: Page, planner: str) -> Any:
+    """Approve a plan of a planner that is recommended, and return it; None if none can be."""
+    return next((row for row in ready(page, planner) if approve(page, row["id"])), None)
 
 
 def settle(page: Page, subjects: Iterable[str]) -> None:
@@ -81,8 +88,7 @@ def play(page: Page, kind: ScenarioKind, *, to_calm: bool = True) -> Mapping[str
     (running,) = [r for r in read(page, "scenarios")["scenarios"] if r["ended_at"] is None]
     try:
         fired = until(page, lambda: firing(page).keys() & set(kind.alerts))
-        (plan, *_) = until(page, lambda: ready(page, kind.planner))
-        approve(page, plan["id"])
+        plan = until(page, lambda: approved(page, kind.planner))
         entries = until(
             page, lambda: read(page, "ledger"), lambda found: entry_of(found, plan["id"])
         )

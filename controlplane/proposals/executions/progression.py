@@ -31,7 +31,8 @@ from controlplane.proposals.executions.acknowledgement import finish_overdue
 from controlplane.proposals.executions.startup import get_or_start
 from controlplane.proposals.executions.step_limits import step_limits
 from controlplane.proposals.executions.steps import publish, rollback_of, select
-from controlplane.proposals.staleness import mark_stale
+from controlplane.proposals.review import still_helps
+from controlplane.proposals.staleness import TIMES, mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
 from controlplane.topology.apply import ActionRejected
 
@@ -83,16 +84,27 @@ def _forward(execution: Execution) -> bool:
     if not _is_time(execution):
         return False
     drift = observe_drift(proposal, execution.done, policy)
-    if drift.stale:
+    if drift.changed and drift.stale:
         return _end_as_stale(execution, drift)
     # The start has compared what the plan would do now.
-    if drift.exceeded and execution.done:
-        waits = f"drifting since {proposal.drifting_since:%H:%M:%S} UTC: {drift}"
-        Execution.objects.filter(pk=execution.pk).update(waits=waits[:200])
-        return False
+    if drift.exceeded and execution.done and not _still_helps(execution, drift, policy):
+        is_over = drift.stale or drift.lasted_s >= policy.alert_hold_s
+        return is_over and _end_as_stale(execution, drift)
     stop = _stop(execution, proposal.plan[execution.done :], execution.done, policy)
     actions = proposal.plan[execution.done : stop]
     return _publish(execution, execution.done, stop, actions, {"done": stop})
+
+
+def _still_helps(execution: Execution, drift: Drift, policy: PolicySettings) -> bool:
+    """Return whether the rest of the plan helps as loads are now; say why it waits if not."""
+    helps, took_s = still_helps(execution.proposal, execution.done, policy)
+    if not helps:
+        waits = f"drifting since {execution.proposal.drifting_since:%H:%M:%S} UTC: {drift}"
+        pause = timedelta(seconds=TIMES * took_s)
+        Execution.objects.filter(pk=execution.pk).update(
+            waits=waits[:200], not_before=timezone.now() + pause
+        )
+    return helps
 
 
 def _end_as_stale(execution: Execution, drift: Drift) -> bool:

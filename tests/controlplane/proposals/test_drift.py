@@ -12,6 +12,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import Drift, observe_drift
 from controlplane.proposals.executions import progression
+from controlplane.proposals.review import still_helps
 from tests.support.execution import begun, carried_out, ready, scattered
 from tests.support.policies import set_policy
 
@@ -97,8 +98,8 @@ def test_a_proposal_that_drifts_and_keeps_its_gain_can_be_approved_by_people(
     observe_drift(proposal)
     assert decide_auto_approval(proposal).code == "drifting"
     decisions.approve(approver, proposal, proposal.seal)
-    execution = carried_out(proposal)
-    assert (proposal.state, execution.steps.count()) == ("executing", 1)
+    carried_out(proposal)
+    assert proposal.state == "done", "all of its steps help as loads are now"
 
 
 def test_an_approved_plan_waits_while_its_gain_is_lost(approver: Actor, sf: Cluster) -> None:
@@ -113,17 +114,42 @@ def test_an_approved_plan_waits_while_its_gain_is_lost(approver: Actor, sf: Clus
         assert Execution.objects.exists() == (state == "executing")
 
 
-def test_an_execution_waits_while_it_drifts_and_is_done_afterwards(
-    approver: Actor, sf: Cluster
+def test_an_execution_waits_while_its_rest_does_not_help(
+    approver: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_policy(sf, cluster_moves=2)
     proposal = begun(approver, scattered(approver, sf))
     factor(3)
+    helps = progression.still_helps
+    monkeypatch.setattr(progression, "still_helps", lambda *_: (False, 0.0))
     execution = carried_out(proposal)
     assert (proposal.state, execution.steps.count()) == ("executing", 1)
     assert execution.waits
     assert proposal.drifting_since is not None
-    factor(1 / 3)
+    monkeypatch.setattr(progression, "still_helps", helps)
     execution = carried_out(proposal)
     assert (proposal.state, execution.waits) == ("done", "")
-    assert proposal.drifting_since is None
+
+
+def test_an_execution_whose_rest_does_not_help_ends_after_the_hold_time_of_alerts(
+    approver: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_policy(sf, cluster_moves=2, alert_hold_s=30)
+    proposal = begun(approver, scattered(approver, sf))
+    factor(3)
+    monkeypatch.setattr(progression, "still_helps", lambda *_: (False, 0.0))
+    carried_out(proposal)
+    now = timezone.now()
+    Proposal.objects.update(drifting_since=now - timedelta(seconds=31), drift_seen_at=now)
+    carried_out(proposal)
+    assert proposal.state == "stale"
+
+
+def test_the_rest_helps_if_it_improves_what_the_plan_improves_most(
+    operator: Actor, sf: Cluster
+) -> None:
+    proposal = ready(operator, scattered(operator, sf))
+    assert still_helps(proposal, 0, PolicySettings())[0]
+    Proposal.objects.update(before=proposal.after, after=proposal.before)
+    proposal.refresh_from_db()
+    assert not still_helps(proposal, 0, PolicySettings())[0], "it was to make it worse"
