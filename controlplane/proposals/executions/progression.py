@@ -96,7 +96,7 @@ def _forward(execution: Execution) -> bool:
 
 
 def _still_helps(execution: Execution, drift: Drift, policy: PolicySettings) -> bool:
-    """Return whether the rest of the plan helps as loads are now; say why it waits if not."""
+    """Return whether the rest of the plan helps as loads are now; store why it waits if not."""
     helps, took_s = still_helps(execution.proposal, execution.done, policy)
     if not helps:
         waits = f"drifting since {execution.proposal.drifting_since:%H:%M:%S} UTC: {drift}"

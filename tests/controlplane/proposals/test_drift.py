@@ -18,6 +18,8 @@ from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db
 HOLD_S = PolicySettings().drift_hold_s
+# What decides whether the rest of an execution goes on.
+REST = "controlplane.proposals.executions.progression.still_helps"
 
 
 def factor(by: float) -> None:
@@ -120,13 +122,12 @@ def test_an_execution_waits_while_its_rest_does_not_help(
     set_policy(sf, cluster_moves=2)
     proposal = begun(approver, scattered(approver, sf))
     factor(3)
-    helps = progression.still_helps
-    monkeypatch.setattr(progression, "still_helps", lambda *_: (False, 0.0))
+    monkeypatch.setattr(REST, lambda *_: (False, 0.0))
     execution = carried_out(proposal)
     assert (proposal.state, execution.steps.count()) == ("executing", 1)
     assert execution.waits
     assert proposal.drifting_since is not None
-    monkeypatch.setattr(progression, "still_helps", helps)
+    monkeypatch.setattr(REST, still_helps)
     execution = carried_out(proposal)
     assert (proposal.state, execution.waits) == ("done", "")
 
@@ -137,7 +138,7 @@ def test_an_execution_whose_rest_does_not_help_ends_after_the_hold_time_of_alert
     set_policy(sf, cluster_moves=2, alert_hold_s=30)
     proposal = begun(approver, scattered(approver, sf))
     factor(3)
-    monkeypatch.setattr(progression, "still_helps", lambda *_: (False, 0.0))
+    monkeypatch.setattr(REST, lambda *_: (False, 0.0))
     carried_out(proposal)
     now = timezone.now()
     Proposal.objects.update(drifting_since=now - timedelta(seconds=31), drift_seen_at=now)
