@@ -7,7 +7,7 @@ from controlplane.errors import Conflict
 from controlplane.planners.admission.expected_rates import expected_rates, split_loads
 from controlplane.planners.admission.inputs import AdmissionInput
 from controlplane.planners.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
-from controlplane.planners.admission.problem import Outlook, actions_of, split_problem
+from controlplane.planners.admission.problem import Outlook, actions_of, plan_with_room
 from controlplane.planning import measures
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
 from controlplane.planning.measures import Better, Measure, Unit
@@ -33,8 +33,10 @@ def plan_admission(request: PlanRequest) -> PlannerResult:
     if request.algorithm.name == PARALLELISM:
         return PlannerResult(plan_parallelism(snapshot, request.own, outlook))
     excluded = [int(subject) for kind, subject in snapshot.excluded if kind == "stream"]
-    split = split_problem(given, snapshot.splits, outlook, fixed=excluded)
-    plan = request.algorithm.solve(split.problem, request.own, request.progress)
+    split, plan = plan_with_room(
+        lambda problem: request.algorithm.solve(problem, request.own, request.progress),
+        given, snapshot.splits, outlook, fixed=excluded,
+    )  # fmt: skip
     return PlannerResult(actions_of(split, plan, snapshot.split_count))
 
 

@@ -54,8 +54,9 @@ class AdmissionInput:
     """What is known of the streams, split nodes and aggregated queries of a cluster.
 
     `seconds`: the length of the periods of the rates. `capacity`: records/s of each split node, 0:
-    neither declared nor measured. `latency`: moving averages of the latencies of queues by split
-    node, in seconds. `interval_s`: seconds from one micro-batch to the next.
+    neither declared nor measured; `room`: the part of it that plans leave free. `latency`: moving
+    averages of the latencies of queues by split node, in seconds. `interval_s`: seconds from one
+    micro-batch to the next.
     """
 
     name: ClassVar[str] = "admission"
@@ -66,6 +67,7 @@ class AdmissionInput:
     interval_s: float = 1.0
     costs: MeasuredCosts = MeasuredCosts()
     queries: Sequence[AggregatedQuery] = ()
+    room: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the input as JSON values."""
@@ -77,6 +79,7 @@ class AdmissionInput:
             "interval_s": self.interval_s,
             "costs": self.costs.to_json(),
             "queries": self.queries,
+            "room": self.room,
         }
 
     @classmethod
@@ -90,4 +93,5 @@ class AdmissionInput:
             row["interval_s"],
             MeasuredCosts.from_json(row["costs"]),
             [AggregatedQuery(*query) for query in row["queries"]],
+            row["room"],
         )

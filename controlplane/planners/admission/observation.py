@@ -32,6 +32,7 @@ from controlplane.planning.measured.costs import (
     partials_per_record,
     split_seconds,
 )
+from controlplane.policies.store import policy_of
 from controlplane.telemetry.arrivals import PERIOD_S, history
 from controlplane.telemetry.grid import RAW, Grid
 from controlplane.telemetry.series import read
@@ -74,6 +75,8 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
         interval_s=cluster.trigger_ms / 1000,
         costs=_costs(cluster, batches, queries, known),
         queries=queries,
+        # As all plans: so that a problem counts as solved after the plan.
+        room=policy_of(cluster).dead_band,
     )  # fmt: skip
 
 

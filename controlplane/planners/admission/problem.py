@@ -1,6 +1,6 @@
 """The admission problem of a snapshot, and the actions of its plans."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, islice
@@ -15,7 +15,7 @@ from algorithms.admission.prediction import (
     expectations,
     expected_cycle,
 )
-from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
+from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem, StreamTooLarge
 from algorithms.vocabulary import Floats, Ints
 from controlplane.errors import Conflict
 from controlplane.planners.admission.forecaster import (
@@ -61,6 +61,14 @@ class SplitProblem:
     splits: Sequence[int]
     streams: Sequence[int]
     held: frozenset[int]
+
+    @property
+    def is_overloaded(self) -> bool:
+        """Return whether a split node is expected beyond its capacity, or a stream has none yet."""
+        if (self.problem.owner == NEW).any():
+            return True
+        loads = self.problem.loads(self.problem.predictions.expected).max(axis=1)
+        return bool((loads > self.problem.capacities).any())
 
 
 def histories(given: AdmissionInput, outlook: Outlook) -> Floats:
@@ -164,6 +172,34 @@ def split_problem(
     streams = [stream for stream, moves in zip(ids, movable.tolist(), strict=True) if moves]
     held = frozenset(splits[stream] for stream in ids if stream in staying)
     return SplitProblem(problem, open_, streams, held)
+
+
+def plan_with_room(
+    solve: Callable[[AdmissionProblem], AdmissionPlan],
+    given: AdmissionInput,
+    splits: Mapping[int, int],
+    outlook: Outlook,
+    *,
+    fixed: Iterable[int] = (),
+    cut: bool = False,
+) -> tuple[SplitProblem, AdmissionPlan]:
+    """Return the problem and its plan, after which split nodes have room for changing rates.
+
+    Only an overload, or a split node less, is a reason for redirections. See `split_problem`.
+    """
+    fixed = list(fixed)
+    split = split_problem(given, splits, outlook, fixed=fixed, cut=cut)
+    plan = solve(split.problem)
+    if not len(plan.redirected) or not given.room:
+        return split, plan
+    smaller = replace(given, capacity=(1 - given.room) * given.capacity)
+    try:
+        roomy = solve(split_problem(smaller, splits, outlook, fixed=fixed, cut=cut).problem)
+    except StreamTooLarge:
+        return split, plan
+    if split.is_overloaded or roomy.nodes - len(roomy.closed) < len(split.splits):
+        return split, roomy
+    return split, AdmissionPlan.of(split.problem, split.problem.owner, len(split.splits))
 
 
 def _latency(given: AdmissionInput, splits: Sequence[int]) -> Floats | None:

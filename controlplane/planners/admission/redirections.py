@@ -18,7 +18,7 @@ from controlplane.planners.admission.problem import (
     Outlook,
     SplitProblem,
     actions_of,
-    split_problem,
+    plan_with_room,
 )
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
@@ -60,8 +60,8 @@ def plan_redirections(
     splits = splits_of(cluster)
     known = {stream.id for stream in given.streams}
     excluded = _excluded(cluster) | (splits.keys() - known)
-    split = split_problem(given, splits, Outlook(), fixed=excluded, cut=True)
-    plan = _strategy(policy).solve(split.problem)
+    solve = _strategy(policy).solve
+    split, plan = plan_with_room(solve, given, splits, Outlook(), fixed=excluded, cut=True)
     limited, refused = _limited(split, plan, policy.split_nodes)
     used = set(limited.assignment.tolist())
     loads = split.problem.loads(split.problem.predictions.expected).max(axis=1)

@@ -67,6 +67,33 @@ def test_the_loop_redirects_and_records(loaded: Cluster, now: datetime) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("rates", "most"),
+    [
+        # 94 of 100 records/s exceed nothing, and nothing moves.
+        ({"s0": 60.0, "s1": 34.0}, 94),
+        # Of 106, the split nodes are left below nine tenths: rates change.
+        ({"s0": 60.0, "s1": 34.0, "s2": 12.0}, 90),
+        # A stream of more than nine tenths has a split node to itself.
+        ({"s0": 95.0, "s1": 34.0}, 99),
+    ],
+)
+def test_redirections_leave_room_for_changing_rates(
+    loaded: Cluster, now: datetime, rates: dict[str, float], most: float
+) -> None:
+    Stream.objects.filter(cluster=loaded).update(split=1)
+    Stream.objects.filter(cluster=loaded, name__in=rates).update(split=0)
+    steady = {f"s{i}": [rates.get(f"s{i}", 1.0)] * PERIODS for i in range(6)}
+    arrived(loaded, now + timedelta(seconds=10 * PERIODS + 10), steady)
+    before = splits(loaded)
+    watch_cluster(loaded, now)
+    loads = [0.0, 0.0, 0.0]
+    for name, split in splits(loaded).items():
+        loads[split] += rates.get(name, 1.0)
+    assert max(loads) <= most
+    assert (splits(loaded) == before) == (most == 94)
+
+
 def test_the_next_cycle_leaves_it_alone(loaded: Cluster, now: datetime) -> None:
     watch_cluster(loaded, now)
     loaded.refresh_from_db()
