@@ -158,7 +158,7 @@ class TimeRelation(StrEnum):
 
 # A single change explains a disturbance from this share on; a second one is named from that.
 MOST: Final = 0.5
-_NAMED: Final = 0.15
+_NAMED: Final = 0.1
 _RELATIONS: Final[Mapping[TimeRelation, str]] = {
     TimeRelation.BEFORE: "{} before the limit was exceeded",
     TimeRelation.WITH: "when the limit was exceeded",

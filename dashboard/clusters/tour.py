@@ -7,8 +7,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from controlplane.alerts.listing import open_alerts
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.clusters import tour
 from controlplane.clusters.tour import Tour
+from controlplane.explain import subject_of_measure
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, render_page
@@ -49,8 +52,16 @@ def _url_of(cluster: Cluster, running: Tour) -> str:
     if step.code in ("read", "approve"):
         return f"{reverse('proposals', args=[cluster.slug])}#request"
     if step.code == "explain":
-        return f"{page}?{urlencode({'explain': 'measure:imbalance'})}"
+        return f"{page}?{urlencode({'explain': _alerted(cluster)})}"
     return page
+
+
+def _alerted(cluster: Cluster) -> str:
+    """Return what Explain opens: the measure of the newest alert that is open."""
+    rows = [alert for alert in open_alerts([cluster.pk]) if alert.subject in set(AlertMeasure)]
+    if not rows:
+        return str(subject_of_measure(AlertMeasure.IMBALANCE))
+    return str(subject_of_measure(rows[-1].subject, rows[-1].node))
 
 
 @cluster_change("cluster")

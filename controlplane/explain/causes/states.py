@@ -17,7 +17,7 @@ from controlplane.watch.observation import FULL, ClusterObservation
 # A restart explains the latency of this time.
 _RESTART: Final = timedelta(minutes=10)
 # The part of the load of a full node that a key must have.
-_MOST: Final = 0.5
+_MOST: Final = 0.3
 _OF_LOAD: Final = frozenset({AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.AGE})
 
 
