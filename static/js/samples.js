@@ -121,8 +121,8 @@ export function merged(so_far, sample) {
     }
   }
   result.span_s = seconds(so_far) + seconds(sample);
-  result.imbalance = imbalanceOf(result) ?? result.imbalance;
-  return result;
+  const ofLoads = imbalanceOf(result);
+  return ofLoads === null ? result : { ...result, imbalance: ofLoads };
 }
 
 const seconds = (sample) => sample.span_s ?? 1;

@@ -118,5 +118,9 @@ def test_the_browser_merges_samples_as_roll_ups_do() -> None:
     text = (Path(settings.BASE_DIR) / "static" / "js" / "samples.js").read_text(encoding="utf-8")
     lists = {name: set(json.loads(names)) for name, names in re.findall(
         r"const (WORST|NEWEST) = new Set\((\[.*?\])\)", text, re.DOTALL)}  # fmt: skip
+    (over,) = re.findall(r"const OVER = \{(.*?)\};", text)
+    (parts,) = re.findall(r"const PARTS = \{ imbalance: (\[.*?\]) \};", text)
+    assert dict(re.findall(r'(\w+): "(\w+)"', over)) == {f.name: f.over for f in FIGURES if f.over}
+    assert {"imbalance": tuple(json.loads(parts))} == {f.name: f.parts for f in FIGURES if f.parts}
     assert lists["WORST"] == {f.name for f in FIGURES if f.roll_up is RollUp.MAX}
     assert lists["NEWEST"] == {f.name for f in FIGURES if f.roll_up is RollUp.LAST} | {"t"}

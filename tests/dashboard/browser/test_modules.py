@@ -1,10 +1,13 @@
 """The logic of the JavaScript modules, in the browser that runs it."""
 
+import json
 from typing import Any
 
 import pytest
 from django.contrib.staticfiles.storage import staticfiles_storage
 from playwright.sync_api import Page
+
+from tests.support.series import grid_of_samples
 
 pytestmark = pytest.mark.browser
 
@@ -58,8 +61,30 @@ def test_a_live_sample_joins_its_bucket(module: Page) -> None:
     )
     assert run(module, WINDOW + script) == [
         {"t": 10000, "in": 5},
-        {"t": 20000, "in": 15, "p99": 7, "loads": [2]},
+        {"t": 20000, "in": 15, "p99": 7, "loads": [2], "span_s": 2},
     ]
+
+
+def test_live_samples_merge_as_stored_ones(module: Page) -> None:
+    """Weighted by time; ratios by their denominators; the imbalance is that of mean loads."""
+    samples = [
+        {
+            "t": 20_000 + 1000 * second, "span_s": span, "in": read, "read": read, "rf": rf,
+            "arrived": 0.9 * read, "loads": [load, 40.0, 10.0], "capacity": [100.0, 50.0, None],
+            "imbalance": 0.5, "p95": 100.0 * second, "ladder_position": float(second % 2),
+        }
+        for second, (span, read, rf, load) in enumerate(
+            [(1.0, 100.0, 2.0, 90.0), (2.5, 300.0, 1.2, 10.0), (0.5, 50.0, 3.0, 200.0)]
+        )
+    ]  # fmt: skip
+    script = f"const w = new SampleWindow(3600e3, 10, NAMES); w.add({json.dumps(samples)});"
+    names = ["in", "rf", "imbalance", "p95", "ladder_position"]
+    script = f"const NAMES = {json.dumps(names)}; {script} return w.samples[0];"
+    found = run(module, WINDOW + script)
+    stored = grid_of_samples(names, samples).window()
+    assert {name: found[name] for name in names} == {
+        name: pytest.approx(float(stored[name][0])) for name in names
+    }
 
 
 def test_a_window_keeps_the_figures_of_its_lines(module: Page) -> None:
