@@ -160,8 +160,11 @@ def _levels_after_steps(cluster: Cluster) -> dict[int, float]:
     """Return the mean rate since the newest step of each stream that has had one lately."""
     known = arrivals.history(cluster, STEP_PERIODS)
     steps = largest_shifts(known.rates)
-    places = np.flatnonzero(steps.are_sure)
-    return dict(zip(known.streams[places].tolist(), steps.after[places].tolist(), strict=True))
+    return {
+        # A part of the first period may be before the step.
+        int(known.streams[place]): float(known.rates[place, steps.places[place] + 1 :].mean())
+        for place in np.flatnonzero(steps.are_sure).tolist()
+    }
 
 
 def _updated_rate(rate: float | None, records: float, seconds: float, age: float) -> float | None:
