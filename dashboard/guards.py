@@ -91,6 +91,8 @@ def admit_senders(get_response: Callable[..., Any]) -> Callable[..., Any]:
         response = get_response(request)
         if isinstance(response, HttpResponseNotAllowed) and request.method == "GET":
             response.content = render_to_string("405.html", request=request)
+            # Computed of the empty answer before.
+            response.headers.pop("Content-Length", None)
         return response
 
     respond.process_view = _refused  # type: ignore[attr-defined]

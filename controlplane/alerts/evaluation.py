@@ -130,7 +130,8 @@ def _begin(cluster: Cluster, seen: Observed, now: datetime) -> Alert:
         silence = {name: getattr(last, name) for name in names}
     return Alert.objects.create(
         cluster=cluster, subject=seen.subject, value=seen.value, worst=seen.value,
-        limit=seen.limit, node=seen.node, detail=seen.detail, since=now, evaluated_at=now,
+        limit=seen.limit, worst_limit=seen.limit, node=seen.node, detail=seen.detail, since=now,
+        evaluated_at=now,
         **silence,
     )  # fmt: skip
 
@@ -141,15 +142,19 @@ def _update(alert: Alert, seen: Observed, now: datetime) -> None:
     alert.limit, alert.node = seen.limit, seen.node if seen.exceeds else alert.node
     if seen.value is not None:
         alert.value = seen.value
-        lower = seen.subject in _LOWER
-        values = [value for value in (alert.worst, seen.value) if value is not None]
-        alert.worst = min(values) if lower else max(values)
+        worst = seen.value if alert.worst is None else alert.worst
+        is_worse = seen.value <= worst if seen.subject in _LOWER else seen.value >= worst
+        if is_worse:
+            alert.worst, alert.worst_limit = seen.value, seen.limit
     alert.detail = seen.detail or alert.detail
     is_within = not seen.exceeds and not seen.is_near
     alert.within_since = (alert.within_since or now) if is_within else None
     alert.save(
-        update_fields=["evaluated_at", "limit", "node", "value", "worst", "detail", "within_since"]
-    )
+        update_fields=[
+            "evaluated_at", "limit", "node", "value", "worst", "worst_limit", "detail",
+            "within_since",
+        ]
+    )  # fmt: skip
 
 
 _LOWER: Final = frozenset(str(kind.measure) for kind in KINDS.values() if kind.is_lower)

@@ -27,13 +27,15 @@ _SILENCE_EXAMPLE = with_examples(
 class AlertOut(
     columns_of(  # type: ignore[misc]
         Alert,
-        "id subject value worst limit node detail since fired_at cleared_at evaluated_at"
-        " acknowledged_by acknowledged_at note silenced_by silenced_until silence_reason",
+        "id subject value worst limit worst_limit node detail since fired_at cleared_at"
+        " evaluated_at acknowledged_by acknowledged_at note silenced_by silenced_until"
+        " silence_reason",
     )
 ):
     """An alert; state: firing, recovering, acknowledged, silenced or cleared.
 
-    unit: of value, worst and limit; node: the index of the fullest node, of alerts about its load.
+    unit: of value, worst and limits; worst_limit: the limit that held then; node: the index of the
+    fullest node, of alerts about its load.
     """
 
     model_config = shown("id cluster state title value limit unit since")

@@ -139,6 +139,8 @@ def _since(cause: Cause) -> str:
 
 def _plan_moved(cause: Cause) -> str:
     where = f" to {cause.node_name}" if cause.node_name else ""
+    if not cause.count:
+        return f"Proposal {cause.proposal} took effect{cause.since}."
     return (
         f"Proposal {cause.proposal} moved {counted(cause.count, 'queries')}{where}{cause.since}"
         f"{_added(cause)}."
@@ -146,7 +148,8 @@ def _plan_moved(cause: Cause) -> str:
 
 
 def _queries_placed(cause: Cause) -> str:
-    what = f"Query {cause.query_name}" if cause.count == 1 else counted(cause.count, "queries")
+    is_named = cause.count == 1 and cause.query_name
+    what = f"Query {cause.query_name}" if is_named else counted(cause.count, "queries")
     verb = "was" if cause.count == 1 else "were"
     return f"{what} {verb} placed{_on(cause)}{cause.since}{_added(cause)}."
 

@@ -36,8 +36,9 @@ class Alert(models.Model):
     `subject`: the measure, or "application" for a failed Spark application. `since`: the beginning
     of the excess; `fired_at`: the end of the hold time. `within_since`: since when the value is
     within the limit again; the alert is cleared after the hold time. `value`: at the last
-    evaluation, `worst`: the farthest beyond the limit; `node`: the index of the fullest node.
-    `silenced_until`: notifications and the count of clusters omit the alert until then.
+    evaluation, `worst`: the farthest beyond the limit, `worst_limit`: the limit then; `node`: the
+    index of the fullest node. `silenced_until`: notifications and the count of clusters omit the
+    alert until then.
     """
 
     class State(models.TextChoices):
@@ -55,6 +56,7 @@ class Alert(models.Model):
     value = models.FloatField(null=True, blank=True)
     worst = models.FloatField(null=True, blank=True)
     limit = models.FloatField(null=True, blank=True)
+    worst_limit = models.FloatField(null=True, blank=True)
     node = models.PositiveSmallIntegerField(null=True, blank=True)
     detail = models.CharField(max_length=300, blank=True)
     since = models.DateTimeField()

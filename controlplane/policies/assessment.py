@@ -102,11 +102,16 @@ class Assessment:
 
     @property
     def grade(self) -> Grade:
-        """Return the level: bad if a limit is exceeded by harm, warn with any harm or no help."""
+        """Return the level: bad if a limit is exceeded by harm.
+
+        Warn with any harm, without help, or where a limit stays exceeded.
+        """
         harmed = self.with_effect(EffectKind.HARMED)
         if any(row.is_exceeded for row in harmed):
             return Grade.BAD
-        return Grade.WARN if harmed or not self.with_effect(EffectKind.HELPED) else Grade.GOOD
+        is_solved = bool(self.with_effect(EffectKind.HELPED)) and not harmed
+        is_within = not any(row.is_exceeded for row in self.effects)
+        return Grade.GOOD if is_solved and is_within else Grade.WARN
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the assessment as JSON values."""

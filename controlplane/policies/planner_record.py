@@ -14,6 +14,8 @@ from django.db.models import QuerySet
 
 from controlplane.models import Cluster, LedgerEntry
 from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
+from controlplane.planning.measures import SKEW, SPLIT_OVERLOAD
+from controlplane.policies.assessment import DROPPED
 
 # The figures that planners decide; pause and latency depend on the pipeline's batches.
 PLANNERS_OWN: Final = ("imbalance", "replication_factor", "bytes")
@@ -26,6 +28,9 @@ FLOORS: Final = {
     "bytes": 10_000.0,
     "pause_ms": 100.0,
     "latency_ms": 100.0,
+    SKEW: 0.05,
+    SPLIT_OVERLOAD: 1.0,
+    DROPPED: 0.05,
 }
 FIGURES: Final = tuple(FLOORS)
 # Planner and cluster change, so only the newest plans count.

@@ -10,12 +10,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane import numbers
+from controlplane.alerts.measures import AlertMeasure
 from controlplane.explain import Explanation, ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.explain.values import Contributions
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from dashboard.explain.plot import plot_of
 
 # One cell of the heat map.
@@ -67,8 +69,7 @@ def explanation_row(cluster: Cluster, explanation: Explanation) -> dict[str, Any
         "value": explanation,
         "subject": str(replace(subject, time=None) if explanation.is_live else subject),
         "chip": _CHIPS[Grade(finding.grade)],
-        "setting": _setting(explanation),
-        "limit": quantity(finding.limit, ValueUnit(finding.unit)),
+        "setting": _setting(cluster, explanation),
         "since": _since(explanation),
         "facts": [
             (_FACTS[fact.name], fact) for fact in explanation.facts if fact.value is not None
@@ -83,10 +84,17 @@ def explanation_row(cluster: Cluster, explanation: Explanation) -> dict[str, Any
     }
 
 
-def _setting(explanation: Explanation) -> str:
-    """Return the label of the setting of the policy that has the limit, "" without one."""
-    field = PolicySettings.model_fields.get(explanation.finding.setting)
-    return "" if field is None else field.title or ""
+def _setting(cluster: Cluster, explanation: Explanation) -> str:
+    """Return the setting of the policy with the limit that follows from it, "" without one."""
+    finding = explanation.finding
+    field = PolicySettings.model_fields.get(finding.setting)
+    if field is None:
+        return ""
+    limit = quantity(finding.limit, ValueUnit(finding.unit))
+    if finding.measure == AlertMeasure.REPLICATION:
+        share = numbers.percent(policy_of(cluster).watch_replication)
+        return f"{field.title} {share}: limit {limit}"
+    return f"{field.title} {limit}"
 
 
 def _since(explanation: Explanation) -> str:

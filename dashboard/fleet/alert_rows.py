@@ -43,6 +43,7 @@ class AlertRow:
     title: str
     value: str
     worst: str
+    worst_limit: str
     limit: str
     since: str
     held: str
@@ -77,7 +78,7 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
     status, unit = status_of(alert, now), unit_of(alert.subject)
     values = {
         name: numbers.value_text(getattr(alert, name), unit) if unit else ""
-        for name in ("value", "worst", "limit")
+        for name in ("value", "worst", "limit", "worst_limit")
     }
     return AlertRow(
         alert=alert,
@@ -144,8 +145,11 @@ def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
     alert, chip = row.alert, row.chip
     since = f"since {row.since} UTC, held {row.held}"
     if row.value:
-        value = f"{row.value} now, worst {row.worst}" if row.is_open else f"Worst {row.worst}"
-        what = f"{value}, limit {row.limit}, {since}"
+        worst = f"worst {row.worst}, limit {row.worst_limit}"
+        if row.worst_limit != row.limit:
+            worst += " then"
+        what = f"{row.value} now, limit {row.limit}; {worst}" if row.is_open else raised(worst)
+        what = f"{what}, {since}"
     else:
         what = f"{alert.detail or 'The Spark application failed'}, {since}"
     handled = row.handled

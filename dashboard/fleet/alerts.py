@@ -70,7 +70,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         "row": row,
         "headline": replace(headline, what=headline.what + _unmet(cluster, row)),
         "alert": alert,
-        "plot": alert_plot(alert, f"worst {row.worst}, limit {row.limit}"),
+        "plot": alert_plot(alert, f"worst {row.worst}, limit {row.worst_limit}"),
         "entries": _entries(alert),
         "operated": {cluster.pk} if request.actor.is_operator else set(),
     }

@@ -129,6 +129,7 @@ class FormSetting:
         if setting.choices:
             return (
                 ", ".join(words for value, words in setting.choices if value in self.ticked)
+                or setting.hint.partition("None selected: ")[2].rstrip(".")
                 or "none"
             )
         return f"{self.value} {setting.unit}".strip() if self.value else "any"

@@ -39,6 +39,7 @@ def firing(cluster: Cluster, subject: str = "latency_p95", **changed: Any) -> Al
     now = timezone.now()
     values = {
         "state": Alert.State.FIRING, "value": 12_000.0, "worst": 14_000.0, "limit": 10_000.0,
+        "worst_limit": 10_000.0,
         "since": now - timedelta(minutes=8), "fired_at": now - timedelta(minutes=7),
         "evaluated_at": now,
     } | changed  # fmt: skip

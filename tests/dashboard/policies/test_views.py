@@ -8,7 +8,15 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import AuditEntry, Blackout, Cluster, Decision, Exclusion, Policy
+from controlplane.models import (
+    AuditEntry,
+    Blackout,
+    Cluster,
+    Decision,
+    Exclusion,
+    Policy,
+    SeriesPeriod,
+)
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
 from controlplane.watch import all_loops, watch_cluster
@@ -165,6 +173,7 @@ def test_the_last_decision_has_number_limit_and_age(viewing: Client, sf: Cluster
     now = timezone.now()
     Cluster.objects.filter(pk=sf.pk).update(desired="running")
     sf.refresh_from_db()
+    SeriesPeriod.objects.all().delete()
     measured(sf, now, p95=1234.0, loads=[100.0, 50.0, 50.0, 50.0])
     watch_cluster(sf, now)
     for path in ("/clusters/sf/", "/clusters/sf/decisions/"):

@@ -8,7 +8,9 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Comparison, LedgerEntry, Proposal
+from controlplane.policies.planner_record import FLOORS
 from controlplane.proposals import comparisons, computation, requests
+from dashboard.proposals.measure_rows import LEDGER
 
 Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -163,6 +165,16 @@ def test_the_ledger_shows_predicted_and_measured(viewing: Client, ledger: Ledger
     assert set(drawn) == {"imbalance", "bytes"}
     points = drawn["bytes"]["data"][1]
     assert (points["x"], points["y"]) == ([2e6], [3e6])
+
+
+def test_every_measure_of_every_planner_has_its_row(viewing: Client, ledger: LedgerEntry) -> None:
+    """On the page of the proposal and in the ledger."""
+    assert set(LEDGER) == set(FLOORS)
+    values = dict.fromkeys(LEDGER, 0.25)
+    LedgerEntry.objects.update(approved=values, expected=values, measured=values, without=values)
+    assert all(title in text(viewing, "/ledger/") for title, *_ in LEDGER.values())
+    page = text(viewing, f"/proposals/{ledger.proposal_id}/")
+    assert "Largest skew of a query" in page
 
 
 def test_viewers_ask_for_nothing(viewing: Client, comparison: Comparison, ready: Proposal) -> None:

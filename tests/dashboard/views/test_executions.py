@@ -358,5 +358,7 @@ def test_the_page_shows_since_when_it_drifts(approving: Client, proposal: Propos
     assert f'datetime="{proposal.drifting_since.isoformat()}"' in shown.content.decode()
     for pk, rate in rates.items():
         Stream.objects.filter(pk=pk).update(rate=rate)
+    # Without the pause between two comparisons.
+    Execution.objects.update(not_before=None)
     progression.advance(proposal.pk)
     assert approving.get(path_to(proposal)).context["drift"] is None
