@@ -17,16 +17,20 @@ _WATCHING: Final = {
 def summary(policy: PolicySettings) -> str:
     """Return what is approved automatically, in a few sentences."""
     known = adapters()
-    kinds = [known[kind].effect for kind in policy.auto_kinds if kind in known]
+    # Plans of monitors that only recommend wait for people, whatever their kind.
+    allowed = policy.auto_kinds if policy.watch == "act" or policy.auto_asked else []
+    kinds = [known[kind].effect for kind in allowed if kind in known]
     moving = [adapter for adapter in known.values() if adapter.moves_state]
     lines = ["New queries are placed at once."]
     unless = " for every requester" if policy.auto_asked else ", unless a person requested them"
+    if policy.watch != "act":
+        unless = " when people request them"
     if kinds:
         lines.append(f"{_joined(kinds).capitalize()} apply automatically{_when(policy)}{unless}.")
-    if any(adapter.name in policy.auto_kinds for adapter in moving):
+    if any(adapter.name in allowed for adapter in moving):
         lines.append(f"Plans that move state need {_bounds(policy)}.")
     others = [adapter for adapter in known.values() if not adapter.is_automatic]
-    rest = [adapter.effect for adapter in others if adapter.name not in policy.auto_kinds]
+    rest = [adapter.effect for adapter in others if adapter.name not in allowed]
     if rest:
         other = " other than the requester" if policy.four_eyes else ""
         lines.append(f"{_joined(rest).capitalize()} wait for an {policy.approvers}{other}.")

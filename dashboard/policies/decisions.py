@@ -16,6 +16,8 @@ from dashboard import thresholds
 from dashboard.frame.headline import Headline
 
 _EVALUATED: Final = "Monitors check every ten seconds while worker and beat run."
+# The reasons whose number is the gain of a plan, and whose limit is the least one.
+_GAINS: Final = ("recommended", "acted", "no_gain")
 _ABOUT = {loop.name: loop.about for loop in all_loops()}
 _TITLES = {loop.name: loop.title for loop in all_loops()}
 
@@ -54,15 +56,21 @@ class DecisionRow:
 def decision_row(row: Decision) -> DecisionRow:
     """Return the row of a decision."""
     code = CODES.get(row.code)
+    number = figure_text(row.number, row.unit)
+    # The limit of a figure that was not read has no unit.
+    limit = figure_text(row.limit, row.unit) if row.unit or row.number is not None else ""
+    if row.code in _GAINS and number:
+        number, limit = f"gain {number}", f"at least {limit}" if limit else ""
+    elif row.number == row.limit == 0:
+        number, limit = "none", ""
     return DecisionRow(
         loop=_TITLES.get(row.loop) or row.loop,
         loop_about=_ABOUT.get(row.loop, ""),
         row=row,
         about=code.about if code else "",
         grade=code.grade if code else thresholds.UNKNOWN,
-        number=figure_text(row.number, row.unit),
-        # The limit of a figure that was not read has no unit.
-        limit=figure_text(row.limit, row.unit) if row.unit or row.number is not None else "",
+        number=number,
+        limit=limit,
     )
 
 

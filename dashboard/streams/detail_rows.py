@@ -87,7 +87,7 @@ def tiles(report: StreamReport) -> list[Tile]:
     shown_grade = grade if grade in ("warn", "bad") else ""
     part = rate / own.capacity if rate is not None and own.capacity else None
     return [
-        Tile("Rate", numbers.compact(rate), "/s", "moving average of 10 s",
+        Tile("Rate", numbers.compact(rate), "/s", "moving average of 2 min",
              "" if left is None else f"left for it: {numbers.compact(left)}/s",
              rate, left if left and left > 0 else None,
              grade="bad" if left is not None and rate is not None and rate > left else ""),
