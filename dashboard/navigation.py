@@ -122,7 +122,7 @@ def navigation(request: PageRequest) -> Navigation:
     site = tuple(
         _link(page, current)
         for page in SITE_PAGES
-        if page.name != "grants" or request.actor.is_any_admin
+        if page.name not in ("grants", "webhooks") or request.actor.is_any_admin
     )
     statuses = request.statuses
     if statuses is None:

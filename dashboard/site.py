@@ -7,7 +7,9 @@ from typing import cast
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
+from controlplane.access.request_ids import request_id
 from controlplane.access.roles import OPERATOR, actor_of
 from controlplane.errors import DATABASE_AWAY_S
 from controlplane.health.disks import full_disks
@@ -77,7 +79,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Render an internal error without the database; 503 if that is away, or a disk is full."""
     disks, error = full_disks(), sys.exc_info()[1]
     is_away = isinstance(error, OperationalError)
-    context = {"full_disks": disks, "is_database_away": is_away}
+    context = {
+        "full_disks": disks, "is_database_away": is_away, "now": timezone.now(),
+        "request_id": request_id(request),
+    }  # fmt: skip
     response = render(None, "500.html", context, status=503 if disks or is_away else 500)
     if is_away:
         response["Retry-After"] = str(DATABASE_AWAY_S)

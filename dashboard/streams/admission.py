@@ -116,7 +116,10 @@ def what_if_form(values: Mapping[str, str], errors: Fields) -> dict[str, Any]:
         )
         for item in CHARACTERISTICS
     ]
-    return {"what_if_fields": rows, "transitions": list(Transition)}
+    is_described = any(row.value or row.faults for row in rows[1:])
+    return {
+        "what_if_fields": rows, "transitions": list(Transition), "is_described": is_described,
+    }  # fmt: skip
 
 
 @cluster_page

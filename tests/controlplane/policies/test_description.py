@@ -11,7 +11,8 @@ from controlplane.policies.settings import PolicySettings
 def test_the_default_policy() -> None:
     assert summary(PolicySettings()) == (
         "New queries are placed at once. Redirections of streams and shedding plans apply"
-        " automatically when people request them. Moves of queries, moves of tasks and changes of key groupings wait for an"
+        " automatically when people request them. Moves of queries, moves of tasks and changes"
+        " of key groupings wait for an"
         " approver. The monitors recommend plans; people decide."
     )
 
