@@ -1,6 +1,6 @@
 """Pages of the ledger: predictions of executed plans against measurements."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -44,10 +44,14 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         }
         for row in figures
     ]
+    known = {name for entry in page.rows for name in (*entry.approved, *entry.measured)}
+    titles = {figure: title for figure, (title, *_) in LEDGER.items() if figure in known}
+    compared = {row.figure for row in figures}
     context = {
         "page": page,
-        "rows": [_row(entry) for entry in page.rows],
-        "titles": {figure: title for figure, (title, *_) in LEDGER.items()},
+        "rows": [_row(entry, titles) for entry in page.rows],
+        "titles": titles,
+        "charted": {name: title for name, title in titles.items() if name in compared},
         "records": records,
         "tiles": [_tile(record) for record in records],
         "calibrated": calibrated,
@@ -82,7 +86,7 @@ def _tile(row: Mapping[str, Any]) -> Tile:
         below = f"limit {percent(row['limit'])}, from {row['runs']} plans"
     return Tile(
         f"{row['planner'].capitalize()}: median error", row["error"], "",
-        plans if record.runs else "no plan executed yet", below,
+        plans if record.runs else "no completed plan yet", below,
         error, row["limit"] if row["is_used"] else None,
         grade=WARN if row["is_used"] and not row["is_good"] else "", term="Median error",
     )  # fmt: skip
@@ -103,11 +107,11 @@ def _record(cluster: Cluster, planner: str, policy: PolicySettings) -> dict[str,
     }
 
 
-def _row(entry: LedgerEntry) -> dict[str, object]:
+def _row(entry: LedgerEntry, figures: Collection[str]) -> dict[str, object]:
     return {
         "entry": entry,
         "title": algorithm_title(entry.planner, entry.algorithm),
         "applied": compact(entry.applied),
         "skipped": entry.skipped,
-        "cells": proof_rows(entry, {}, all_figures=True),
+        "cells": proof_rows(entry, {}, figures),
     }

@@ -1,6 +1,6 @@
 """Rows of the measures of an executed plan: as approved, as expected, and as measured."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from controlplane.models import LedgerEntry
@@ -27,15 +27,15 @@ LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
 
 
 def proof_rows(
-    entry: LedgerEntry, before: Mapping[str, float], *, all_figures: bool = False
+    entry: LedgerEntry, before: Mapping[str, float], figures: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the figures of an executed plan; `all_figures`: with those that are unknown."""
+    """Return the known figures of an executed plan; `figures`: these, also where unknown."""
     assessment = Assessment.from_json(entry.assessment)
     effects = {row.measure: row for row in assessment.effects}
     return [
         _proof_row(figure, entry, before, effects.get(figure))
         for figure in LEDGER
-        if all_figures or figure in entry.approved or figure in entry.measured
+        if figure in (figures or (*entry.approved, *entry.measured))
     ]
 
 
