@@ -56,6 +56,15 @@ function startRefreshGuard() {
   });
 }
 
+// The states of all clusters come together: the page may lack the dot of a new cluster.
+function startDots() {
+  document.body.addEventListener("htmx:oobAfterSwap", () => {
+    for (const given of document.querySelectorAll("#nav-statuses > [data-dot]")) {
+      document.getElementById(given.dataset.dot)?.replaceChildren(...given.cloneNode(true).childNodes);
+    }
+  });
+}
+
 // A part out of view is refreshed, or first loaded, when it comes into view: it waits for weir:seen.
 function startSeen() {
   const inView = new WeakSet();
@@ -175,6 +184,7 @@ markTheme();
 startAges();
 startCopying();
 startRefreshGuard();
+startDots();
 startFocus();
 startSeen();
 startDialogs();

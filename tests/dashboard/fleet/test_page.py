@@ -140,10 +140,10 @@ def test_live_parts_have_the_counters_of_the_navigation(operating: Client) -> No
     html = text_of(operating, HTTP_HX_REQUEST="true")
     assert "<html" not in html
     assert 'id="nav-needing" hx-swap-oob="true">1 of 1<' in html
-    assert 'id="nav-dot-bad" hx-swap-oob="true"><span class="dot bad">' in html
+    assert 'data-dot="nav-dot-bad"><span class="dot bad">' in html
     status = text_of(operating, "/navigation/", HTTP_HX_REQUEST="true")
     assert 'id="bell"' in status
-    assert 'id="nav-dot-bad"' in status
+    assert 'data-dot="nav-dot-bad"' in status
 
 
 def test_the_briefing_is_about_the_time_since_the_last_visit(
