@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final
@@ -39,10 +38,8 @@ from benchmarks.application import (
     wait,
 )
 from benchmarks.control_plane import set_up_django
-from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.results.feed import follow
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.publication import publish
@@ -241,7 +238,6 @@ def move(url: str, folder: Path, options: Options) -> Report:
     ]
     with start_weir(url, folder, ops, nodes=4) as weir, fed_evenly(url) as producer:
         wait_for_batches(weir, 5)
-        follow_results(weir, [MOVED, *range(2, 6)])
         producer.append({MOVED_STREAM: large_state()})
         tour(weir, options.tours)
         rows, durations = weir.telemetry(), batch_durations(weir.client, CLUSTER)
@@ -301,10 +297,6 @@ def migration_report(weir: Weir, rows: Telemetry, durations: Sequence[int]) -> R
     return {
         "moves": len(moved_in),
         "state_bytes": [move["bytes"] for row in rows for move in row["moves"]],
-        "micro_batches_without_result_moving": longest_pause(weir, MOVED, settled),
-        "micro_batches_without_result_staying": max(
-            longest_pause(weir, 2 + node, settled) for node in range(4)
-        ),
         "micro_batch_ms_p50": statistics.median(
             ms for batch, ms in of_batch.items() if batch not in around and batch > settled
         ),
@@ -312,21 +304,6 @@ def migration_report(weir: Weir, rows: Telemetry, durations: Sequence[int]) -> R
             of_batch[b] for b in around if b in of_batch
         ),
     }
-
-
-def follow_results(weir: Weir, queries: Sequence[int]) -> None:
-    """Have the batches of these queries' results noted, for `longest_pause`."""
-    later_ms = (time.time_ns() // 1_000_000) + 3_600_000
-    for query in queries:
-        follow(weir.client, CLUSTER, query, later_ms)
-
-
-def longest_pause(weir: Weir, query: int, since: int) -> int:
-    """Return the most micro-batches between two results of a query, the two left out."""
-    rows: Any = weir.client.xrange(keys.feed_key(CLUSTER, query))
-    batches = [int(fields[b"batch"]) for _, fields in rows]
-    late = [batch for batch in batches if batch >= since]
-    return max((after - before - 1 for before, after in pairwise(late)), default=-1)
 
 
 # ---- kill -9 -------------------------------------------------------------------------------------

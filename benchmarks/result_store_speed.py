@@ -1,28 +1,32 @@
-"""What the result store costs: a changed row, a page of a thousand windows, a window's archiving.
+"""What the results cost: windows/s of the whole sink into both databases, and a page of windows.
 
     .venv/bin/python -m benchmarks.result_store_speed [--windows 1000000]
 
-One JSON object per measure, with medians in ms or µs. A page is a GET over HTTP to the web process
-with the command of `make run`, to the last byte of the answer. Redis and databases are its own, in
-a temporary directory; `parquet`: the same windows in files, for comparison.
+One JSON object per measure. A batch has 60,000 changed windows with three aggregates; of each
+database windows that are new, changed, and written again, per second and per second of this
+process's processor time. A page is a GET over HTTP to the web process with the command of
+`make run`, to the last byte of the answer; `--windows`: how many windows the query has. Redis and
+databases are its own, in a temporary directory.
 """
 
 import argparse
 import json
+import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.control_plane import api_client, fresh_weir, running_services
 
-KEYS = 1_000
-QUERY = 1
-HOUR_MS = 3_600_000
-PAGES = 15
-RESULTS = "/api/v1/clusters/bench/queries/q/results?limit=1000"
+KEYS: Final = 1_000
+QUERY: Final = 1
+HOUR_MS: Final = 3_600_000
+BATCH: Final = 60_000
+PAGES: Final = 15
+RESULTS: Final = "/api/v1/clusters/bench/queries/q/results?limit=1000"
 
 
 def main() -> None:
@@ -34,20 +38,20 @@ def main() -> None:
 
 def measures(count: int, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each measure's name and figures."""
-    from django.contrib.auth.models import User  # noqa: PLC0415 - Django is set up by now
+    from django.conf import settings  # noqa: PLC0415 - Django is set up by now
+    from django.contrib.auth.models import User  # noqa: PLC0415
 
-    from controlplane.connections import redis_client  # noqa: PLC0415
+    from controlplane.wire.results.database import ConnectedDatabase  # noqa: PLC0415
+    from tests.support.postgres import running_postgres  # noqa: PLC0415
 
-    query, hours = made_query(), count // KEYS
-    yield "write", written(query, hours)
-    memory: Any = redis_client().info("memory")
-    yield "redis", {"bytes_per_window": round(memory["used_memory_dataset"] / count)}
+    yield "sqlite", written(ConnectedDatabase(f"sqlite:///{folder / 'bench.sqlite3'}"))
+    with running_postgres() as url:
+        yield "postgresql", written(ConnectedDatabase(url))
+    made_query()
+    fill(ConnectedDatabase(settings.RESULTS_URL), count // KEYS)
     user = User.objects.create_superuser("bench")
     with running_services(folder, ["web"]) as url, api_client(url, user) as client:
-        yield "page_of_redis", paged(client, hours)
-        yield "archive", archived(query, hours * KEYS)
-        yield "page_of_archive", paged(client, hours)
-    yield "parquet", parquet(count, folder)
+        yield "page", {"windows": count // KEYS * KEYS, **paged(client, count // KEYS)}
 
 
 def made_query() -> Any:
@@ -58,10 +62,11 @@ def made_query() -> Any:
     from controlplane.wire.query_text import QueryText  # noqa: PLC0415
 
     cluster = Cluster.objects.create(slug="bench", name="bench", slots=1)
-    schema = {"columns": [{"name": "ts", "type": "timestamp", "nullable": False}],
-              "event_time": "ts"}  # fmt: skip
+    columns = [{"name": "ts", "type": "timestamp", "nullable": False},
+               {"name": "v", "type": "int64"}, {"name": "k", "type": "int64"}]  # fmt: skip
+    schema = {"columns": columns, "event_time": "ts"}
     stream = Stream.objects.create(cluster=cluster, name="s", schema=schema)
-    text = QueryText({"n": "count(*)", "last": "max(ts)"}, 3600.0, key=("stream",))
+    text = QueryText({"n": "count(*)", "total": "sum(v)", "mean": "mean(v)"}, 3600.0, key=("k",))
     query = Query.objects.create(
         pk=QUERY, cluster=cluster, name="q", state="running", text=text.to_text(), window_s=3600.0,
         submitted_at=timezone.now(), retention_windows=2 * 10**9, retention_s=2**31 - 1,
@@ -70,116 +75,96 @@ def made_query() -> Any:
     return query
 
 
-def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
-    """Return an hour's windows of so many keys as a node gives them out."""
+def computed() -> Any:
+    """Return what the query computes."""
+    from controlplane.wire.language.tree import Kind  # noqa: PLC0415
+    from controlplane.wire.query import computation_of  # noqa: PLC0415
+    from controlplane.wire.query_text import QueryText  # noqa: PLC0415
+
+    text = QueryText({"n": "count(*)", "total": "sum(v)", "mean": "mean(v)"}, 3600.0, key=("k",))
+    return computation_of(text, {"ts": Kind.TIME, "v": Kind.INT, "k": Kind.INT})
+
+
+def table_of(first: int, rows: int, added: int = 0) -> tuple[str, Any]:
+    """Return so many windows of a thousand keys as nodes emit them."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
-    from controlplane.catalog.computations import computation_of_query  # noqa: PLC0415
     from controlplane.wire.aggregates.layout import layout_of  # noqa: PLC0415
     from controlplane.wire.aggregates.state_schema import schema_named, schema_names  # noqa: PLC0415
 
-    name = schema_names(layout_of(computation_of_query(query)))[0]
-    schema = schema_named(name).arrow
-    columns = {field.name: pa.array(np.zeros(keys, np.int64)).cast(field.type) for field in schema}
-    columns |= {"query": pa.array(np.full(keys, query.pk)), "k0": pa.array(np.arange(keys)),
-                "pane": pa.array(np.full(keys, first * HOUR_MS)),
-                "s0": pa.array(np.arange(keys))}  # fmt: skip
-    return name, pa.table([columns[field.name] for field in schema], schema)
+    name = schema_names(layout_of(computed()))[0]
+    schema, index = schema_named(name).arrow, np.arange(rows)
+    columns: dict[str, Any] = {field.name: pa.array(index + added) for field in schema}
+    zeros: Any = pa.array(np.zeros(rows, np.int64))
+    columns |= dict.fromkeys(("run", "task", "stream"), zeros)
+    columns |= {"query": pa.array(np.full(rows, QUERY)), "k0": pa.array(index % KEYS),
+                "pane": pa.array((first + index // KEYS) * HOUR_MS)}  # fmt: skip
+    casted = [columns[field.name].cast(pa.decimal128(20, 0)).cast(field.type)
+              if pa.types.is_decimal(field.type) else columns[field.name].cast(field.type)
+              for field in schema]  # fmt: skip
+    return name, pa.table(casted, schema)
 
 
-def written(query: Any, hours: int, changes: int = 50) -> dict[str, Any]:
-    """Write the windows of so many hours, then change the newest of each key so many times."""
-    from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.wire.results.write import WindowChanges, write  # noqa: PLC0415
+def writer_of(database: Any) -> Callable[[int, tuple[str, Any]], None]:
+    """Return what writes the windows of one batch."""
+    from controlplane.wire.results.finalized import ResultQuery  # noqa: PLC0415
+    from controlplane.wire.results.tables import create_tables  # noqa: PLC0415
+    from controlplane.wire.results.writer import WindowWriter  # noqa: PLC0415
 
-    client = redis_client()
+    query = ResultQuery.of(computed(), 1, 0)
+    database.run(lambda cursor: create_tables(cursor, is_postgres=database.is_postgres))
 
-    def put(batch: int, table: Any) -> float:
-        return timed(lambda: write(client, "bench", batch, WindowChanges([table])))
+    def queries(wanted: Collection[int]) -> dict[int, ResultQuery]:
+        return dict.fromkeys(wanted, query)
 
-    fresh = [put(hour, table_of(query, hour)) for hour in range(hours)]
-    again = [put(hours + change, table_of(query, hours - 1)) for change in range(changes)]
-    few = [
-        put(hours + changes + change, table_of(query, hours - 1, 1))
-        for change in range(4 * changes)
-    ]
-    return {
-        "us_per_new_row": round(statistics.median(fresh) * 1000 / KEYS, 2),
-        "us_per_changed_row": round(statistics.median(again) * 1000 / KEYS, 2),
-        "us_of_a_query_with_one_row": round(statistics.median(few) * 1000, 1),
-    }
+    def write(batch: int, table: tuple[str, Any]) -> None:
+        writer = WindowWriter(database, "bench")
+        writer.take(batch, [table], queries)
+        writer.flush()
+
+    return write
+
+
+def written(database: Any, batches: int = 8) -> dict[str, Any]:
+    """Write batches of new windows, then of changed ones, and these again."""
+    write, report = writer_of(database), dict[str, Any]()
+    for index, (name, added) in enumerate((("new", 0), ("changed", 5), ("repeated", 5))):
+        tables = [table_of(batch * BATCH // KEYS, BATCH, added) for batch in range(batches)]
+        wall, processor = time.perf_counter(), time.process_time()
+        for batch, table in enumerate(tables):
+            write(batch + min(index, 1) * batches, table)
+        wall, processor = time.perf_counter() - wall, time.process_time() - processor
+        report[f"{name}_per_s"] = round(batches * BATCH / wall)
+        report[f"{name}_per_processor_s"] = round(batches * BATCH / processor)
+    return report
+
+
+def fill(database: Any, hours: int) -> None:
+    """Write the windows of so many hours."""
+    write = writer_of(database)
+    for batch, first in enumerate(range(0, hours, BATCH // KEYS)):
+        write(batch, table_of(first, min(BATCH // KEYS, hours - first) * KEYS))
 
 
 def paged(client: Any, hours: int) -> dict[str, Any]:
-    """Read pages of a thousand: the newest, one in the middle, of one key."""
+    """Read pages of a thousand: the newest, one in the middle, the oldest, of one key."""
 
     def call(filters: str) -> Any:
         return client.get(RESULTS + filters).raise_for_status()
 
-    report: dict[str, Any] = {}
+    report: dict[str, Any] = {"load": round(os.getloadavg()[0], 1)}
     every = {
         "newest": "",
         "middle": f"&to={hours // 2 * HOUR_MS}",
-        "oldest_first": "&order=oldest",
-        "one_key": "&key=s",
+        "oldest": "&order=oldest",
+        "one_key": "&key=7",
     }
     for name, filters in every.items():
         rows = len(call(filters).json()["windows"])
         times = [timed(partial(call, filters)) for _ in range(PAGES)]
-        report[f"{name}_ms"] = round(statistics.median(times), 1)
-        report[f"{name}_windows"] = rows
+        report |= {f"{name}_ms": round(statistics.median(times), 1), f"{name}_windows": rows}
     return report
-
-
-def archived(query: Any, count: int) -> dict[str, Any]:
-    """Move all windows to the archive."""
-    from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.results import archiving  # noqa: PLC0415
-    from controlplane.wire.results import final_windows  # noqa: PLC0415
-
-    client, known = redis_client(), archiving.ArchiverState()
-    final_windows.freeze(client, "bench", {query.pk: final_windows.FOREVER}, 1)
-    started = time.monotonic()
-    archiving_pass = archiving.Pass(client, query.cluster, known, 0, started + 3600)
-    moved, _ = archiving.move_windows(archiving_pass, [query.pk])
-    seconds = time.monotonic() - started
-    return {"windows": moved, "windows_per_s": round(moved / seconds), "all": moved == count}
-
-
-def parquet(count: int, folder: Path) -> dict[str, Any]:
-    """Write the same windows as files of 1,000, and read a page out of all of them."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.dataset as ds  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    place = folder / "parquet"
-    place.mkdir()
-    files = min(count // KEYS, 1_000)
-    started = time.monotonic()
-    for number in range(files):
-        rows: dict[str, Any] = {
-            "start_ms": [number * HOUR_MS] * KEYS,
-            "key": [f'["{key}"]' for key in range(KEYS)],
-            "values": ["[12,34]"] * KEYS,
-        }
-        pq.write_table(pa.table(rows), place / f"{number:06}.parquet")
-    rate = files * KEYS / (time.monotonic() - started)
-
-    def page() -> None:
-        table = ds.dataset(place).to_table(filter=ds.field("start_ms") == files // 2 * HOUR_MS)
-        assert len(table) == KEYS
-
-    def one_key() -> None:
-        ds.dataset(place).to_table(filter=ds.field("key") == '["7"]')
-
-    size = sum(file.stat().st_size for file in place.iterdir()) / (files * KEYS)
-    return {
-        "windows_per_s": round(rate),
-        "page_ms": round(statistics.median(timed(page) for _ in range(3)), 1),
-        "one_key_ms": round(statistics.median(timed(one_key) for _ in range(3)), 1),
-        "bytes_per_window": round(size, 1),
-    }
 
 
 def timed(work: Callable[[], Any]) -> float:

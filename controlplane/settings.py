@@ -4,6 +4,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import dj_database_url
 
@@ -37,7 +38,6 @@ INSTALLED_APPS = [
     "ninja",
     "django_htmx",
     "controlplane",
-    "controlplane.results.archive",
     "dashboard",
     *(["dashboard.lab"] if has_lab() else []),
 ]
@@ -125,8 +125,8 @@ def database() -> dict[str, Any]:
 def results_database(default: dict[str, Any]) -> dict[str, Any]:
     """Return WEIR_RESULTS_DATABASE_URL, else a file beside SQLite's, else PostgreSQL as it is.
 
-    Archived windows are written by the thousand: in a file of their own they hold no lock that the
-    system of record waits for.
+    Drivers write windows by the thousand: in a file of their own they hold no lock that the system
+    of record waits for.
     """
     given = env.secret("WEIR_RESULTS_DATABASE_URL")
     if given and not given.startswith("sqlite"):
@@ -144,7 +144,16 @@ def results_database(default: dict[str, Any]) -> dict[str, Any]:
 
 DATABASES = {"default": database()}
 DATABASES["results"] = results_database(DATABASES["default"])
-DATABASE_ROUTERS = ["controlplane.results.archive.router.ArchiveRouter"]
+
+
+def results_url() -> str:
+    """Return the URL of the database of results, as drivers take it."""
+    if DATABASES["results"]["ENGINE"].endswith("sqlite3"):
+        return f"sqlite:///{quote(str(DATABASES['results']['NAME']))}"
+    return env.secret("WEIR_RESULTS_DATABASE_URL") or env.secret("DATABASE_URL")
+
+
+RESULTS_URL = results_url()
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = {
@@ -170,13 +179,12 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "weir"
-# Experiments take minutes to hours, receivers of webhooks answer as they like, and archiving takes
-# what the others leave: queues and workers of their own, so that nothing else waits.
+# Experiments take minutes to hours, and receivers of webhooks answer as they like: queues and
+# workers of their own, so that nothing else waits.
 CELERY_TASK_ROUTES = {
     "weir.run_lab": {"queue": "lab"},
     "weir.send_webhook": {"queue": "webhooks"},
     "weir.send_due_webhooks": {"queue": "webhooks"},
-    "weir.archive": {"queue": "archive"},
 }
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

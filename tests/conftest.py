@@ -20,6 +20,7 @@ from tests.support.nightly import leave_out
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
 from tests.support.sharing import Sharing, shares_by_file, starts_weir
+from tests.support.whole_results import VARIABLE, clear_results
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -37,6 +38,7 @@ KEPT_BY_CLUSTER = (
     ("controlplane.planners.shedding.measured", "_kept_parts"),
     ("controlplane.explain.node_work", "_placed"),
     ("controlplane.explain.node_work", "_split"),
+    ("controlplane.results.finality", "_timings"),
 )
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 
@@ -89,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     leave_out(config, items)
     items.sort(key=_rank)
     for item in items:
-        _let_it_use_the_archive(item)
+        _let_it_use_results(item)
         try_fewer_examples(item)
 
 
@@ -117,8 +119,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return Sharing(config, log)
 
 
-def _let_it_use_the_archive(item: pytest.Item) -> None:
-    """Whoever may use the database may use both of Weir's: the rows and the archived windows."""
+def _let_it_use_results(item: pytest.Item) -> None:
+    """Whoever may use the database may use both of Weir's: the rows and the results."""
     mark = item.get_closest_marker("django_db")
     fixtures = getattr(item, "fixturenames", ())
     if mark is None and not {"db", "transactional_db"}.intersection(fixtures):
@@ -208,6 +210,24 @@ def django_db_setup(
         connections.close_all()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def results_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Name the database of results that drivers and the sink of this process write to."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("results")
+        patch.setenv(VARIABLE, f"sqlite:///{folder / 'results.sqlite3'}")
+        yield
+
+
+@pytest.fixture
+def results_in_django(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the sink in this process write within the transaction of the test."""
+    from tests.support.windows import DjangoDatabase  # noqa: PLC0415
+    from workers.pipeline import sink  # noqa: PLC0415
+
+    monkeypatch.setattr(sink, "results_of", lambda _: DjangoDatabase())
+
+
 @pytest.fixture(scope="module")
 def class_archive() -> Iterator[None]:
     """Let Spark's JVM start from the archive of its classes, on the Java of JAVA_HOME."""
@@ -221,7 +241,7 @@ def class_archive() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def redis_server(tmp_path_factory: pytest.TempPathFactory, results_url: None) -> Iterator[str]:
     """The URL of a Redis that only this test session uses."""
     with running_redis(tmp_path_factory.mktemp("redis-session")) as url:
         yield url
@@ -234,6 +254,7 @@ def redis_client(redis_server: str) -> Iterator["Redis"]:
 
     with redis.Redis.from_url(redis_server) as connection:
         connection.flushdb()
+        clear_results()
         yield connection
 
 
@@ -248,6 +269,7 @@ def redis_url(redis_server: str, settings: Settings) -> Iterator[str]:
 
     with redis.Redis.from_url(redis_server) as client:
         client.flushdb()
+    clear_results()
     settings.REDIS_URL = redis_server
     layers = {"default": {**settings.CHANNEL_LAYERS["default"]}}
     hosts = [channel_host(redis_server)]

@@ -11,7 +11,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 from django.conf import settings
 
 from controlplane.events.task_names import (
-    ARCHIVE,
     FIT_FORECASTERS,
     PRUNE,
     QUEUED_MS,
@@ -25,6 +24,7 @@ from controlplane.events.task_names import (
     ROLL_UP,
     SEAL_AUDIT,
     SEND_DUE_WEBHOOKS,
+    UPDATE_FINALITY,
     UPDATE_LEDGER,
     UPDATE_STATISTICS,
     VERIFY_AUDIT,
@@ -51,7 +51,7 @@ _PERIODS_S = {
     FIT_FORECASTERS: 30,
     RECORD_KEY_SKEW: 10,
     RECORD_COSTS: 30,
-    ARCHIVE: 2,
+    UPDATE_FINALITY: 2,
     ROLL_UP: 10,
     UPDATE_STATISTICS: 60,
     PRUNE: 300,

@@ -38,6 +38,7 @@ from controlplane.events.task_names import (
     REVIEW_PROPOSALS,
     ROLL_UP,
     SEAL_AUDIT,
+    UPDATE_FINALITY,
     UPDATE_LEDGER,
     UPDATE_STATISTICS,
     VERIFY_AUDIT,
@@ -50,6 +51,7 @@ from controlplane.planners.placement.trade import compute_trade
 from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.proposals.executions import progression
+from controlplane.results import finality
 from controlplane.telemetry import series
 from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service
@@ -159,6 +161,7 @@ def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
         work(timezone.now())
 
 
+_add_periodic(UPDATE_FINALITY, finality.update_finality)
 _add_periodic(UPDATE_LEDGER, ledger.write_entries)
 _add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
 _add_periodic(WATCH, _watch)

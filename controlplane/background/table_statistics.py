@@ -8,7 +8,7 @@ from typing import Final
 
 from django.db import connections
 
-from controlplane.results.archive.router import aliases
+from controlplane.results.database import aliases
 
 # Rows of an index that are read; a count of all would take seconds for large tables.
 SAMPLE: Final = 400

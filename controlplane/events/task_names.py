@@ -21,7 +21,7 @@ requeue_proposals     every 10 s   queue the proposals of lost workers and messa
 watch                 every 10 s   evaluate the watch loops and the alerts of every cluster
 record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
 record_costs          every 30 s   what queries and streams cost, for lists that sort by it
-archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
+update_finality       every 2 s    up to which start the windows of every query are final
 roll_up               every 10 s   10 s and 60 s samples
 update_statistics     every 60 s   the statistics by which SQLite chooses indexes
 seal_audit            every 5 s    append audit entries to the hash chain
@@ -38,7 +38,7 @@ from django.utils.module_loading import import_string
 from controlplane.events.after_commit import after_commit
 
 # The lists in Redis that workers take their tasks from.
-QUEUES = ("weir", "lab", "webhooks", "archive")
+QUEUES = ("weir", "lab", "webhooks")
 
 # The header of a task with the time at which it was sent (ms since 1970).
 QUEUED_MS = "weir_queued_ms"
@@ -70,7 +70,7 @@ UPDATE_STATISTICS = "weir.update_statistics"
 PRUNE = "weir.prune"
 SEAL_AUDIT = "weir.seal_audit"
 VERIFY_AUDIT = "weir.verify_audit"
-ARCHIVE = "weir.archive"
+UPDATE_FINALITY = "weir.update_finality"
 
 
 def send_on_commit(name: str, *args: Any, expires_s: float | None = None) -> None:

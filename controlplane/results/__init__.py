@@ -1,1 +1,1 @@
-"""Results of queries: windows in Redis and in the archive, and their life cycle."""
+"""Results of queries: their windows, which of them are final, their changes and retention."""

@@ -30,7 +30,7 @@ _STREAMS: Final = (STREAM, *(f"{side}.{STREAM}" for side in SIDES))
 
 
 class WindowState(StrEnum):
-    """The state of a window: open, final or archived incomplete.
+    """The state of a window: open, final or incomplete.
 
     open: records may still change it. final: it is complete and does not change. incomplete: it
     does not change, but its query ended before all its records arrived, or it was open for longer

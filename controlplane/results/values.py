@@ -8,13 +8,13 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
-from controlplane.results.archive.values import Raised
 from controlplane.results.estimates import ResultEstimate, estimates_of
 from controlplane.results.filters import WindowState, is_stream
 from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.results.json_values import Raised
 from controlplane.wire.results.places import start_of
 
 _NO_ERRORS: Final[Mapping[str, str]] = {}
@@ -25,9 +25,10 @@ class KeyedWindow(NamedTuple):
     """One window of one key; moments are datetimes.
 
     JSON has no infinities and no NaN: these are the texts Infinity, -Infinity and NaN; decimals are
-    texts, too. `errors`: by aggregate why it has no value. `final_at`: since when the window is
-    final, None if it is not. `kept`: the estimated fraction of its records that drop rules kept,
-    None if it is unknown; `estimates`: of counts and sums over all records, if it is below 1.
+    texts, too. `errors`: by aggregate why it has no value. `changed_at`: when a value of the window
+    last changed, None if it is not stored. `kept`: the estimated fraction of its records that drop
+    rules kept, None if it is unknown; `estimates`: of counts and sums over all records, if it is
+    below 1.
     """
 
     start: datetime
@@ -35,7 +36,7 @@ class KeyedWindow(NamedTuple):
     values: Mapping[str, Any]
     batch: int
     state: WindowState = WindowState.OPEN
-    final_at: datetime | None = None
+    changed_at: datetime | None = None
     errors: Mapping[str, str] = _NO_ERRORS
     kept: float | None = 1.0
     estimates: Mapping[str, ResultEstimate] = _NO_ESTIMATES
@@ -60,7 +61,7 @@ class RawWindow(NamedTuple):
     values: Sequence[Any]
     batch: int
     state: WindowState
-    final_at_ms: int | None = None
+    changed_ms: int = 0
     errors: Mapping[str, str] = _NO_ERRORS
     sampled: Sampled | None = None
 
@@ -96,9 +97,9 @@ class ResultColumns:
             values[name] = plain(value, kind)
         if errors:
             values |= dict.fromkeys(errors)
-        final_at = None if window.final_at_ms is None else moment(window.final_at_ms)
+        changed_at = moment(window.changed_ms) if window.changed_ms else None
         start = moment(start_of(window.place))
-        shown = KeyedWindow(start, key, values, window.batch, window.state, final_at, errors)
+        shown = KeyedWindow(start, key, values, window.batch, window.state, changed_at, errors)
         return shown if window.sampled is None else self._estimated(shown, window.sampled)
 
     def _estimated(self, window: KeyedWindow, sampled: Sampled) -> KeyedWindow:

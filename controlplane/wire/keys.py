@@ -56,10 +56,6 @@ schemas_key = _key("schemas", is_of_driver=False)
 route_snapshots_key = _key("route:snapshots")
 # How far each stream has been committed: hash of event times (ms).
 watermarks_key = _key("watermarks")
-# The set of queries that have windows in Redis.
-stored_key = _key("stored")
-# The followed queries: sorted set of ids by deadline (ms).
-followers_key = _key("followers")
 # The telemetry stream: one entry per micro-batch.
 telemetry_key = _key("telemetry")
 # The stream of Spark's own progress reports.
@@ -99,26 +95,12 @@ dead_state_key = _key("dead:state")
 dead_counts_key = _key("dead:counts")
 # The prefix of the keys of the streams' logs; the stream's id follows.
 log_prefix = _key("log:")
-# The prefix of the keys of blocks of windows; the block's name in hex follows.
-block_prefix = _key("block:")
 
 # One stream's durable log (a Redis Stream of Arrow blocks), by stream.
 log_key = _key_of("log:{}")
 # The immutable delta that leads to a routing version, and the whole table at it, by version.
 route_delta_key = _key_of("route:{}")
 route_snapshot_key = _key_of("route:{}:full")
-# The order of one query's windows (a sorted set of members, all scores 0), by query. A member is
-# the window's start, its key and the part (`controlplane.wire.results.places`).
-windows_key = _key_of("windows:{}")
-# The newest row of each part of one query's windows (hash by member), by query. It also has data
-# about the whole query: its newest batch, and its final windows.
-rows_key = _key_of("windows:{}:rows")
-# The blocks with windows of one query (hash of references by block), by query.
-blocks_key = _key_of("windows:{}:blocks")
-# A query's change feed, a Redis Stream that exists while followed, by query.
-feed_key = _key_of("windows:{}:feed")
-# One block of windows (hash of its `data` and the number of its `refs`), by its name in hex.
-_block_key = _key_of("block:{}")
 # A node's measures of its tasks, a Redis Stream with an entry per batch, by node.
 measures_key = _key_of("measures:{}")
 # Samples of a query's keys, a Redis Stream with an entry per batch and split node, by query.
@@ -140,16 +122,6 @@ kafka_committed_key = _key_of("kafka:{}:committed")
 # By query and node, and by batch, query and task.
 _part_key = _named("parts:{}:{}")
 _transfer_key = _named("transfer:{}:{}:{}")
-
-
-def page_keys(cluster: str, query: int) -> list[str]:
-    """Return the keys of the order, the rows and the blocks of one query's windows."""
-    return [windows_key(cluster, query), rows_key(cluster, query), blocks_key(cluster, query)]
-
-
-def block_key(cluster: str, block: bytes) -> str:
-    """Return the key of one block of windows."""
-    return _block_key(cluster, block.hex())
 
 
 def part_key(cluster: str, query: int, node: int) -> str:

@@ -42,7 +42,7 @@ class ResultRow:
     start: datetime
     cells: list[ResultCell]
     state: str = "open"
-    final_at: datetime | None = None
+    changed_at: datetime | None = None
     kept: str = ""
 
 
@@ -65,7 +65,7 @@ def result_rows(
                 ),
             ],
             str(window.state),
-            window.final_at,
+            window.changed_at,
             _kept(window.kept),
         )
         for window in windows

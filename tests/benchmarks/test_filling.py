@@ -25,6 +25,7 @@ from controlplane.models import Cluster, Query, Task
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.wire import log
 from controlplane.wire.producer import Producer
+from tests.support.windows import DjangoDatabase
 from workers.demo.recording import REPORT
 
 pytestmark = pytest.mark.django_db
@@ -83,7 +84,7 @@ def test_the_queries_of_the_placement_run(redis_url: str) -> None:
 def test_the_api_returns_the_windows_of_the_result_store(redis_url: str) -> None:
     query = result_store_speed.made_query()
     require_computable(query.cluster)
-    result_store_speed.written(query, hours=2, changes=1)
+    result_store_speed.fill(DjangoDatabase(), 2)
     client = client_of(User.objects.create_superuser("bench"))
     found: Any = client.get(result_store_speed.RESULTS).json()
     assert len(found["windows"]) == result_store_speed.KEYS

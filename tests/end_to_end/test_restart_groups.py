@@ -21,7 +21,7 @@ pytestmark = [
 # time.
 GROUPS = (
     ("web", "worker", "lab", "webhooks"),
-    ("archiver", "beat", "relay"),
+    ("beat", "relay"),
     ("redis", "agent", "driver"),
 )
 STOPPED_S = 90.0

@@ -16,7 +16,6 @@ COMMANDS: Final = {
     "worker": ("celery", "worker@weir"),
     "lab": ("celery", "lab@weir"),
     "webhooks": ("celery", "webhooks@weir"),
-    "archiver": ("celery", "archive@weir"),
     "beat": ("celery", " beat"),
     "relay": ("workers.relay",),
     "agent": ("workers.agent",),

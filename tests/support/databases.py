@@ -20,8 +20,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
 from controlplane.access import audit_triggers
-from controlplane.results.archive.apps import ArchiveConfig
-from controlplane.results.archive.router import RESULTS
+from controlplane.results.database import RESULTS, create_results_tables
+from controlplane.wire.results import tables as results_tables
+from controlplane.wire.results.tables import TABLES
 from tests.support.postgres import database_on, postgres_version, write_data_directory
 
 # Rows that Django makes after migrations; `flush` would delete them and make them anew.
@@ -79,6 +80,7 @@ class Templates:
 def _digest() -> str:
     """Return a hash of everything that the tables are made from."""
     digest = hashlib.sha256(f"{django.VERSION} {sqlite3.sqlite_version}".encode())
+    digest.update(Path(results_tables.__file__).read_bytes() + Path(__file__).read_bytes())
     for config in apps.get_app_configs():
         folder = Path(config.path)
         files = [*folder.glob("migrations/*.py"), *folder.glob("models.py")]
@@ -88,14 +90,19 @@ def _digest() -> str:
 
 
 def _migrate(alias: str, target: Path) -> None:
-    """Make the tables of an alias as `migrate_all` does: the archive's alone in `results`."""
+    """Make the tables of an alias as `migrate_all` does: those of results alone in `results`."""
     connection = connections[alias]
     connection.close()
     connection.settings_dict["NAME"] = str(target)
-    apps_of_alias = (ArchiveConfig.label,) if alias == RESULTS else ()
-    call_command("migrate", *apps_of_alias, database=alias, interactive=False, verbosity=0)
-    # Tests with transactions of their own delete all rows afterwards.
-    if alias != RESULTS:
+    if alias == RESULTS:
+        create_results_tables()
+        with connection.cursor() as cursor:
+            # Django's `flush` expects the table that SQLite makes with the first such key.
+            cursor.execute("CREATE TABLE numbered (id INTEGER PRIMARY KEY AUTOINCREMENT)")
+            cursor.execute("DROP TABLE numbered")
+    else:
+        call_command("migrate", database=alias, interactive=False, verbosity=0)
+        # Tests with transactions of their own delete all rows afterwards.
         audit_triggers.remove(connection)
     connection.close()
 
@@ -138,7 +145,9 @@ def delete_rows_faster(patch: Any) -> None:
 
 def _delete_rows(connection: BaseDatabaseWrapper, made: list[object] | None) -> bool:
     """Delete all rows but those that Django makes; return False if these are not as `made`."""
-    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    django = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    existing = set(connection.introspection.table_names())
+    tables = [name for name in (*django, *TABLES) if name in existing]
     deleted = _with_rows(connection, [name for name in tables if name not in _KEPT])
     with (
         connection.constraint_checks_disabled(),

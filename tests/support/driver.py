@@ -216,6 +216,7 @@ class KeptDriver(Application):
         self._environment = {
             "WEIR_DATA": str(data),
             "REDIS_URL": redis_url,
+            "WEIR_RESULTS_DATABASE_URL": os.environ["WEIR_RESULTS_URL"],
             "DJANGO_SETTINGS_MODULE": "controlplane.settings",
         }
         for step in ("migrate_all", "setup_demo"):

@@ -1,6 +1,7 @@
 """The data plane without Spark: its source, nodes and sink, called as Spark calls them."""
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from controlplane.wire import keys
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.table import RoutingDelta
+from tests.support.whole_results import VARIABLE, results_database
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
@@ -45,6 +47,7 @@ class Pipeline:
         self._start()
 
     def _start(self) -> None:
+        results_database().close()
         for known in (client_of, log_of, tables_of):
             known.cache_clear()
         self.reader = LogReader(
@@ -82,7 +85,7 @@ class Pipeline:
     def _process(self, begin: dict[str, Any], end: dict[str, Any]) -> None:
         parts = self.reader.partitions(begin, end)
         routed = pa.Table.from_batches([rows for part in parts for rows in self.reader.read(part)])
-        frame, sink = routed.to_pandas(), SinkWriter(self.cluster, self.url)
+        frame, sink = routed.to_pandas(), SinkWriter(self.cluster, self.url, os.environ[VARIABLE])
         frame["node"] = [node_keys(self.nodes).node_of(key) for key in frame["nk"].tolist()]
         written = []
         for node, mine in frame.groupby("node"):

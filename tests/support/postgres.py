@@ -214,12 +214,14 @@ def database_on(url: str) -> dict[str, Any]:
     from django.db import connection  # noqa: PLC0415 - no settings before a test asks
 
     from controlplane.access import audit_triggers  # noqa: PLC0415
+    from controlplane.results.database import create_results_tables  # noqa: PLC0415
 
     config = _settings_of(url)
     with as_default(config):
         connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
         # Tests with transactions of their own delete all rows afterwards.
         audit_triggers.remove(connection)
+        create_results_tables()
         connection.close()
     return config
 
@@ -245,7 +247,7 @@ def as_default(config: dict[str, Any]) -> Iterator[None]:
     from django.db import connections  # noqa: PLC0415
 
     before = {alias: connections.settings[alias] for alias in _ALIASES}
-    # The archive is in the same database, as it is wherever PostgreSQL has the rows.
+    # Results are in the same database, as they are wherever PostgreSQL has the rows.
     _use(dict.fromkeys(_ALIASES, config))
     try:
         yield

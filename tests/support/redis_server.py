@@ -14,6 +14,8 @@ from typing import Final
 
 import redis
 
+from tests.support.whole_results import VARIABLE, clear_results
+
 
 def redis_binary() -> str:
     """Return the server to start."""
@@ -59,6 +61,9 @@ class RedisServer:
             str(directory), "--appendonly", "yes", "--appendfsync", fsync, "--save", "",
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
+        # Drivers on another Redis begin without results, too.
+        os.environ.setdefault(VARIABLE, f"sqlite:///{directory / 'results.sqlite3'}")
+        clear_results()
 
     def start(self) -> None:
         """Start, and wait until it answers."""

@@ -1,33 +1,67 @@
-"""All windows of a query that are in Redis, for tests that look at whole results."""
+"""All windows of a query in the database of results, for tests that look at whole results."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+import json
+import os
+from typing import Any
 
 import redis
 
 from controlplane.wire.aggregates.finalize import WindowRow
+from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.query import Computation
-from controlplane.wire.results.read import Range, WindowsPage, read_page
+from controlplane.wire.results.database import ConnectedDatabase
+from controlplane.wire.results.json_values import Raised, from_json
+from controlplane.wire.results.tables import TABLES, create_tables
+
+VARIABLE = "WEIR_RESULTS_URL"
+
+
+def results_database() -> ConnectedDatabase:
+    """Return the database that tests give to drivers, with its tables."""
+    database = ConnectedDatabase(os.environ[VARIABLE])
+    database.run(lambda cursor: create_tables(cursor, is_postgres=database.is_postgres))
+    return database
+
+
+def clear_results() -> None:
+    """Delete all rows of the database that tests give to drivers."""
+
+    def clear(cursor: Any) -> None:
+        for table in TABLES:
+            cursor.execute(f"DELETE FROM {table}")
+
+    database = results_database()
+    database.run(clear)
+    database.close()
+
+
+def rows_of(query: int) -> list[tuple[Any, ...]]:
+    """Return start, key, values, batch, records, sample and seq of all windows, oldest first."""
+    database = results_database()
+    try:
+        return database.run(
+            lambda cursor: cursor.execute(
+                "SELECT start_ms, key_json, value_json, batch, records, sample, seq"
+                f" FROM results_window WHERE query_id = {query} ORDER BY start_ms, key"
+            ).fetchall()
+        )
+    finally:
+        database.close()
 
 
 def read_windows(
     client: "redis.Redis", cluster: str, query: int, computation: Computation
 ) -> list[WindowRow]:
-    """Return all windows of a query that are in Redis, oldest first."""
-    return [
-        window.row
-        for page in pages(client, cluster, query, computation, Range(newest_first=False))
-        for window in page.windows
-    ]
+    """Return all windows of a query, oldest first."""
+    return [_window(row, computation) for row in rows_of(query)]
 
 
-def pages(
-    client: "redis.Redis", cluster: str, query: int, computation: Computation, wanted: Range
-) -> Iterator[WindowsPage]:
-    """Yield one page after the other, up to the end of the range."""
-    while True:
-        page = read_page(client, cluster, query, computation, wanted)
-        yield page
-        if not page.next:
-            return
-        wanted = replace(wanted, after=page.next)
+def _window(row: tuple[Any, ...], computation: Computation) -> WindowRow:
+    start_ms, key_json, value_json, batch, records, sample, _ = row
+    names = [name for name, _ in computation.aggregates]
+    values = dict(zip(names, from_json(value_json), strict=True))
+    errors = {name: value.error for name, value in values.items() if isinstance(value, Raised)}
+    key = dict(zip([name for name, _ in computation.key], from_json(key_json), strict=True))
+    sampled = Sampled(records, *json.loads(sample)) if sample else None
+    values |= dict.fromkeys(errors)
+    return WindowRow(start_ms, key, values, batch, 1, errors, sampled=sampled)

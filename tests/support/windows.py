@@ -1,21 +1,35 @@
 """Windows of queries as the pipeline writes them, for whoever reads results."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from django.db import connections, transaction
 
 from controlplane.catalog.computations import computation_of_query
-from controlplane.connections import redis_client
 from controlplane.models import Query
+from controlplane.results.database import RESULTS, is_postgres
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.sampling import sample_cells
 from controlplane.wire.aggregates.sketches import float_codes
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
-from controlplane.wire.results.feed import followed
-from controlplane.wire.results.write import WindowChanges, write
+from controlplane.wire.results.finalized import ResultQuery
+from controlplane.wire.results.writer import WindowWriter
+
+T = TypeVar("T")
+
+
+class DjangoDatabase:
+    """The database of results through Django's connection, within the test's transaction."""
+
+    @property
+    def is_postgres(self) -> bool:
+        return is_postgres()
+
+    def run(self, work: Callable[[Any], T]) -> T:
+        with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
+            return work(cursor)
 
 
 def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -31,9 +45,15 @@ def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -
     stored = [{n: _stored(v) if n in whole else v for n, v in row.items()} for row in rows]
     table = pa.Table.from_pylist([zeros | row for row in stored], form.arrow)
     changes = [(name, table), *((cells, sample) for sample in _samples(cells, table, rows))]
-    client, slug = redis_client(), query.cluster.slug
-    watched = followed(client, slug, time.time_ns() // 1_000_000)
-    write(client, slug, batch, WindowChanges(changes), watched)
+    computation, streams = computation_of_query(query), query.streams.count()
+    result = ResultQuery.of(computation, streams, query.incarnation)
+
+    def queries(wanted: Collection[int]) -> dict[int, ResultQuery]:
+        return dict.fromkeys(wanted, result)
+
+    writer = WindowWriter(DjangoDatabase(), query.cluster.slug)
+    writer.take(batch, changes, queries)
+    writer.flush()
 
 
 def _samples(name: str, table: Any, rows: Sequence[Mapping[str, Any]]) -> Iterator[Any]:

@@ -18,11 +18,10 @@ from controlplane.events.task_names import QUEUES, queue_key
 from controlplane.health.liveness.readings import driver_beats, read_site
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.processes.runtime import beats
-from controlplane.results import archiving
+from controlplane.results import finality
 from controlplane.wire import attempts, dead_letters, key_samples, keys, measures, node_faults
 from controlplane.wire.foreign.entries import SITE, EntryLocation, skipped_entries
 from controlplane.wire.foreign.telemetry import newest_rows
-from controlplane.wire.results.feed import entries_after, followed
 from tests.support.cluster import actor, small_cluster, telemetry
 from tests.support.series import all_samples
 from workers.agent.heartbeats import Observer
@@ -222,21 +221,15 @@ def test_readers_of_states_go_on(sf: Cluster, redis_url: str, write: Write, valu
 
 @given(value=ANY)
 @LAW
-def test_archiving_goes_on_with_the_next_cluster(sf: Cluster, redis_url: str, value: bytes) -> None:
-    """Names of queries and watermarks that are not numbers belong to one cluster."""
+def test_finality_goes_on_with_the_next_cluster(sf: Cluster, redis_url: str, value: bytes) -> None:
+    """Watermarks that are not numbers belong to one cluster."""
     client = redis_client()
     client.flushdb()
     other, _ = Cluster.objects.get_or_create(slug="other", defaults={"name": "Other"})
-    archiving._STATES.clear()
-    client.sadd(keys.stored_key("sf"), value)
-    client.zadd(keys.followers_key("sf"), {value: 1e15})
+    finality._timings.clear()
     client.hset(keys.watermarks_key("sf"), mapping={"batch": value, "settled:1": value})
-    client.xadd(keys.feed_key("sf", 1), {"batch": value, "places": value})
-    archiving.archive_windows(timezone.now())
-    assert other.pk in archiving._STATES
-    assert all(isinstance(query, int) for query in followed(client, "sf", 0))
-    (entry,) = entries_after(client, "sf", 1, 0)
-    assert entry.number > 0
+    finality.update_finality(timezone.now())
+    assert other.pk in finality._timings
 
 
 def test_what_is_skipped_at_the_site_is_counted(sf: Cluster) -> None:

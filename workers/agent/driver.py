@@ -18,6 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from django.conf import settings
+
 from controlplane.child_processes.start import spawn
 from controlplane.child_processes.trees import kill_with_environment
 from controlplane.installation import env
@@ -70,7 +72,8 @@ class Site:
     """The environment of drivers: data directory, Redis, further variables (those of Java).
 
     `checkpoints`: a directory that executors can access, by default in the data directory.
-    `driver_url`: returns the URL of Redis for the driver of a cluster, by default `redis_url`.
+    `driver_url`: returns the URL of Redis for the driver of a cluster, by default `redis_url`;
+    `results_url`: of the database of results.
     `driver_host`: the address of drivers for executors; `spark_conf`: settings, as in
     WEIR_SPARK_CONF.
     """
@@ -82,6 +85,7 @@ class Site:
     driver_host: str = ""
     spark_conf: str = field(default="", repr=False)
     driver_url: Callable[[str], str] | None = None
+    results_url: str = field(default="", repr=False)
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the checkpoint directory of a cluster."""
@@ -107,6 +111,7 @@ def site_of(data: Path) -> Site:
         Path(checkpoints).expanduser().resolve() if checkpoints else None,
         env.text("WEIR_DRIVER_HOST"),
         env.secret("WEIR_SPARK_CONF"),
+        results_url=settings.RESULTS_URL,
     )
 
 
@@ -139,6 +144,7 @@ def secret_environment(spec: DriverSpec, site: Site) -> dict[str, str]:
     """
     return {
         "REDIS_URL": site.driver_url(spec.cluster) if site.driver_url else site.redis_url,
+        "WEIR_RESULTS_URL": site.results_url,
         "WEIR_LOG_URL": spec.log_url,
         "WEIR_SPARK_CONF": site.spark_conf,
     }

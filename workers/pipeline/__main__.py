@@ -1,7 +1,8 @@
 """Run the Spark application of one cluster: `python -m workers.pipeline --cluster sf …`.
 
-Environment: REDIS_URL; WEIR_LOG_URL (redis://… or kafka://…; default: that Redis); WEIR_SPARK_CONF
-(settings of Spark as "name=value name=value", which take precedence over Weir's own).
+Environment: REDIS_URL; WEIR_RESULTS_URL (the database of results: postgresql://… or sqlite:////…);
+WEIR_LOG_URL (redis://… or kafka://…; default: that Redis); WEIR_SPARK_CONF (settings of Spark as
+"name=value name=value", which take precedence over Weir's own).
 """
 
 import argparse
@@ -72,7 +73,7 @@ def _run(options: argparse.Namespace, given: Surroundings, engine: SparkSettings
             application = Application(
                 options.cluster, given.redis_url, options.checkpoint, there or wanted,
                 options.nodes, options.splits, options.trigger_ms, options.max_records,
-                given.log_url, options.max_batch_mb << 20,
+                given.log_url, options.max_batch_mb << 20, given.results_url,
             )  # fmt: skip
             spark.streams.addListener(ProgressListener(client, options.cluster, heartbeat))
             runs = QueryRuns(prepare(spark, application).start)

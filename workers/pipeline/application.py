@@ -37,6 +37,7 @@ class Application:
     max_records: int = 200_000
     log_url: str = ""
     max_bytes: int = 64 << 20
+    results_url: str = ""
 
 
 def prepare(
@@ -58,7 +59,11 @@ def prepare(
         evaluated(_read_log(spark, application, bootstrap), processor)
         .writeStream.format("weir_sink")
         .queryName(f"weir_{application.cluster}".replace("-", "_"))
-        .options(cluster=application.cluster, redis_url=application.redis_url)
+        .options(
+            cluster=application.cluster,
+            redis_url=application.redis_url,
+            results_url=application.results_url,
+        )
         .option("checkpointLocation", application.checkpoint)
         .outputMode("append")
         .trigger(**trigger)

@@ -8,7 +8,8 @@ import base64
 import json
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -28,11 +29,11 @@ from controlplane.wire.aggregates.state_schema import to_bytes
 from controlplane.wire.foreign.entries import is_other_type
 from controlplane.wire.key_samples import KeySample
 from controlplane.wire.results import watermarks
-from controlplane.wire.results.blocks import Ref, members_in
-from controlplane.wire.results.blocks import put as put_blocks
-from controlplane.wire.results.feed import followed
-from controlplane.wire.results.write import References, WindowChanges, write
+from controlplane.wire.results.finalized import ResultQuery
+from controlplane.wire.results.writer import WindowWriter
+from controlplane.wire.routing.route import NO_AGGREGATOR
 from workers.pipeline.exchange import output, task_states
+from workers.pipeline.exchange.blocks import unpack_blocks
 from workers.pipeline.exchange.durability import (
     check_parts,
     mark_part,
@@ -42,7 +43,14 @@ from workers.pipeline.exchange.durability import (
 from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
-from workers.pipeline.spark.connections import client_of, freeze_heap, task_partition
+from workers.pipeline.routing.compilation import InvalidRoute, computation_of_route
+from workers.pipeline.spark.connections import (
+    client_of,
+    freeze_heap,
+    results_of,
+    tables_of,
+    task_partition,
+)
 from workers.pipeline.split_nodes.grouping_states import write_reports
 
 logger = logging.getLogger("weir.pipeline")
@@ -51,10 +59,11 @@ TELEMETRY_KEPT: Final = 4096
 # Batches of which parts are kept for an aggregator node.
 _PART_BATCHES: Final = 8
 _DUPLICATE: Final = "equal or smaller"
+QueryLookup = Callable[[Collection[int]], Mapping[int, ResultQuery]]
 
 
 class WeirSink(DataSource):
-    """The data sink `weir_sink`; options: cluster, redis_url."""
+    """The data sink `weir_sink`; options: cluster, redis_url, results_url."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,7 +74,8 @@ class WeirSink(DataSource):
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
         """Return the writer of one streaming query."""
-        return SinkWriter(self.options["cluster"], self.options["redis_url"])
+        options = self.options
+        return SinkWriter(options["cluster"], options["redis_url"], options["results_url"])
 
 
 @dataclass
@@ -82,24 +92,23 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     cluster: str
     redis_url: str
+    results_url: str
 
     # Spark's own subclass narrows the argument in the same way, without a type for it.
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]
-        """Append the changed windows of every query and return the reports."""
+        """Write the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
         # Before the first write.
         server = server_of(client)
         written = Written(f"sink:{task_partition()}")
         collector = output.RowCollector()
-        watched = followed(client, self.cluster, time.time_ns() // 1_000_000)
-        blocks = Blocks(client, self.cluster, watched)
+        writer = WindowWriter(results_of(self.results_url), self.cluster)
         for rows in iterator:
             for row in rows.to_pylist():
                 if row["kind"] == output.REPORT:
-                    blocks.write_references()
                     written.reports.append(row["payload"].decode())
-                self._write_row(client, row, collector, blocks)
-        blocks.write_references()
+                self._write_row(client, row, collector, writer)
+        writer.flush()
         if collector.report is not None:
             mark_part(client, self.cluster, collector.report.batch, written.part, server)
         freeze_heap()
@@ -110,7 +119,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         client: "redis.Redis",
         row: Mapping[str, Any],
         collector: output.RowCollector,
-        blocks: "Blocks",
+        writer: WindowWriter,
     ) -> None:
         """Write the contents of a row; windows of a query that continues wait for its last row."""
         report = collector.take(row)
@@ -119,17 +128,39 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 record_sink_batch(client, self.cluster, report.batch)
                 forget_parts(client, self.cluster, report)
             case output.BLOCKS:
-                blocks.take(report.batch, row["payload"])
+                for recipients, tables in unpack_blocks(row["payload"]):
+                    writer.take_shared(report.batch, recipients, tables, self._queries(report))
             case output.RESULTS | output.MERGED as kind:
                 if (changes := collector.changes(row)) is not None:
                     parts = report.merged if kind == output.RESULTS else ()
-                    write_results(client, self.cluster, report, changes, blocks, parts)
+                    write_parts(client, self.cluster, report, changes, parts)
+                    own = without_queries(changes, parts)
+                    writer.take(report.batch, own, self._queries(report))
             case output.STATES:
                 states = task_states.unpack(row["payload"])
                 task_states.write(client, self.cluster, report.batch, states)
             case output.MEASURES:
                 measures.write(client, self.cluster, report.node, report.batch, row["payload"])
         count_step(client, self.cluster)
+
+    def _queries(self, report: NodeMeasures) -> QueryLookup:
+        """Return the look-up of queries in the routing table of the node's batch."""
+        table = tables_of(self.redis_url, self.cluster).of_version(report.version).table
+
+        def of(queries: Collection[int]) -> dict[int, ResultQuery]:
+            known = {}
+            for query in queries:
+                route = table.queries.get(query)
+                # A query that has left the table, or that has no columns any more, has no results.
+                if route is not None:
+                    with suppress(InvalidRoute):
+                        computation = computation_of_route(route, table.schemas)
+                        # An aggregator node merges the streams.
+                        parts = len(route.streams) if route.aggregator == NO_AGGREGATOR else 1
+                        known[query] = ResultQuery.of(computation, parts, route.incarnation)
+            return known
+
+        return of
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Append the batch's telemetry row. Raises `WritesLost`."""
@@ -151,62 +182,14 @@ class SinkWriter(DataSourceStreamArrowWriter):
         mark_part(client, self.cluster, batch, "commit", server)
 
 
-@dataclass
-class Blocks:
-    """Blocks of the current node; references are written with a query's changed windows."""
-
-    client: "redis.Redis"
-    cluster: str
-    watched: Collection[int] = ()
-    _batch: int = 0
-    _refs: dict[int, list[Ref]] = field(default_factory=dict)
-    _members: dict[int, list[bytes]] = field(default_factory=dict)
-
-    def take(self, batch: int, payload: bytes) -> None:
-        """Write the blocks of a row, and collect the references for its queries."""
-        self._batch = batch
-        watched = frozenset(self.watched)
-        every = list(output.unpack_blocks(payload))
-        names = put_blocks(self.client, self.cluster, [sent.data for sent in every])
-        for name, sent in zip(names, every, strict=True):
-            members: list[bytes] | None = None
-            for query, incarnation in sent.recipients:
-                ref = Ref(name, sent.first_ms, sent.last_ms, sent.windows, incarnation, batch)
-                self._refs.setdefault(query, []).append(ref)
-                if query in watched:
-                    members = members_in(sent.data) if members is None else members
-                    self._members.setdefault(query, []).extend(members)
-
-    def of(self, queries: Collection[int]) -> References:
-        """Return the references of these queries, which are written now."""
-        result = {query: self._refs.pop(query) for query in queries if query in self._refs}
-        answer = {query: self._members.pop(query) for query in result if query in self._members}
-        return References(result, answer)
-
-    def write_references(self) -> None:
-        """Write the references of queries that had nothing else in this batch."""
-        if self._refs:
-            refs = self.of(list(self._refs))
-            write(self.client, self.cluster, self._batch, WindowChanges([]), self.watched, refs)
-
-
-def write_results(
+def write_parts(
     client: "redis.Redis",
     cluster: str,
     report: NodeMeasures,
-    changed: WindowChanges,
-    blocks: Blocks,
+    changed: Sequence[tuple[str, Any]],
     merged: Collection[int],
 ) -> None:
-    """Write the changed windows of a node, and to the feeds of the watched queries.
-
-    `blocks`: what else the node has of these queries. `merged`: queries whose windows are parts,
-    which only their aggregator node reads.
-    """
-    own = _without_queries(changed, merged)
-    queries = {query for _, rows in own.tables for query in np.asarray(rows["query"]).tolist()}
-    refs = blocks.of(sorted(queries))
-    write(client, cluster, report.batch, own, blocks.watched, refs)
+    """Write the parts of queries that their aggregator node merges."""
     pipe = client.pipeline(transaction=False)
     for query, tables in _rows_by_query(changed, merged).items():
         fields: dict[Any, Any] = {
@@ -223,11 +206,11 @@ def write_results(
 
 
 def _rows_by_query(
-    changes: WindowChanges, wanted: Collection[int]
+    changes: Sequence[tuple[str, Any]], wanted: Collection[int]
 ) -> dict[int, dict[str, list[bytes]]]:
     """Return the changed windows of each wanted query: the bytes of its rows, by state schema."""
     result: dict[int, dict[str, list[bytes]]] = {}
-    for name, rows in changes.tables:
+    for name, rows in changes:
         query = np.asarray(rows["query"])
         for item in sorted({*np.unique(query).tolist()}.intersection(wanted)):
             data = to_bytes(rows.filter(pa.array(query == item)))
@@ -235,14 +218,15 @@ def _rows_by_query(
     return result
 
 
-def _without_queries(changes: WindowChanges, queries: Collection[int]) -> WindowChanges:
+def without_queries(
+    changes: Sequence[tuple[str, Any]], queries: Collection[int]
+) -> Sequence[tuple[str, Any]]:
     """Return the changed windows of all other queries."""
     if not queries:
         return changes
     others = list(queries)
-    tables = [(name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), others))))
-              for name, rows in changes.tables]  # fmt: skip
-    return WindowChanges(tables)
+    return [(name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), others))))
+            for name, rows in changes]  # fmt: skip
 
 
 def forget_parts(client: "redis.Redis", cluster: str, report: NodeMeasures) -> None:

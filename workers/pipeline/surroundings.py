@@ -15,9 +15,13 @@ class SettingMissing(ValueError):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The Redis (REDIS_URL), the log (WEIR_LOG_URL, empty: that Redis), Spark's settings."""
+    """Redis (REDIS_URL), the database of results (WEIR_RESULTS_URL), the log, Spark's settings.
+
+    The log (WEIR_LOG_URL) is in that Redis if it is empty.
+    """
 
     redis_url: str = field(repr=False)
+    results_url: str = field(repr=False)
     log_url: str = field(default="", repr=False)
     spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -27,8 +31,11 @@ def surroundings(environment: Mapping[str, str] = os.environ) -> Surroundings:
     url = environment.get("REDIS_URL", "").strip()
     if not url:
         raise SettingMissing("REDIS_URL is not set: give the URL of Redis, as redis://host:6379/0")
+    results_url = environment.get("WEIR_RESULTS_URL", "").strip()
+    if not results_url:
+        raise SettingMissing("WEIR_RESULTS_URL is not set: give the database of results")
     log_url = environment.get("WEIR_LOG_URL", "").strip()
-    return Surroundings(url, log_url, spark_settings(environment))
+    return Surroundings(url, results_url, log_url, spark_settings(environment))
 
 
 def spark_settings(environment: Mapping[str, str]) -> dict[str, str]:

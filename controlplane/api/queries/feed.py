@@ -1,8 +1,7 @@
 """The change feed of a query as Server-Sent Events.
 
-The view is a plain one, in a thread of the pool; what it returns is sent by the event loop, which
-waits for Redis without holding a thread. Rows are read in threads of their own, so that many
-followers take nothing from the requests.
+The view is a plain one, in a thread of the pool; what it returns is sent by the event loop. Rows
+are read in threads of their own, so that many followers take nothing from the requests.
 """
 
 import asyncio
@@ -15,18 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from channels.db import database_sync_to_async
-from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router, Schema
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from controlplane.access.logins.connection_access import access_of_request, while_authorized
 from controlplane.api.common.lists import CURSOR, with_parameters
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.queries import query_by_name
-from controlplane.errors import Busy, Invalid, TryLater
+from controlplane.errors import Busy, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.results.feed import (
     FeedEvent,
@@ -35,16 +32,14 @@ from controlplane.results.feed import (
     feed_events,
     feed_start,
 )
-from controlplane.wire import keys
-from controlplane.wire.redis_clients import connect_async
 
 router = Router(tags=["queries"])
-# Connections of one process; each holds a connection to Redis.
+# Connections of one process.
 MAX_FEEDS: Final = 64
 # A connection ends after this time, and clients reconnect; it ends earlier without access.
 LONGEST_S: Final = 1_800.0
 HEARTBEAT_S: Final = 10.0
-# Faster changes are sent together.
+# Changes are read so often (s); faster ones are sent together.
 PAUSE_S: Final = 0.2
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="feed")
 # By user, of whom none has more than half of them.
@@ -85,10 +80,10 @@ _STREAM: Final = with_parameters(
 def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     """Follow a query's windows as Server-Sent Events.
 
-    Events are changed, final and incomplete (data: a window as in results), gap (changes were
-    missed, final windows never are) and ended. Query parameter only=final leaves out what is not
-    final. Last-Event-ID, or the query parameter after, goes on behind an event. With once=true the
-    response is JSON: the events until now, and `after` for the next request, within a minute.
+    Events are changed, final and incomplete (data: a window as in results), and ended. Query
+    parameter only=final leaves out what is not final. Last-Event-ID, or the query parameter after,
+    goes on behind an event. With once=true the response is JSON: the events until now, and `after`
+    for the next request.
     """
     cluster = cluster_of(request)
     query = query_by_name(cluster, name)
@@ -136,11 +131,10 @@ class FeedFollower:
     async def lines(self) -> AsyncGenerator[str, None]:
         """Yield the lines of the events until the query has ended or the time limit is reached.
 
-        Nothing is read ahead: a follower that does not take its events makes no memory grow here,
-        but misses changes in the end; an event reports this.
+        Nothing is read ahead: a follower that does not take its events makes no memory grow here.
         """
         _OPEN[self.reader] += 1
-        client: Redis = connect_async(settings.REDIS_URL, block_s=HEARTBEAT_S)
+        heard = time.monotonic()
         try:
             yield "retry: 2000\n\n"
             while time.monotonic() < self._until:
@@ -149,12 +143,14 @@ class FeedFollower:
                     yield written(event)
                 if events and events[-1].kind == "ended":
                     return
-                if not events and not await self._has_more(client):
+                if events:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > HEARTBEAT_S:
+                    heard = time.monotonic()
                     yield ": waiting\n\n"
                 await asyncio.sleep(PAUSE_S)
         finally:
             _OPEN[self.reader] -= 1
-            await client.aclose()
 
     async def _events(self) -> list[FeedEvent]:
         events: list[FeedEvent] = []
@@ -162,22 +158,10 @@ class FeedFollower:
             events, self.place = await _read_events(
                 self.cluster, self.query, self.place, is_final_only=self.is_final_only
             )
-        except (RedisError, TryLater):
-            # Nothing is sent until Redis returns.
+        except DatabaseError:
+            # Nothing is sent until the database returns.
             await asyncio.sleep(1)
         return events
-
-    async def _has_more(self, client: Redis) -> bool:
-        """Wait for the next entry of the feed; return True if there is one."""
-        name = keys.feed_key(self.cluster.slug, self.query.pk)
-        try:
-            entries = await client.xread(
-                {name: f"{self.place.number}-0"}, count=1, block=round(HEARTBEAT_S * 1000)
-            )
-        except RedisError:
-            await asyncio.sleep(1)
-            return False
-        return bool(entries)
 
 
 def written(event: FeedEvent) -> str:

@@ -285,12 +285,12 @@ class WindowOut(Schema):
 
     Moments are ISO 8601, the key column `stream` holds the stream's name; decimals, infinities and
     NaN are texts. batch is the newest micro-batch that changed the window. state is open (records
-    may change it), final (complete, since final_at) or incomplete (nothing changes it any more, but
-    its query ended before all its records had come, or it was open for too long). errors has for
-    an aggregate without a value the reason. kept is the estimated fraction of the records of the
-    window that drop rules kept: 1 if they dropped none, null if it is unknown. values are those of
-    the kept records; estimates has for counts and sums of a window with kept below 1 an estimate
-    over all records.
+    may change it), final (complete) or incomplete (nothing changes it any more, but its query
+    ended before all its records had come). changed_at is the time of the last change of a value.
+    errors has for an aggregate without a value the reason. kept is the estimated fraction of the
+    records of the window that drop rules kept: 1 if they dropped none, null if it is unknown.
+    values are those of the kept records; estimates has for counts and sums of a window with kept
+    below 1 an estimate over all records.
     """
 
     model_config = shown("window_start state key values")
@@ -300,7 +300,7 @@ class WindowOut(Schema):
     values: dict[str, Any]
     batch: int
     state: str
-    final_at: datetime | None = None
+    changed_at: datetime | None = None
     errors: dict[str, str] = {}
     kept: float | None = 1.0
     estimates: dict[str, WindowEstimateOut] = {}

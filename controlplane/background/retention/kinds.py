@@ -20,7 +20,7 @@ from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.planners.admission import cluster_forecast
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
-from controlplane.results import edge_periods, window_retention
+from controlplane.results import edge_periods, retention
 from controlplane.telemetry import series
 
 
@@ -62,8 +62,8 @@ KINDS: Final = (
     RetentionKind("ended queries", ("Query", "Task", "QueryStream"),
         "{} hours after their end, or the retention of their results", rows.prune_queries,
         "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS", "live queries"),
-    RetentionKind("archived windows", ("ArchivedWindow", "ArchivedQuery"),
-        "the retention of each query", window_retention.prune_windows),
+    RetentionKind("windows of results", (), "the retention of each query",
+        retention.prune_windows),
     RetentionKind("routing versions", ("RoutingVersion",), "the newest 10,000 of each cluster",
         lambda now: rows.prune_routing(), always="those of proposals, and unpublished ones"),
     RetentionKind("sessions", ("LoginSession", "FailedAttempts"), "30 days after their end",
@@ -120,9 +120,7 @@ class OtherGrowth:
 OTHERS: Final = (
     OtherGrowth("records of streams", "Redis log:*, index",
         "read records are trimmed; unread ones up to the cluster's limit of MiB"),
-    OtherGrowth("windows of results", "Redis windows:*, block:*, parts:*, stored",
-        "final windows move to the archive; the parts of an aggregator to the last few batches"),
-    OtherGrowth("change feeds", "Redis windows:*:feed", "exist while followed, trimmed"),
+    OtherGrowth("parts of split queries", "Redis parts:*", "the last few batches"),
     OtherGrowth("telemetry and progress", "Redis telemetry, progress, measures:*, keys:*",
         "a number of entries per stream; samples of keys for ten minutes"),
     OtherGrowth("routing", "Redis route:*", "the deltas since the last snapshots"),

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.health.liveness.readings import RedisMemory
-from controlplane.results.archive.router import aliases
+from controlplane.results.database import aliases
 
 # A survey reads a part of the disk and of Redis: all readers share one for this time (s).
 FRESH_S: Final = 60.0

@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
@@ -117,7 +116,7 @@ def _repair_redis(cluster: Cluster, facts: LossFacts, kind: Kind, *, states: boo
         uuid4().hex if kind == Kind.REDIS_LOST else facts.redis.generation.id,
         restored, max(facts.newest, 0),
     )  # fmt: skip
-    lost = [*_unread(facts), _closed(kind, facts)]
+    lost = _unread(facts)
     if facts.checkpoint is not None and facts.checkpoint.moving:
         lost.append("States of tasks that were moved in the newest micro-batch")
     done = ["Published the routing and the schemas of streams again"]
@@ -194,13 +193,6 @@ def _unread(facts: LossFacts) -> list[str]:
     if facts.database.unread is None:
         return ["Records that were unread, of a number that is not known"]
     return [f"About {facts.database.unread:,} records that no micro-batch had read"]
-
-
-def _closed(kind: Kind, facts: LossFacts) -> str:
-    if kind == Kind.REDIS_LOST or facts.redis.event_ms is None:
-        return "Results of closed windows that had not been archived"
-    since = datetime.fromtimestamp(facts.redis.event_ms / 1000, UTC)
-    return f"Results of windows that ended after {since:%Y-%m-%d %H:%M:%S} UTC and are closed"
 
 
 def _store_generation(cluster: Cluster, **values: Any) -> None:

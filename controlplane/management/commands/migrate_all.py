@@ -1,4 +1,4 @@
-"""`manage.py migrate_all`: migrate both databases, the rows and the archive of results."""
+"""`manage.py migrate_all`: migrate the database, and create the tables of results."""
 
 from contextlib import suppress
 from typing import Any
@@ -9,26 +9,23 @@ from django.db import OperationalError, connections
 
 from controlplane.access import audit_triggers
 from controlplane.background.table_statistics import update_statistics
-from controlplane.results.archive.apps import ArchiveConfig
-from controlplane.results.archive.router import DEFAULT, RESULTS, is_shared
+from controlplane.results.database import DEFAULT, create_results_tables
 
 
 class Command(BaseCommand):
-    """Migrates the databases of both aliases; one if both are the same."""
+    """Migrates the database of Django's rows, and creates the tables of results."""
 
     # Django's checks would import the whole API, which takes seconds of every start.
     requires_system_checks = ()
-    help = "Migrate the database, and the one of archived results where that is another."
+    help = "Migrate the database, and create the tables of results."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run Django's own command for each."""
+        """Run Django's own command, then create the tables of results."""
         given = {"interactive": False, "verbosity": options["verbosity"]}
         call_command("migrate", database=DEFAULT, **given)
         # SQLite changes a table by a new one, without the triggers of the former.
         audit_triggers.install(connections[DEFAULT])
-        if not is_shared():
-            # Other migrations create no table there, but take as long as the first time.
-            call_command("migrate", ArchiveConfig.label, database=RESULTS, **given)
+        create_results_tables()
         # A start does not fail for them: the beat collects them as well.
         with suppress(OperationalError):
             update_statistics()

@@ -151,11 +151,6 @@ def service_children(place: Place, listener: int) -> list[ChildSpec]:
                    *_celery_worker("webhooks", "webhooks@weir", "threads", "--concurrency",
                                    WEBHOOK_THREADS)),
                   f"{logged}its messages are not lost"),
-        # Low priority: windows can wait in Redis, placement and the data plane cannot wait.
-        ChildSpec("archiver",
-                  (*YIELDING, "env", "WEIR_TASKS=workers.archiving", *UNCHECKED,
-                   *_celery_worker("archive", "archive@weir", "solo")),
-                  f"{logged}the windows wait in Redis"),
         _beat(place),
         ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database",
                   silent_s=SILENT_S),

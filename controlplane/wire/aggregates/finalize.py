@@ -1,7 +1,7 @@
-"""Finalize: the reader's step from slots and sketches to the values of aggregates.
+"""Finalize: the step from slots and sketches to the values of aggregates.
 
 It merges the parts of a window (streams, tasks of a split key, incarnations of a query) in any
-order, so a reader sees each record exactly once.
+order, so each record counts exactly once.
 """
 
 import math
@@ -42,8 +42,7 @@ class WindowRow(NamedTuple):
     """One window of one key: its start (event time, ms), the key and the aggregates by name.
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
-    name why an aggregate has no value: its last step raised or took too long. `attempted`: False
-    without time for a last step, so that another reading may have the value. `sampled`: the sample
+    name why an aggregate has no value: its last step raised or took too long. `sampled`: the sample
     that drop rules took, None for all records.
     """
 
@@ -53,7 +52,6 @@ class WindowRow(NamedTuple):
     batch: int
     parts: int
     errors: Mapping[str, str] = _NO_ERRORS
-    attempted: bool = True
     sampled: Sampled | None = None
 
 
@@ -89,10 +87,29 @@ def finalize(
     return _rows(computation, columns, keys, outcomes, samples)
 
 
-def has_user_aggregates(computation: Computation) -> bool:
-    """Return whether the last step of a computation calls users' code."""
-    return any(registered_aggregate(sketch.aggregate.kept.sketch)
-               for sketch in layout_of(computation).sketches)  # fmt: skip
+def slot_values(
+    computation: Computation, columns: Mapping[str, Sequence[Any]]
+) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Return the keys and the values of windows that have one part and no sketches, by column.
+
+    `columns`: those of the state schema, as `plain_lists` returns them. An `Outcome` has the error
+    of an aggregate that has no value.
+    """
+    layout = layout_of(computation)
+    slot_names, key_names = layout.schema.slot_names, layout.schema.key_names
+    keys = [_plain_column(item.kind, columns[name])
+            for (_, item), name in zip(computation.key, key_names, strict=True)]  # fmt: skip
+    values = [
+        _outcomes_of(aggregate, [columns[slot_names[slot]] for slot in layout.places[index]])
+        for index, (_, aggregate) in enumerate(computation.aggregates)
+    ]
+    return keys, values
+
+
+def plain_lists(table: Any) -> dict[str, list[Any]]:
+    """Return the columns of a table as Python has them; times are ms, dates are days."""
+    rows = _readable(table)
+    return {name: rows[name].to_pylist() for name in rows.column_names}
 
 
 def _rows(
@@ -113,14 +130,13 @@ def _rows(
     for (start_ms, batch, parts, sampled), key, selected in every:
         values = dict(zip(names, selected, strict=True))
         errors: dict[str, str] = {}
-        attempted = True
         for name, value in values.items():
             if isinstance(value, Outcome):
-                values[name], attempted = value.value, attempted and value.attempted
+                values[name] = value.value
                 if value.error:
                     errors[name] = value.error
         row_key = dict(zip(key_names, key, strict=True))
-        row = WindowRow(start_ms, row_key, values, batch, parts, errors, attempted, sampled)
+        row = WindowRow(start_ms, row_key, values, batch, parts, errors, sampled)
         result.append(row)
     return result
 
@@ -132,6 +148,11 @@ def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[A
         return list(slots[0])
     if aggregate.function in ("min", "max") and kind is Kind.INT:
         return list(slots[0])
+    if aggregate.function == "sum":
+        return [_total(value, kind) for value in slots[1]]
+    if aggregate.function == "mean" and kind in (Kind.INT, Kind.FLOAT):
+        return [None if not count or total is None else _total(total, kind) / count
+                for count, total in zip(*slots, strict=True)]  # fmt: skip
     rows = zip(*slots, strict=True)
     return [_computed(aggregate, partial(value_of, aggregate, numbers)) for numbers in rows]
 
@@ -150,9 +171,9 @@ def _plain_column(kind: Kind, column: Sequence[Any]) -> list[Any]:
     return [_plain(value, kind) for value in column]
 
 
-def _failed(aggregate: Aggregate, why: str, *, attempted: bool = True) -> Outcome:
+def _failed(aggregate: Aggregate, why: str) -> Outcome:
     name = aggregate.kept.sketch or aggregate.function
-    return Outcome(None, f"{name} {why}"[:250], attempted)
+    return Outcome(None, f"{name} {why}"[:250])
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
@@ -279,9 +300,7 @@ def _results(
     )
     outcomes = user_results(aggregate.kept.sketch, [states[value] for value in selected], page_s)
     return {
-        element[:-1]: _failed(aggregate, result.error, attempted=result.attempted)
-        if result.error
-        else result
+        element[:-1]: _failed(aggregate, result.error) if result.error else result
         for element, result in zip(selected, outcomes, strict=True)
     }
 

@@ -1,12 +1,11 @@
 """The last step of users' aggregates: their `merge` and `result`, in a separate process.
 
-Readers are web and Celery processes with threads, which no signal interrupts. So code that may
-loop, use much memory or end its process runs in a child of a pool, under the limits of the data
-plane for users' code (`limits.py`). A call that no signal interrupts ends its child.
+The sink calls them when a window changes, and previews do. Code that may loop, use much memory or
+end its process runs in a child of a pool, under the limits of the data plane for users' code
+(`limits.py`). A call that no signal interrupts ends its child.
 """
 
 import importlib
-import logging
 import os
 import pickle
 import struct
@@ -21,7 +20,6 @@ from controlplane.child_processes.confinement import Limits
 from controlplane.child_processes.errors import (
     ChildDied,
     ChildFailed,
-    NoChild,
     OutOfMemory,
     OutOfTime,
 )
@@ -34,8 +32,6 @@ from controlplane.wire.limits import (
     time_limit,
     worker_memory,
 )
-
-logger = logging.getLogger(__name__)
 
 # The least limit of an aggregate that exceeds its limit repeatedly (s).
 _LEAST_S: Final = 0.1
@@ -60,14 +56,10 @@ _LONGEST: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one window: its value, or an error.
-
-    `attempted`: False if the time was over before the window, so that another call may compute it.
-    """
+    """The result of one window: its value, or an error."""
 
     value: Any = None
     error: str = ""
-    attempted: bool = True
 
 
 def user_results(
@@ -75,11 +67,11 @@ def user_results(
 ) -> list[Outcome]:
     """Return the results of a user's aggregate for each window, in order.
 
-    A window has the time limit of a call. No window starts more than `page_s` seconds (by default
-    the limit of a call) after the first. A window whose process ends is called in another one, as
-    the machine may have killed it; it has the error after the second end. The limit of an aggregate
-    that exceeds it or ends its processes is halved for the next call of this process, and doubled
-    after a call without error.
+    A window has the time limit of a call. Once a window has exceeded it or ended its process, none
+    starts more than `page_s` seconds (by default the limit of a call) after the first. A window
+    whose process ends is called in another one, as the machine may have killed it; it has the error
+    after the second end. The limit of an aggregate that exceeds it or ends its processes is halved
+    for the next call of this process, and doubled after a call without error. Raises `NoChild`.
     """
     if not windows:
         return []
@@ -87,19 +79,15 @@ def user_results(
     page_s = limit_s if page_s is None else page_s
     result: list[Outcome] = []
     for states in windows:
-        if result and time.monotonic() - started >= page_s:
+        if blamed and time.monotonic() - started >= page_s:
             break
-        try:
-            outcome, guilty, began = _outcome_of(name, states, limit_s)
-        except NoChild as error:
-            logger.warning("no process for %s: %r", name, error)
-            break
+        outcome, guilty, began = _outcome_of(name, states, limit_s)
         # The imports of a child are not time of the page.
         started = started if result else began
         result.append(outcome)
         blamed |= guilty
     _adjust_limit(name, blamed=blamed)
-    late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
+    late = Outcome(error=f"no time was left for it after {page_s:g} s")
     return result + [late] * (len(windows) - len(result))
 
 

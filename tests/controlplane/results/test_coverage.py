@@ -183,6 +183,7 @@ def test_intervals_have_the_truth_in_95_of_100_cases(
     operator: Actor,
     sf: Cluster,
     redis_url: str,
+    results_in_django: None,
     same_samples: None,
 ) -> None:
     world = World(operator, sf, redis_url)

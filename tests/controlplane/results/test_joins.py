@@ -19,11 +19,13 @@ from controlplane.results.pages import keyed_windows
 from controlplane.topology import placement, queries
 from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.results.finalized import ResultQuery
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import replayed_table, stream_id
 from tests.support.schemas import REPORTS
 from tests.support.schemas import part as reports_with
 from tests.support.sunk import report, write_batch
+from tests.support.windows import DjangoDatabase
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.evaluation.records import Records
@@ -204,7 +206,8 @@ def test_what_was_submitted_is_what_the_nodes_compute(operator: Actor, sf: Clust
             records = records_of([rows[at] for at in part])
             found = advance_state(store, table.tasks_of_node(node), records, {}, batch)
             told = report(batch, node)
-            write_batch(redis_client(), "sf", told, found)
+            known = {query.pk: ResultQuery(table.computations[query.pk], is_merged=True)}
+            write_batch(redis_client(), "sf", told, found, known, DjangoDatabase())
     windows = {
         (one.start.timestamp(), *one.key.values()): tuple(one.values.values())
         for one in keyed_windows(sf, query, 10_000)

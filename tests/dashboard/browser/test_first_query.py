@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from django.db import connections
 from playwright.sync_api import Page, expect
 
 from controlplane.explain.drafts import preview as previews
@@ -16,6 +17,7 @@ from controlplane.wire.schema import StreamSchema
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.pipeline import Pipeline
+from tests.support.whole_results import VARIABLE
 from workers.preview import service
 
 pytestmark = pytest.mark.browser
@@ -32,8 +34,12 @@ def cluster(web: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 @pytest.fixture
-def pipeline(redis_url: str, cluster: Cluster) -> Iterator[Pipeline]:
-    """The data plane, called batch by batch."""
+def pipeline(
+    redis_url: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Pipeline]:
+    """The data plane, called batch by batch, with the results that the pages read."""
+    file = connections["results"].settings_dict["NAME"]
+    monkeypatch.setenv(VARIABLE, f"sqlite:///{file}")
     with redis.Redis.from_url(redis_url) as client:
         yield Pipeline(client, redis_url, "sf", nodes=4, splits=2)
 

@@ -35,7 +35,7 @@ METER: Final = StreamSchema(
 # Of producers and of the pages; by the name of the function that returns them.
 CONTROL: Final = {"reachable_key", "trade_request_key", "trade_key", "schemas_key", "previews_key",
                   "preview_key", "producer_key"}  # fmt: skip
-BEATS: Final = ["weir:beats", "weir:agent:clusters", "weir:supervisor:children", "weir:archiver"]
+BEATS: Final = ["weir:beats", "weir:agent:clusters", "weir:supervisor:children"]
 NO_KEY: Final = [
     "KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SAVE",
     "BGREWRITEAOF", "SHUTDOWN NOSAVE", "CONFIG GET *", "CONFIG SET maxmemory 1", "MONITOR",
@@ -88,7 +88,7 @@ def driver(users: DriverUsers) -> Iterator[Any]:
 def keys_of(cluster: str, *, control: bool) -> list[str]:
     """Return a key of each kind of a cluster: those of the control plane, or the others."""
     names = (name for name in vars(keys) if name.endswith("_key") and name[0] != "_")
-    special: dict[str, list[Any]] = {"block_key": [b"\x01"], "part_key": [7, 8]}
+    special: dict[str, list[Any]] = {"part_key": [7, 8]}
     return [
         getattr(keys, name)(cluster, *special.get(name, [7, 8, 9]))
         for name in names
@@ -110,7 +110,7 @@ def is_refused(client: Any, *words: Any) -> bool:
 
 def test_a_driver_reads_and_writes_each_kind_of_key_of_its_cluster(driver: Any) -> None:
     own = keys_of(OWN, control=False)
-    assert len(own) > 35
+    assert len(own) > 30
     for key in own:
         assert driver.hset(key, "a", "1") == 1
         assert driver.hget(key, "a") == b"1"
@@ -135,7 +135,7 @@ def test_no_other_key_is_read_or_written(driver: Any, site: Any, through: str) -
             ["GET", key], ["SET", key, "1"], ["DEL", key], ["LPUSH", key, "1"], ["RPOP", key],
             ["XADD", key, "*", "a", "b"], ["XRANGE", key, "-", "+"], ["HSET", key, "a", "b"],
             ["HGETALL", key], ["ZADD", key, "1", "a"], ["SADD", key, "a"], ["EXPIRE", key, "1"],
-            ["SINTERSTORE", keys.stored_key(OWN), key], ["MGET", keys.skip_key(OWN), key],
+            ["SINTERSTORE", keys.transfers_key(OWN, 1), key], ["MGET", keys.skip_key(OWN), key],
         ):  # fmt: skip
             if through == "transaction":
                 driver.execute_command("MULTI")

@@ -28,7 +28,10 @@ from workers.pipeline.spark.connections import client_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.source import LogReader
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("results_in_django"),
+]
 
 NOON_MS = 1_760_000_400_000
 NAME = "checkpoint"
@@ -57,7 +60,7 @@ class Plant:
         """Start the application's processes; `anew`: without its checkpoint."""
         tables_of.cache_clear()
         self.reader = LogReader("sf", self.url, 1, 4, 2, 10_000, 1 << 24, 1 << 30)
-        self.sink = SinkWriter("sf", self.url)
+        self.sink = SinkWriter("sf", self.url, "")
         if anew:
             self.stores: dict[int, Store] = defaultdict(Memory)
             self.offset: dict[str, Any] = _stored(self.reader.initialOffset())
@@ -136,9 +139,9 @@ def import_state(request: pytest.FixtureRequest, redis_url: str, transactional_d
 
 @pytest.mark.parametrize("restarted", [True, False])
 def test_an_emptied_redis_loses_no_open_window(import_state: Plant, restarted: bool) -> None:
-    """Nodes have it in their states. Without a record to read, too."""
+    """Results are not in Redis, and nodes have their states. Without a record to read, too."""
     redis_client().flushdb()
-    assert import_state.counted() == 0
+    assert import_state.counted() == 5
     assert import_state.reconcile() == [Kind.REDIS_LOST]
     if restarted:
         import_state.start(anew=False)
@@ -163,20 +166,20 @@ def test_a_lost_checkpoint_counts_each_record_once(import_state: Plant) -> None:
     assert not any("micro-batch" in text for text in Incident.objects.get().lost)
 
 
-def test_after_the_loss_of_both_windows_begin_anew(import_state: Plant) -> None:
-    """And batch numbers do not."""
+def test_after_the_loss_of_both_windows_add_up(import_state: Plant) -> None:
+    """What was written stays, and so do the numbers of batches."""
     before = import_state.offset["batch"]
     redis_client().flushdb()
     assert import_state.reconcile(lost=True) == [Kind.REDIS_LOST, Kind.CHECKPOINT_LOST]
     import_state.send(2)
     import_state.start()
     assert min(import_state.run()) > before
-    assert import_state.counted() == 2
+    assert import_state.counted() == 7
     assert import_state.reconcile() == []
 
 
-def test_a_redis_of_an_older_moment_gets_its_open_windows_back(import_state: Plant) -> None:
-    """What it has of them is older than the states of the nodes."""
+def test_a_redis_of_an_older_moment_changes_no_window(import_state: Plant) -> None:
+    """What it has is older than the results and the states of the nodes."""
     client = redis_client()
     backup = {key: client.dump(key) for key in client.keys("weir:{sf}:*")}
     import_state.send(4)
@@ -186,7 +189,7 @@ def test_a_redis_of_an_older_moment_gets_its_open_windows_back(import_state: Pla
     for key, value in backup.items():
         assert isinstance(value, bytes)
         client.restore(key, 0, value)
-    assert import_state.counted() == 5
+    assert import_state.counted() == 9
     assert import_state.reconcile() == [Kind.REDIS_OLDER]
     import_state.run()
     assert import_state.counted() == 9

@@ -1,7 +1,9 @@
 """Writing a batch twice leaves what writing it once leaves."""
 
-import time
-from typing import Any, cast
+import json
+import os
+from collections.abc import Collection
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pytest
@@ -10,24 +12,50 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
-from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import watermarks
-from controlplane.wire.results.blocks import pack_tables, unpack_tables
-from controlplane.wire.results.feed import entry_of, follow
-from controlplane.wire.results.write import WindowChanges
+from controlplane.wire.results.finalized import ResultQuery
+from controlplane.wire.results.writer import WindowWriter
+from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.table import RoutingDelta
+from controlplane.wire.schema import ColumnSpec, StreamSchema
+from tests.support.schemas import assigned
 from tests.support.sunk import report
-from tests.support.whole_results import read_windows
+from tests.support.whole_results import VARIABLE, read_windows, results_database
+from workers.pipeline.exchange.blocks import pack_tables, unpack_tables
 from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.telemetry_row import telemetry_row
-from workers.pipeline.sink import Blocks, SinkWriter, forget_parts, write_results, write_telemetry
-
-READINGS = computation_of(
-    QueryText({"n": "count(*)", "mean": "mean(volts)"}, key=("meter",)),
-    {"meter": Kind.TEXT, "volts": Kind.INT, "ts": Kind.TIME},
+from workers.pipeline.sink import (
+    SinkWriter,
+    forget_parts,
+    without_queries,
+    write_parts,
+    write_telemetry,
 )
+from workers.pipeline.spark.connections import tables_of
+
+METERS: Final = StreamSchema(
+    (
+        ColumnSpec("ts", "timestamp(ms)", nullable=False),
+        ColumnSpec("meter", "string"),
+        ColumnSpec("volts", "int64"),
+    ),
+    event_time="ts",
+)
+TEXT: Final = QueryText({"n": "count(*)", "mean": "mean(volts)"}, key=("meter",))
+READINGS = computation_of(TEXT, METERS.kinds)
 (FORM, _, _) = schema_names(layout_of(READINGS))
+Changes = list[tuple[str, Any]]
+
+
+def publish_queries(client: "redis.Redis", *queries: int) -> None:
+    """Publish a routing table with queries over one stream."""
+    tables_of.cache_clear()
+    text = json.dumps(TEXT.to_json())
+    ops = [*assigned([1], 1, METERS), *(AddQuery(query, 0, 0, (1,), text) for query in queries)]
+    publish(client, "c", RoutingDelta(1, tuple(ops)))
 
 
 def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
@@ -36,29 +64,36 @@ def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
     return place | {"s0": count, "s1": count, "s2": total}
 
 
-def write(client: "redis.Redis", report: NodeMeasures, changed: WindowChanges) -> None:
-    write_results(client, "c", report, changed, Blocks(client, "c"), report.merged)
+def write(client: "redis.Redis", report: NodeMeasures, changed: Changes, runs: int = 0) -> None:
+    """Write as the sink does; `runs`: the incarnation of queries, which have several parts then."""
+    write_parts(client, "c", report, changed, report.merged)
+
+    def queries(wanted: Collection[int]) -> dict[int, ResultQuery]:
+        return dict.fromkeys(wanted, ResultQuery.of(READINGS, 1, runs))
+
+    writer = WindowWriter(results_database(), "c")
+    writer.take(report.batch, without_queries(changed, report.merged), queries)
+    writer.flush()
 
 
-def changes(*windows: dict[str, Any]) -> WindowChanges:
+def changes(*windows: dict[str, Any]) -> Changes:
     form = schema_named(FORM)
     table = pa.Table.from_pylist(list(windows), form.arrow)
-    return WindowChanges(list(unpack_tables(pack_tables([(FORM, form, table)]))))
+    return list(unpack_tables(pack_tables([(FORM, form, table)])))
 
 
-def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int, int]]:
-    """Return values, batch and parts of each window that a reader sees."""
+def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int]]:
+    """Return values and batch of each window that a reader sees."""
     windows = read_windows(client, "c", query, READINGS)
-    return [(dict(row.values), row.batch, row.parts) for row in windows]
+    return [(dict(row.values), row.batch) for row in windows]
 
 
 def test_nodes_that_share_a_query_write_in_the_same_batch(redis_client: "redis.Redis") -> None:
     """In whatever order, and again: the tasks of all of them make the window."""
     for node in (2, 0, 1, 2):
         rows = changes(window(5, 0, node + 1, 10) | {"task": node})
-        write(redis_client, report(4, node), rows)
-    assert read(redis_client, 5) == [({"n": 6, "mean": 5.0}, 4, 3)]
-    assert [redis_client.hexists(keys.rows_key("c", query), "batch") for query in (5, 6)] == [1, 0]
+        write(redis_client, report(4, node), rows, runs=1)
+    assert read(redis_client, 5) == [({"n": 6, "mean": 5.0}, 4)]
 
 
 def test_replayed_batch_changes_nothing_and_later_words_win(redis_client: "redis.Redis") -> None:
@@ -68,15 +103,15 @@ def test_replayed_batch_changes_nothing_and_later_words_win(redis_client: "redis
     write(redis_client, report(2), changes(window(5, 0, 3, 16)))
     # A task that was thought dead writes what it had.
     write(redis_client, report(1), first)
-    assert read(redis_client, 5) == [({"n": 3, "mean": 16 / 3}, 2, 1)]
-    assert read(redis_client, 6) == [({"n": 1, "mean": 1.0}, 1, 1)]
+    assert read(redis_client, 5) == [({"n": 3, "mean": 16 / 3}, 2)]
+    assert read(redis_client, 6) == [({"n": 1, "mean": 1.0}, 1)]
 
 
 def test_runs_of_a_moved_query_add_up(redis_client: "redis.Redis") -> None:
     """A query moved without its state begins anew; together its runs hold each record once."""
     write(redis_client, report(1), changes(window(5, 0, 2, 10)))
-    write(redis_client, report(2), changes(window(5, 1, 3, 20)))
-    assert read(redis_client, 5) == [({"n": 5, "mean": 6.0}, 2, 2)]
+    write(redis_client, report(2), changes(window(5, 1, 3, 20)), runs=1)
+    assert read(redis_client, 5) == [({"n": 5, "mean": 6.0}, 2)]
 
 
 def test_a_task_that_moved_with_its_state_replaces_what_it_wrote(
@@ -85,7 +120,7 @@ def test_a_task_that_moved_with_its_state_replaces_what_it_wrote(
     """Its rows at the new node hold those from before."""
     write(redis_client, report(1, node=0), changes(window(5, 0, 2, 10)))
     write(redis_client, report(2, node=3), changes(window(5, 0, 5, 40)))
-    assert read(redis_client, 5) == [({"n": 5, "mean": 8.0}, 2, 1)]
+    assert read(redis_client, 5) == [({"n": 5, "mean": 8.0}, 2)]
 
 
 def test_parts_for_an_aggregator_are_kept_by_batch(redis_client: "redis.Redis") -> None:
@@ -131,14 +166,15 @@ def test_the_writer_commits_watermarks_when_all_rows_are_written(
     redis_client: "redis.Redis", redis_server: str
 ) -> None:
     """As Spark calls it: rows of each node, then once for the batch."""
-    writer = SinkWriter("c", redis_server)
+    publish_queries(redis_client, 5)
+    results_database().close()
+    writer = SinkWriter("c", redis_server, os.environ[VARIABLE])
     source = {"split": 0, "streams": {"1": 5}, "newest": {"1": 7_000}, "bytes": 50, "read": 4,
               "start": "0-0", "end": "900-0", "clock_ms": 60_000}  # fmt: skip
     told = report(4)
     told.sources.append(source)
-    follow(redis_client, "c", 5, time.time_ns() // 1_000_000)
     results = pack_tables([(name, schema_named(name), table)
-                    for name, table in changes(window(5, 0, 2, 10)).tables])  # fmt: skip
+                    for name, table in changes(window(5, 0, 2, 10))])  # fmt: skip
     row: dict[str, list[Any]] = {
         "node": [0, 0],
         "batch": [4, 4],
@@ -152,7 +188,5 @@ def test_the_writer_commits_watermarks_when_all_rows_are_written(
     reached = watermarks.read(redis_client, "c")
     assert (reached.batch, reached.clock_ms) == (4, 60_000)
     assert reached.streams == {1: watermarks.Reached(7_000, None, 60_000)}
-    assert read(redis_client, 5) == [({"n": 2, "mean": 5.0}, 4, 1)]
-    (entry,) = (entry_of(*one) for one in cast("Any", redis_client.xrange(keys.feed_key("c", 5))))
-    assert (entry.batch, len(entry.members or ())) == (4, 1)
+    assert read(redis_client, 5) == [({"n": 2, "mean": 5.0}, 4)]
     assert redis_client.xlen(keys.telemetry_key("c")) == 1

@@ -13,15 +13,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.aggregates.state_schema import schema_named
+from controlplane.wire.aggregates.state_schema import StateSchema, schema_named
 from controlplane.wire.query import Computation
-from controlplane.wire.results.blocks import WindowBlock
 from workers.pipeline.engine.aggregation.panes import BatchPanes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 
 _NEVER = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBlock:
+    """Complete windows of one computation, as the tasks of some queries have them.
+
+    `recipients`: query and incarnation of each; `tables`: rows by state schema, of any of these
+    queries.
+    """
+
+    recipients: Sequence[tuple[int, int]]
+    tables: Sequence[tuple[str, StateSchema, Any]]
 
 
 @dataclass(frozen=True)

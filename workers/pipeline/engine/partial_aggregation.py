@@ -19,7 +19,6 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.limits import TimeLimit, time_limit
-from controlplane.wire.results.blocks import WindowBlock
 from controlplane.wire.routing.drop_rules import Edge
 from workers.pipeline.engine.aggregation.panes import BatchPanes, panes_of
 from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE
@@ -32,6 +31,7 @@ from workers.pipeline.engine.assignment.subscriptions import (
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.complete_windows import (
     CompleteWindows,
+    WindowBlock,
     block_of,
     group_alike,
     split_complete,

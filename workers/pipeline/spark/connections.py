@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Log
 from controlplane.wire.redis_clients import OutageProofRedis, connect_patiently
+from controlplane.wire.results.database import ConnectedDatabase
 from workers.pipeline.routing.table_cache import TableCache
 
 # In a `local[n]` master the driver's own JVM runs the nodes.
@@ -40,6 +41,12 @@ def log_of(log_url: str, redis_url: str, cluster: str) -> Log:
 def tables_of(redis_url: str, cluster: str) -> TableCache:
     """Return this process's routing tables of a cluster."""
     return TableCache(client_of(redis_url), cluster)
+
+
+@cache
+def results_of(results_url: str) -> ConnectedDatabase:
+    """Return this process's connection to the database of results."""
+    return ConnectedDatabase(results_url)
 
 
 @cache

@@ -14,10 +14,10 @@ from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, EdgePeriod, Query
 from controlplane.queries.spec import QuerySpec
-from controlplane.results import archiving
 from controlplane.results.estimates import scaled_count
 from controlplane.results.feed import event_row, feed_events, feed_start
 from controlplane.results.filters import WindowState
+from controlplane.results.finality import update_finality
 from controlplane.results.values import RawWindow, ResultColumns
 from controlplane.topology import queries
 from controlplane.wire.aggregates.sampling import Sampled
@@ -94,7 +94,7 @@ def test_what_no_record_stands_for_is_unknown(
 
 
 def test_the_fraction_is_known_without_the_functions_of_the_query(query: Query) -> None:
-    """Archived windows are shown although nothing more can be computed."""
+    """Windows are shown although nothing more can be computed."""
     text = replace(text_of(query), aggregates={"n": "gone_by_now(speed)"}, key=())
     sample = Sampled(3, 3, 6)
     raw = RawWindow(start_bytes(60_000), [], [3], 1, WindowState.OPEN, sampled=sample)
@@ -102,17 +102,17 @@ def test_the_fraction_is_known_without_the_functions_of_the_query(query: Query) 
     assert (window.kept, window.values, window.estimates) == (0.5, {"n": 3}, {})
 
 
-def test_archived_windows_have_estimates(script: Client, query: Query) -> None:
+def test_final_windows_have_estimates(script: Client, query: Query) -> None:
     write(query)
     shown = script.get(RESULTS).json()["windows"]
     times = {query.streams.get().pk: 600_000}
     watermarks.commit(redis_client(), "sf", 4, 4_000, 0, times)
-    assert archiving.archive_windows(timezone.now()) == 2
-    archived = script.get(RESULTS).json()["windows"]
-    assert [(row["kept"], row["estimates"]) for row in archived] == [
+    assert update_finality(timezone.now()) == 1
+    final = script.get(RESULTS).json()["windows"]
+    assert [(row["kept"], row["estimates"]) for row in final] == [
         (row["kept"], row["estimates"]) for row in shown
     ]
-    assert [row["state"] for row in archived] == ["final", "final"]
+    assert [row["state"] for row in final] == ["final", "final"]
 
 
 def test_the_change_feed_has_estimates(sf: Cluster, query: Query) -> None:

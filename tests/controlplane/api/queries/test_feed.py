@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,13 +19,12 @@ from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
 from controlplane.queries.spec import QuerySpec
-from controlplane.results import archiving
+from controlplane.results import feed as query_feed
 from controlplane.results.feed import FeedPlace, feed_events, feed_start
+from controlplane.results.finality import update_finality
 from controlplane.topology import queries
-from controlplane.wire import keys
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import watermarks
-from controlplane.wire.results.feed import note_final
 from tests.support.windows import write_windows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +35,6 @@ Event = dict[str, str]
 
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
-    archiving._STATES.clear()
     yield
     assert not feed._OPEN.total()
 
@@ -62,7 +61,7 @@ def finish(query: Query, batch: int, until: int) -> None:
     """Let the windows before a minute become final."""
     newest = {query.streams.get().pk: until * MINUTE}
     watermarks.commit(redis_client(), "sf", batch, batch, 0, newest)
-    archiving.archive_windows(timezone.now())
+    update_finality(timezone.now())
 
 
 @asynccontextmanager
@@ -122,13 +121,15 @@ async def test_changes_and_final_windows_come_as_events(query: Query, token: str
 
 
 async def test_an_ended_query_ends_its_feed(query: Query, token: str) -> None:
+    await sync_to_async(write)(query, 1, {0: 3})
     async with followed(token) as asked:
         await begun(asked)
         await sync_to_async(Query.objects.filter(pk=query.pk).update)(
-            state="ended", ended_at=timezone.now()
+            state="ended", ended_at=timezone.now() - timedelta(hours=1)
         )
-        await sync_to_async(note_final)(redis_client(), "sf", query.pk, 1)
-        assert (await event(asked))["event"] == "ended"
+        await sync_to_async(update_finality)(timezone.now())
+        events = [(await event(asked))["event"] for _ in range(2)]
+        assert events == ["incomplete", "ended"]
         assert not (await asked.receive_output(5)).get("more_body")
 
 
@@ -143,31 +144,40 @@ async def test_what_is_no_place_and_who_is_nobody_is_refused(query: Query, token
             await asked.receive_output(10)
 
 
-def test_who_missed_changes_is_told(query: Query) -> None:
-    """Because nobody followed for a while, or the feed was cut; final windows come all the same."""
+def test_no_follower_misses_a_change(query: Query) -> None:
+    """However long nobody followed: a window that changed often is an event once."""
     cluster = query.cluster
     place = feed_start(cluster, query)
     write(query, 1, {0: 1})
     (changed,), after = feed_events(cluster, query, place)
     assert changed.kind == "changed"
     assert feed_events(cluster, query, after) == ([], after)
-    redis_client().delete(keys.followers_key("sf"))
     write(query, 2, {0: 2, 1: 2})
-    finish(query, 2, 1)
+    write(query, 3, {1: 5})
+    finish(query, 3, 1)
     events, later = feed_events(cluster, query, after)
-    assert [one.kind for one in events] == ["gap", "final"]
-    write(query, 3, {1: 3})
-    redis_client().delete(keys.feed_key("sf", query.pk))
-    events, last = feed_events(cluster, query, later)
-    assert [one.kind for one in events] == ["gap"]
-    assert feed_events(cluster, query, FeedPlace.read(str(last)))[0] == []
+    assert [(one.kind, one.window.values) for one in events if one.window] == [
+        ("changed", {"n": 5}), ("final", {"n": 2}),
+    ]  # fmt: skip
     redis_client().flushdb()
-    assert [one.kind for one in feed_events(cluster, query, last)[0]] == ["gap"]
+    write(query, 4, {1: 5, 2: 1})
+    events, last = feed_events(cluster, query, later)
+    assert [one.window.values for one in events if one.window] == [{"n": 1}], (
+        "the other is as before"
+    )
+    assert feed_events(cluster, query, FeedPlace.read(str(last)))[0] == []
 
 
-def test_nothing_is_written_for_nobody(query: Query) -> None:
-    write(query, 1, dict.fromkeys(range(50), 1))
-    assert not redis_client().exists(keys.feed_key("sf", query.pk))
+def test_a_long_feed_is_read_in_parts(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_feed, "MOST", 3)
+    place, seen = feed_start(query.cluster, query), []
+    write(query, 1, dict.fromkeys(range(8), 1))
+    while True:
+        events, place = feed_events(query.cluster, query, place)
+        if not events:
+            break
+        seen += [one.window.start.minute for one in events if one.window]
+    assert seen == list(range(8))
 
 
 def test_tail_prints_what_happens(

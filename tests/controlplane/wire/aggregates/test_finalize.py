@@ -15,6 +15,7 @@ from controlplane.wire.language.registered import aggregate
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, computation_of
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.results.finalized import ResultQuery
 from tests.support.sunk import report, write_batch
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
@@ -69,7 +70,9 @@ def run(client: "redis.Redis", text: QueryText, cuts: int, runs: int = 1) -> Any
         tasks = Tasks.of([NodeGroup.of(computation, [one])])
         records = records_of([ROWS[at] for at in rows], None)
         changed = advance_state(stores[life], tasks, records, {}, batch)
-        write_batch(client, "c", report(batch + 1), changed)
+        write_batch(
+            client, "c", report(batch + 1), changed, {9: ResultQuery(computation, is_merged=True)}
+        )
     return shown(read_windows(client, "c", 9, computation), computation)
 
 
@@ -94,7 +97,7 @@ def exact(rows: list[Row]) -> dict[str, Any]:
         "stddev": pytest.approx(statistics.stdev(speeds)),
         "last": max(row[1] for row in rows),
         "names": len(set(names)),
-        "common": [(name, -count) for count, name in common],
+        "common": [[name, -count] for count, name in common],
         "median": pytest.approx(speeds[(len(speeds) - 1) // 2], rel=0.0101, abs=1e-9),
         "q90": pytest.approx(speeds[int(0.9 * (len(speeds) - 1))], rel=0.0101, abs=1e-9),
         "range": speeds[-1] - speeds[0],

@@ -133,17 +133,16 @@ def test_one_windows_fault_leaves_the_others_their_values(state: bytes, why: str
     assert (first, last) == (Outcome(1), Outcome(2))
     assert bad.value is None
     assert bad.error.startswith(why)
-    assert bad.attempted
 
 
-def test_what_has_no_time_left_can_be_called_again() -> None:
-    """The first window is tried whatever the time; so each call gets further."""
-    windows = [[b"slow"], [b"slow"], [b"a"]]
-    first, *rest = called(NAME, windows, 0.0)
-    assert first == Outcome(4)
-    assert [one.attempted for one in rest] == [False, False]
-    assert "no time was left" in rest[0].error
-    assert called(NAME, windows[1:], 60.0) == [Outcome(4), Outcome(1)]
+def test_only_windows_after_one_that_hangs_have_no_time_left() -> None:
+    """An aggregate that is slow has its time."""
+    windows = [[b"slow"], [b"slow"], [b"hang"], [b"a"]]
+    *first, hung, last = called(NAME, windows, 0.0)
+    assert first == [Outcome(4)] * 2
+    assert (hung.error, last.error) == (
+        "took longer than 2 s", "no time was left for it after 0 s"
+    )  # fmt: skip
 
 
 def test_the_limit_of_an_aggregate_that_hangs_is_halved_and_recovers() -> None:
@@ -165,7 +164,7 @@ def test_a_child_that_died_while_it_waited_blames_no_window() -> None:
 
 
 def test_a_window_whose_child_the_machine_killed_has_its_value(tmp_path: Path) -> None:
-    """The archive would keep the reason instead of the value for good."""
+    """Its row would keep the reason instead of the value for good."""
     mark = tmp_path / "called"
     windows = [[b"a"], [b"once " + os.fsencode(mark)], [b"bc"]]
     first, second, third = called(NAME, windows, 60.0)

@@ -10,6 +10,7 @@ import redis
 
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.results.finalized import ResultQuery
 from tests.support.sunk import report, write_batch
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
@@ -82,7 +83,8 @@ def test_pairs_are_those_of_a_double_loop(redis_client: "redis.Redis", cuts: int
         for node in (0, 1):
             records = records_of([ROWS[place] for place in at], None)
             changed = advance_state(stores[node], tasks_of(owned[node]), records, {}, batch)
-            write_batch(redis_client, "c", report(batch, node), changed)
+            known = {9: ResultQuery(computation_of(PAIRED, COLUMNS), is_merged=True)}
+            write_batch(redis_client, "c", report(batch, node), changed, known)
     windows = read_windows(redis_client, "c", 9, computation_of(PAIRED, COLUMNS))
     assert {(row.start_ms, row.key["a.car"]): row.values for row in windows} == plain(ROWS)
 

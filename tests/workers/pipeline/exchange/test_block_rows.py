@@ -9,9 +9,9 @@ import pytest
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import StateSchema, schema_named, schema_names
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.results.blocks import WindowBlock, decode_tables
 from tests.support.stored import HOUR_MS, computed
-from workers.pipeline.exchange.output import pack_blocks, split_tables, unpack_blocks
+from workers.pipeline.engine.complete_windows import WindowBlock
+from workers.pipeline.exchange.blocks import pack_blocks, split_tables, unpack_blocks
 
 TOP = computed(QueryText({"n": "count(*)", "t": "top_k(volts, 3)"}, 3600.0, key=("meter",)))
 
@@ -62,10 +62,9 @@ def test_rows_bring_blocks_with_their_recipients() -> None:
     (one,) = pack_blocks(blocks, 1 << 20)
     sent = [found for row in rows for found in unpack_blocks(row)]
     assert list(unpack_blocks(one)) == sent
-    assert [found.recipients for found in sent] == [[(1, 2), (2, 0)], [(5, 2), (6, 0)],
-                                                    [(9, 2), (10, 0)]]  # fmt: skip
-    assert [found.windows for found in sent] == [10, 50, 90]
-    assert {(found.first_ms, found.last_ms) for found in sent} == {(0, 9 * HOUR_MS)}
-    (_, slots), (_, cells) = decode_tables(sent[1].data)
+    assert [recipients for recipients, _ in sent] == [
+        [(1, 2), (2, 0)], [(5, 2), (6, 0)], [(9, 2), (10, 0)]
+    ]  # fmt: skip
+    (_, slots), (_, cells) = sent[1][1]
     assert (len(slots), len(cells)) == (50, 150)
     assert np.asarray(slots["s0"]).sum() == 50

@@ -1,5 +1,6 @@
 """What a node emits leaves in rows of bounded size, and the sink puts each query together again."""
 
+import os
 from typing import Any
 
 import pyarrow as pa
@@ -8,10 +9,11 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.aggregates.state_schema import schema_named
-from controlplane.wire.results.blocks import unpack_tables
 from tests.support.sunk import report
-from tests.workers.pipeline.test_sink import FORM
+from tests.support.whole_results import VARIABLE, results_database, rows_of
+from tests.workers.pipeline.test_sink import FORM, publish_queries
 from workers.pipeline.exchange import output, task_states
+from workers.pipeline.exchange.blocks import unpack_tables
 from workers.pipeline.exchange.output import NodeMeasures, NodeOutput, OutputRow, RowCollector
 from workers.pipeline.sink import SinkWriter
 
@@ -62,7 +64,7 @@ def test_the_rows_together_are_what_was_changed() -> None:
     for piece in emitted(report(4)).rows(LIMIT):
         collector.take(row_of(piece))
         if piece.kind == output.RESULTS and (changes := collector.changes(row_of(piece))):
-            for _, rows in changes.tables:
+            for _, rows in changes:
                 for query in sorted(set(rows["query"].to_pylist())):
                     assert query not in found, "written in one step"
                     found[query] = [r for r in rows.to_pylist() if r["query"] == query]
@@ -95,6 +97,8 @@ def test_the_sink_writes_rows_of_several_nodes(
     redis_client: "redis.Redis", redis_server: str, rows_per_batch: int
 ) -> None:
     """However Spark cuts them into batches; again, nothing changes."""
+    publish_queries(redis_client, *WINDOWS)
+    results_database().close()
     rows = [
         {"node": node, "batch": 4, **row_of(piece)}
         for node in (0, 2)
@@ -105,9 +109,8 @@ def test_the_sink_writes_rows_of_several_nodes(
         for at in range(0, len(rows), rows_per_batch)
     ]
     for _ in range(2):
-        written = SinkWriter("c", redis_server).write(iter(batches))
+        written = SinkWriter("c", redis_server, os.environ[VARIABLE]).write(iter(batches))
         assert [NodeMeasures.from_json(text).node for text in written.reports] == [0, 2]
     for query, count in WINDOWS.items():
-        assert redis_client.hexists(keys.rows_key("c", query), "batch")
-        assert redis_client.zcard(keys.windows_key("c", query)) == count
+        assert len(rows_of(query)) == count
     assert redis_client.hlen(keys.transfer_key("c", 4, 3, 0)) == 3, "a mark and two pages"

@@ -1,4 +1,4 @@
-"""One random life of a cluster: its real log, nodes, sink, results and archive, without Spark.
+"""One random life of a cluster: its real log, nodes, sink and results, without Spark.
 
 The clock of the log is moved by hand, so that streams are idle when the life wants it.
 """
@@ -17,15 +17,14 @@ from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.models import Cluster, Query, Stream
 from controlplane.queries.spec import QuerySpec
-from controlplane.results import archiving
+from controlplane.results import finality
 from controlplane.results.filters import CURSOR, WindowFilters, WindowState
 from controlplane.results.pages import windows_page
+from controlplane.results.windows import finality_of
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.results import final_windows
-from controlplane.wire.results.read import Range
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity, SetSchema
 from controlplane.wire.routing.query_actions import (
@@ -109,10 +108,10 @@ class Life:
     def step(self) -> None:
         """Let something happen, and look at the windows if it concerns them."""
         rng = self.rng
-        kind = rng.choices(("append", "batch", "move", "ask", "silence", "archive", "forget"),
+        kind = rng.choices(("append", "batch", "move", "ask", "silence", "finish", "forget"),
                            (8, 8, 2, 1, 1, 3, 1))[0]  # fmt: skip
         self._do(kind)
-        if kind in ("batch", "archive"):
+        if kind in ("batch", "finish"):
             self.check()
 
     def _do(self, kind: str) -> None:
@@ -121,7 +120,7 @@ class Life:
         elif kind == "silence" and self.idles:
             self.pass_time(timedelta(seconds=IDLE_S * self.rng.choice((0.4, 1.1))))
         elif kind == "forget":
-            archiving._STATES.clear()
+            finality._timings.clear()
             if self.batches:
                 self.pipeline.commit()
         elif kind in self._kinds:
@@ -133,7 +132,7 @@ class Life:
             "append": self.append,
             "batch": self.batch,
             "move": self.move,
-            "archive": self.archive,
+            "finish": self.update_finality,
         }
 
     def ask(self) -> None:
@@ -236,12 +235,12 @@ class Life:
         self.batches.append(row["batch"])
 
     def finish(self) -> None:
-        """Process what is left, and archive what is final."""
+        """Process what is left, and learn what is final."""
         for _ in range(20):
             self.batch()
         unread = [one for one in self.records if one.batch is None]
         assert not unread, unread
-        self.archive()
+        self.update_finality()
 
     def move(self) -> None:
         """Move tasks of a query or its aggregator node, or change its grouping or task count."""
@@ -279,11 +278,11 @@ class Life:
         fields: Any = {"n": 0, "total": last.get(b"total", 0), "bytes": last.get(b"bytes", 0)}
         self.client.xadd(index, fields, id=f"{self._now_ms}-0")
 
-    def archive(self) -> None:
-        """Archive some or all of what is final, and learn what is."""
-        archiving.archive_windows(self.now)
+    def update_finality(self) -> None:
+        """Let windows become final, and learn which are."""
+        finality.update_finality(self.now)
         for asked in self.asked:
-            until = final_windows.frozen_until(self.client, self.cluster.slug, asked.pk)
+            until = finality_of(asked.pk).final_ms
             known = asked.cutoffs[-1][0] if asked.cutoffs else None
             if until is not None and until != known:
                 asked.cutoffs.append((until, self.seen_batch(asked)))
@@ -295,10 +294,6 @@ class Life:
         """
         seen = self.batches[:-1] if asked.merged else self.batches
         return seen[-1] if seen else -1
-
-    def archived_at_once(self) -> Range:
-        """Return how the archiver of this life reads what it moves."""
-        return Range(limit=self.rng.choice((2, 500)), newest_first=False)
 
     def check(self) -> None:
         """Assert that what is read is what the records say, and that final windows stay."""

@@ -1,8 +1,7 @@
 """Laws of the data plane, over random lives of a cluster on data that no demonstration has.
 
-A window that is final never changes, and has all records that it accepts. What Redis and the
-archive have is one set of windows at any moment: none twice, none missing. Six lives by day,
-a hundred by night.
+A window that is final never changes, and has all records that it accepts. A reader sees one set of
+windows at any moment: none twice, none missing. Six lives by day, a hundred by night.
 """
 
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from controlplane.results import archiving
+from controlplane.results import finality
 from tests.support import cluster as made
 from tests.support.nightly import NIGHTLY
 from tests.workers.pipeline.laws.life import Life
@@ -22,9 +21,9 @@ STEPS = 40
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
     """As in a process that has just begun."""
-    archiving._STATES.clear()
+    finality._timings.clear()
     yield
-    archiving._STATES.clear()
+    finality._timings.clear()
 
 
 @pytest.mark.nightly("schedules", by_day=True)
@@ -32,14 +31,13 @@ def forgetful() -> Iterator[None]:
 def test_windows_are_what_the_records_say_at_any_moment(
     db: None,
     redis_url: str,
+    results_in_django: None,
     redis_client: "redis.Redis",
     seed: int,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     actor = made.actor("operator")
     life = Life(redis_client, redis_url, actor, made.small_cluster(actor, stream_count=0), seed)
-    monkeypatch.setattr(archiving, "_OLDEST", life.archived_at_once())
     for _ in range(STEPS):
         life.step()
     life.finish()

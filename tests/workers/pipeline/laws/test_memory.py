@@ -1,24 +1,23 @@
 """Redis and the nodes' state stay as large as they are over a day of event time.
 
 The demonstration `web`: its recorded eight hours go round three times, with its own queries, from
-the log over nodes and sink to the archive, without Spark. Each loop ends in the same second of the
+the log over nodes and sink to the results, without Spark. Each loop ends in the same second of the
 recording, so what is kept is the same if nothing is left behind. At night the day has 720
 batches; by day it has 24, and the queries with sliding windows, which cost most, are left out.
 """
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import pytest
 import redis
 
 from algorithms.partitioning.catalog import grouping_text
 from controlplane.access.roles import Actor
-from controlplane.models import Query
 from controlplane.queries.spec import QuerySpec
-from controlplane.results import archiving, window_retention
-from controlplane.results.archive.models import ArchivedWindow
+from controlplane.results import finality, retention
+from controlplane.results.database import results_cursor
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import key_samples, keys
@@ -40,8 +39,8 @@ LOOPS: Final = 3
 NODES: Final = 2
 # Of one loop.
 BATCHES: Final = 240 if NIGHTLY else 8
-# Passes of the archiver and of retention, in batches.
-_ARCHIVED_EVERY: Final = 4
+# Passes of retention, in batches.
+_PRUNED_EVERY: Final = 4
 PARTIAL_KEY: Final = grouping_text("partial_key")
 
 
@@ -94,45 +93,48 @@ class Day:
             self.producer.append({self.streams[name]: rows for name, rows in blocks.items()})
             self.pipeline.batch()
             self.pipeline.commit()
-            if batch % _ARCHIVED_EVERY == 0:
-                archive()
+            if batch % _PRUNED_EVERY == 0:
+                prune()
         # The aggregator node has the last batch in the next one.
         while self.pipeline.batch():
             pass
-        while archive():
+        while prune():
             pass
 
     def sizes(self) -> dict[str, int]:
-        """Return what there is: keys, rows and bytes in Redis, bytes of state, archived windows.
+        """Return what there is: keys and bytes in Redis, bytes of state, windows.
 
         `bytes` are those of the values, `memory` what Redis takes for them, with tables that are
         larger once there was more.
         """
         every = list(self.client.scan_iter(f"{keys.cluster_prefix(self.cluster.slug)}*"))
-        pks = Query.objects.values_list("pk", flat=True)
-        rows: list[Any] = [self.client.zcard(keys.windows_key(self.cluster.slug, pk)) for pk in pks]
+        with results_cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM results_window")
+            windows = int(cursor.fetchone()[0])
         return {
             "keys": len(every),
-            "rows": sum(rows),
             "bytes": sum(len(cast("bytes", self.client.dump(key))) for key in every),
             "memory": sum(self.client.memory_usage(key, samples=0) or 0 for key in every),
             "state": sum(len(v) for store in self.pipeline.stores.values() for v in store.values()),
-            "archived": ArchivedWindow.objects.count(),
+            "windows": windows,
         }
 
 
-def archive() -> int:
-    """Archive what is final and delete what is kept no longer; return how many windows moved."""
-    moved = archiving.archive_windows(datetime.now(UTC) + timedelta(seconds=1))
-    window_retention.prune_windows(datetime.now(UTC))
-    return moved
+def prune() -> int:
+    """Delete what is kept no longer; return how many windows."""
+    finality.update_finality(datetime.now(UTC) + timedelta(seconds=1))
+    return retention.prune_windows(datetime.now(UTC))
 
 
 @pytest.mark.nightly("schedules", by_day=True)
 def test_a_day_leaves_nothing_behind(
-    db: None, redis_url: str, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+    db: None,
+    redis_url: str,
+    results_in_django: None,
+    redis_client: "redis.Redis",
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    archiving._STATES.clear()
+    finality._timings.clear()
     # As many rows and samples as a long-lived cluster has, from the first loop on.
     monkeypatch.setattr(sink, "TELEMETRY_KEPT", BATCHES // 2)
     monkeypatch.setattr(key_samples, "KEPT", BATCHES // 2)
@@ -145,9 +147,8 @@ def test_a_day_leaves_nothing_behind(
         day.loop(number)
         found.append(day.sizes())
     day.producer.close()
-    archiving._STATES.clear()
-    assert found[0]["rows"] > 100
-    assert found[0]["archived"] > 1_000
+    finality._timings.clear()
+    assert found[0]["windows"] > 1_000
     check(found)
 
 

@@ -1,4 +1,4 @@
-"""Values of windows as text in the archive: JSON with types that JSON lacks.
+"""Keys and values of windows as JSON arrays, with types that JSON lacks.
 
 Numbers, texts, booleans and null are themselves (NaN and infinities as Python writes them); any
 other value is an object with one field, the name of its type.
@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import pydantic_core
 
-from controlplane.wire.aggregates.sampling import Sampled
-
 
 @dataclass(frozen=True, slots=True)
 class Raised:
@@ -25,11 +23,34 @@ class Raised:
 
 
 _PLAIN: Final = frozenset({int, float, str, bool, type(None)})
+_NUMBERS: Final = _PLAIN - {str}
 
 
-def to_json(values: Sequence[Any]) -> str:
-    """Return values as a JSON array; a value of an unknown type becomes its text."""
-    plain = [value if type(value) in _PLAIN else _written(value) for value in values]
+def arrays_of(columns: Sequence[Sequence[Any]], rows: int) -> list[str]:
+    """Return a JSON array for each row of some columns."""
+    if not columns:
+        return ["[]"] * rows
+    parts = [_texts(column) for column in columns]
+    if len(parts) == 1:
+        return [f"[{text}]" for text in parts[0]]
+    return [f"[{','.join(row)}]" for row in zip(*parts, strict=True)]
+
+
+def _texts(column: Sequence[Any]) -> list[str]:
+    """Return each value of a column as JSON."""
+    kinds = {*map(type, column)}
+    if kinds <= _NUMBERS:
+        text = pydantic_core.to_json(list(column), inf_nan_mode="constants").decode()
+        return text[1:-1].split(",") if column else []
+    if kinds <= _PLAIN - {float, bool}:
+        known = {value: to_json(value) for value in {*column}}
+        return [known[value] for value in column]
+    return [to_json(value) for value in column]
+
+
+def to_json(value: Any) -> str:
+    """Return a value as JSON; a value of an unknown type becomes its text."""
+    plain = value if type(value) in _PLAIN else _written(value)
     try:
         return pydantic_core.to_json(plain, inf_nan_mode="constants").decode()
     except pydantic_core.PydanticSerializationError:
@@ -38,7 +59,7 @@ def to_json(values: Sequence[Any]) -> str:
 
 
 def from_json(text: str) -> list[Any]:
-    """Return the values that `to_json` wrote."""
+    """Return the values of an array."""
     try:
         document = pydantic_core.from_json(text)
     except ValueError:
@@ -52,8 +73,7 @@ def _written(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():
-            items = [_written(item) for item in value]
-            return {"sampled": items} if isinstance(value, Sampled) else items
+            return [_written(item) for item in value]
         case Decimal():
             return {"decimal": str(value)}
         case datetime() | date():
@@ -79,5 +99,4 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "time": datetime.fromisoformat,
     "bytes": base64.b64decode,
     "raised": Raised,
-    "sampled": lambda numbers: Sampled(*numbers),
 }

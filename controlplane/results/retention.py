@@ -1,0 +1,141 @@
+"""Retention of windows, by time and by number, in bounded steps.
+
+A live query keeps windows that start within `retention_s` of its newest one; an ended query keeps
+its windows for `retention_s` after its end. `retention_windows` bounds both. In PostgreSQL a day
+that no query keeps is a partition, which is dropped as a whole.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db import transaction
+
+from controlplane.models import Query
+from controlplane.results.database import RESULTS, is_postgres, results_cursor
+from controlplane.wire.results.tables import DAY_MS, partitions
+
+# Windows that one pass deletes at most, and its time (s); the next one continues.
+MOST: Final = 50_000
+PASS_S: Final = 20.0
+# Rows per statement that deletes: the write lock is held for milliseconds.
+CHUNK: Final = 2_000
+# Queries per statement.
+_QUERIES: Final = 500
+_EVERYTHING: Final = 2**62
+_LAST: Final = (
+    "SELECT start_ms, key FROM results_window WHERE query_id = %s AND start_ms < %s"
+    " ORDER BY start_ms, key LIMIT 1 OFFSET %s"
+)
+_DELETE: Final = "DELETE FROM results_window WHERE query_id = %s AND start_ms < %s"
+_DELETE_TO: Final = (
+    "DELETE FROM results_window WHERE query_id = %s AND start_ms <= %s"
+    " AND (start_ms, key) <= (%s, %s)"
+)
+_NEWEST: Final = "SELECT max(start_ms) FROM results_window WHERE query_id = %s"
+_SURPLUS: Final = (
+    "SELECT start_ms FROM results_window WHERE query_id = %s"
+    " ORDER BY start_ms DESC, key DESC LIMIT 1 OFFSET %s"
+)
+# After which query the next pass begins.
+_position = [0]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The retention of a query: ms of event time, windows; when it ended (ms), None if live."""
+
+    ms: int
+    windows: int
+    ended_ms: int | None
+
+
+def prune_windows(now: datetime) -> int:
+    """Delete windows beyond the retention of their queries; return how many, without partitions."""
+    first = _first_starts(_ms(now))
+    if is_postgres():
+        _drop_partitions(min(first.values(), default=-_EVERYTHING))
+    deadline, deleted = time.monotonic() + PASS_S, 0
+    # The pass before may have had no time for those after its last query.
+    for query in sorted(first, key=lambda pk: (pk <= _position[0], pk)):
+        if deleted >= MOST or time.monotonic() > deadline:
+            break
+        deleted += _prune(query, first[query], MOST - deleted)
+        _position[0] = query
+    return deleted
+
+
+def _first_starts(now_ms: int) -> dict[int, int]:
+    """Return by query the start (ms) before which it keeps no windows."""
+    with results_cursor() as cursor:
+        cursor.execute("SELECT query_id FROM results_query ORDER BY query_id")
+        queries = [query for (query,) in cursor.fetchall()]
+    first: dict[int, int] = {}
+    for start in range(0, len(queries), _QUERIES):
+        some = queries[start : start + _QUERIES]
+        kept = _retentions(some)
+        first |= {query: _first_kept(query, kept.get(query), now_ms) for query in some}
+    return first
+
+
+def _retentions(queries: Sequence[int]) -> Mapping[int, Retention]:
+    rows = Query.objects.filter(pk__in=queries).values_list(
+        "pk", "retention_s", "retention_windows", "ended_at"
+    )
+    return {
+        pk: Retention(seconds * 1000, windows, None if ended is None else _ms(ended))
+        for pk, seconds, windows, ended in rows
+    }
+
+
+def _first_kept(query: int, kept: Retention | None, now_ms: int) -> int:
+    """Return the start (ms) before which a query keeps no windows."""
+    if kept is None or (kept.ended_ms is not None and kept.ended_ms + kept.ms < now_ms):
+        return _EVERYTHING
+    with results_cursor() as cursor:
+        cursor.execute(_NEWEST, [query])
+        newest = cursor.fetchone()[0]
+        cursor.execute(_SURPLUS, [query, kept.windows])
+        surplus = cursor.fetchone()
+    if newest is None:
+        return _EVERYTHING - 1
+    before_ms = int(newest) - kept.ms
+    if is_postgres() and kept.ms > 2 * DAY_MS:
+        # The rest of the day leaves with its partition.
+        before_ms = before_ms // DAY_MS * DAY_MS
+    # Whole starts are deleted.
+    return before_ms if surplus is None else max(before_ms, int(surplus[0]) + 1)
+
+
+def _prune(query: int, before_ms: int, most: int) -> int:
+    """Delete at most so many of the oldest windows before a start; return how many."""
+    deleted = 0
+    while deleted < most:
+        wanted = min(CHUNK, most - deleted)
+        with transaction.atomic(RESULTS), results_cursor() as cursor:
+            cursor.execute(_LAST, [query, before_ms, wanted - 1])
+            if last := cursor.fetchone():
+                cursor.execute(_DELETE_TO, [query, last[0], *last])
+            else:
+                cursor.execute(_DELETE, [query, before_ms])
+            chunk = int(cursor.rowcount)
+            if chunk < wanted and before_ms == _EVERYTHING:
+                cursor.execute("DELETE FROM results_query WHERE query_id = %s", [query])
+        deleted += chunk
+        if chunk < wanted:
+            break
+    return deleted
+
+
+def _drop_partitions(least_ms: int) -> None:
+    """Drop the days of which no query keeps a window."""
+    with results_cursor() as cursor:
+        for day, name in partitions(cursor).items():
+            if (day + 1) * DAY_MS <= least_ms:
+                cursor.execute(f"DROP TABLE {name}")
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

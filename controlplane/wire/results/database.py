@@ -1,0 +1,97 @@
+"""Connections of the data plane to the database of results, which need no Django."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+
+T = TypeVar("T")
+# A database that is away, or locked by others, is waited for (s).
+PATIENCE_S: Final = 60.0
+_PAUSE_S: Final = 0.5
+_LOCKED_S: Final = 20.0
+_SQLITE: Final = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=NORMAL",
+    "PRAGMA temp_store=MEMORY",
+    "PRAGMA cache_size=-32000",
+)
+_AWAY: Final = (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError)
+
+
+class ResultsDatabase(Protocol):
+    """A database of results: cursors in a transaction, with %s or ? for parameters."""
+
+    @property
+    def is_postgres(self) -> bool:
+        """Return whether it is PostgreSQL, else it is SQLite."""
+        ...
+
+    def run(self, work: Callable[[Any], T]) -> T:
+        """Run `work` with a cursor in a transaction that takes the write lock."""
+        ...
+
+
+class ConnectedDatabase:
+    """One connection of this process, by URL: postgresql://… or sqlite:////path."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: Any = None
+
+    @property
+    def is_postgres(self) -> bool:
+        """Return whether it is PostgreSQL, else it is SQLite."""
+        return not self._url.startswith("sqlite")
+
+    def run(self, work: Callable[[Any], T]) -> T:
+        """Run `work` in a transaction, again while the database is away for a short time."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                with self._transaction() as cursor:
+                    return work(cursor)
+            except _AWAY:
+                self.close()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*_AWAY):
+                connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        if self._connection is None:
+            self._connection = self._connect()
+        if self.is_postgres:
+            with self._connection.transaction(), self._connection.cursor() as cursor:
+                yield cursor
+            return
+        cursor = self._connection.cursor()
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            yield cursor
+        except BaseException:
+            cursor.execute("ROLLBACK")
+            raise
+        cursor.execute("COMMIT")
+
+    def _connect(self) -> Any:
+        if self.is_postgres:
+            return psycopg.connect(self._url, autocommit=True)
+        path = unquote(urlsplit(self._url).path)[1:]
+        connection = sqlite3.connect(
+            path, timeout=_LOCKED_S, isolation_level=None, check_same_thread=False
+        )
+        for statement in _SQLITE:
+            connection.execute(statement)
+        return connection

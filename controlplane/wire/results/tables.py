@@ -1,0 +1,96 @@
+"""The tables of results, in SQLite and PostgreSQL.
+
+`results_window` has a row per query, start (ms) and key: `key` is the key as bytes in its order
+(`places.py`), `key_json` and `value_json` are JSON arrays in the order of the query's key and
+aggregates (`json_values.py`). `records` counts the records of the window, `sample` is the estimated
+number of others that drop rules dropped and its variance, null for none. `batch` is the newest
+micro-batch that wrote the row. `seq` grows with each change of a value within a cluster, and
+`changed_ms` is the time of that change. `state` and `cells` are the accumulators (`parts.py`).
+
+`results_query` has the number that determines which windows of a query are final: those that start
+at or before `final_ms`. `is_closed`: nothing writes to the query any more, so its other windows are
+incomplete. `results_cluster` has the newest `seq` of a cluster.
+
+In PostgreSQL windows are partitioned by the day of their start, so that retention drops tables.
+Days beyond `MAX_PARTITIONS` share the default partition.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+DAY_MS: Final = 86_400_000
+MAX_PARTITIONS: Final = 400
+COLUMNS: Final = (
+    "query_id", "start_ms", "key", "key_json", "value_json", "records", "sample", "state", "cells",
+    "batch", "seq", "changed_ms",
+)  # fmt: skip
+_WINDOW: Final = """
+CREATE TABLE IF NOT EXISTS results_window (
+    query_id BIGINT NOT NULL, start_ms BIGINT NOT NULL, key {bytes} NOT NULL,
+    key_json TEXT NOT NULL, value_json TEXT NOT NULL, records BIGINT NOT NULL, sample TEXT,
+    state {bytes}, cells {bytes}, batch BIGINT NOT NULL, seq BIGINT NOT NULL,
+    changed_ms BIGINT NOT NULL, PRIMARY KEY (query_id, start_ms, key)) {options}
+"""
+_OTHERS: Final = (
+    "CREATE INDEX IF NOT EXISTS results_window_seq ON results_window (query_id, seq)",
+    "CREATE INDEX IF NOT EXISTS results_window_key ON results_window (query_id, key, start_ms)",
+    "CREATE TABLE IF NOT EXISTS results_query (query_id BIGINT PRIMARY KEY, cluster TEXT NOT NULL,"
+    " final_ms BIGINT, is_closed BOOLEAN NOT NULL DEFAULT FALSE)",
+    "CREATE INDEX IF NOT EXISTS results_query_cluster ON results_query (cluster)",
+    "CREATE TABLE IF NOT EXISTS results_cluster (cluster TEXT PRIMARY KEY, seq BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS results_schema (number BIGINT PRIMARY KEY, name TEXT NOT NULL)",
+)
+TABLES: Final = ("results_window", "results_query", "results_cluster", "results_schema")
+
+
+def create_tables(cursor: Any, *, is_postgres: bool) -> None:
+    """Create the tables that do not exist."""
+    kind = "BYTEA" if is_postgres else "BLOB"
+    options = "PARTITION BY RANGE (start_ms)" if is_postgres else "WITHOUT ROWID"
+    cursor.execute(_WINDOW.format(bytes=kind, options=options))
+    for statement in _OTHERS:
+        cursor.execute(statement)
+    if is_postgres:
+        cursor.execute(
+            "CREATE TABLE IF NOT EXISTS results_window_other PARTITION OF results_window DEFAULT"
+        )
+
+
+def partitions(cursor: Any) -> dict[int, str]:
+    """Return the partitions of PostgreSQL by day, without the default one."""
+    cursor.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits"
+        " WHERE inhparent = 'results_window'::regclass"
+    )
+    names = [name for (name,) in cursor.fetchall()]
+    return {_day_of(name): name for name in names if not name.endswith("_other")}
+
+
+def _day_of(name: str) -> int:
+    digits = name.rpartition("_day_")[2]
+    return -int(digits[1:]) if digits.startswith("m") else int(digits)
+
+
+def partition_name(day: int) -> str:
+    """Return the name of the partition of a day, counted from 1970."""
+    return f"results_window_day_{day}" if day >= 0 else f"results_window_day_m{-day}"
+
+
+def create_partitions(cursor: Any, days: Iterable[int]) -> None:
+    """Create the partitions of days that have none, unless there are too many.
+
+    A day whose rows are in the default partition already gets none.
+    """
+    cursor.execute("SELECT pg_advisory_xact_lock(hashtext('results_window'))")
+    known = partitions(cursor)
+    for day in sorted(set(days) - known.keys(), reverse=True)[: MAX_PARTITIONS - len(known)]:
+        first, stop = day * DAY_MS, (day + 1) * DAY_MS
+        cursor.execute(
+            "SELECT 1 FROM results_window_other WHERE start_ms >= %s AND start_ms < %s LIMIT 1",
+            [first, stop],
+        )
+        if cursor.fetchone() is None:
+            cursor.execute(
+                f"CREATE TABLE {partition_name(day)} PARTITION OF results_window"
+                f" FOR VALUES FROM ({first}) TO ({stop})"
+            )

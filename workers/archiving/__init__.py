@@ -1,1 +1,0 @@
-"""Archiving, in a worker of its own that yields the processors to all others."""
