@@ -23,7 +23,7 @@ from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
 from controlplane.telemetry import arrivals, series, time_series
 from controlplane.telemetry.arrivals import ArrivalInterval
-from controlplane.telemetry.grid import RAW
+from controlplane.telemetry.grid import RAW, mean
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping
@@ -160,11 +160,13 @@ def _levels_after_steps(cluster: Cluster) -> dict[int, float]:
     """Return the mean rate since the newest step of each stream that has had one lately."""
     known = arrivals.history(cluster, STEP_PERIODS)
     steps = largest_shifts(known.rates)
-    return {
-        # A part of the first period may be before the step.
-        int(known.streams[place]): float(known.rates[place, steps.places[place] + 1 :].mean())
-        for place in np.flatnonzero(steps.are_sure).tolist()
-    }
+    levels: dict[int, float] = {}
+    for place in np.flatnonzero(steps.are_sure).tolist():
+        # A part of the first period may be before the step; others may not be stored.
+        level = mean(known.rates[place, steps.places[place] + 1 :])
+        if level is not None:
+            levels[int(known.streams[place])] = level
+    return levels
 
 
 def _updated_rate(rate: float | None, records: float, seconds: float, age: float) -> float | None:

@@ -127,13 +127,15 @@ def test_stream_rates_follow_and_decay(sf: Cluster) -> None:
     assert Stream.objects.get(name="s1").rate is None
 
 
-@pytest.mark.parametrize("after", [150, 9, 0])
-def test_a_stream_has_its_new_rate_half_a_minute_after_a_step(sf: Cluster, after: int) -> None:
-    """Noise, and the bursts of another stream, are no steps."""
+@pytest.mark.parametrize(("after", "lost"), [(150, 0), (9, 0), (0, 0), (150, 1)])
+def test_a_stream_has_its_new_rate_half_a_minute_after_a_step(
+    sf: Cluster, after: int, lost: int
+) -> None:
+    """Noise, and the bursts of another stream, are no steps; `lost`: a period that is missing."""
     steady, bursty = Stream.objects.filter(cluster=sf).order_by("id")[:2]
     Stream.objects.filter(cluster=sf).update(rate=4.0)
     end = datetime.fromtimestamp(timezone.now().timestamp() // 10 * 10, UTC)
-    for back in range(40, 0, -1):
+    for back in (back for back in range(40, 0, -1) if back != 1 + lost or not lost):
         arrived = {
             steady.pk: ((43 + after) / 2 if back == 3 else after)
             if back <= 3
