@@ -39,6 +39,7 @@ KEPT_BY_CLUSTER = (
     ("controlplane.explain.node_work", "_placed"),
     ("controlplane.explain.node_work", "_split"),
     ("controlplane.results.finality", "_timings"),
+    ("controlplane.results.sql.schemas", "_seen"),
 )
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 

@@ -27,6 +27,7 @@ from controlplane.events.task_names import (
     UPDATE_FINALITY,
     UPDATE_LEDGER,
     UPDATE_STATISTICS,
+    UPDATE_VIEWS,
     VERIFY_AUDIT,
     WATCH,
 )
@@ -52,6 +53,7 @@ _PERIODS_S = {
     RECORD_KEY_SKEW: 10,
     RECORD_COSTS: 30,
     UPDATE_FINALITY: 2,
+    UPDATE_VIEWS: 5,
     ROLL_UP: 10,
     UPDATE_STATISTICS: 60,
     PRUNE: 300,

@@ -41,6 +41,7 @@ from controlplane.events.task_names import (
     UPDATE_FINALITY,
     UPDATE_LEDGER,
     UPDATE_STATISTICS,
+    UPDATE_VIEWS,
     VERIFY_AUDIT,
     WATCH,
 )
@@ -52,6 +53,7 @@ from controlplane.processes.runtime.beats import forget_instances, now_ms
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.proposals.executions import progression
 from controlplane.results import finality
+from controlplane.results.sql import logins, schemas
 from controlplane.telemetry import series
 from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service
@@ -153,6 +155,11 @@ def _watch(now: datetime) -> None:
     evaluation.evaluate_all(timezone.now())
 
 
+def _update_views(_now: datetime) -> None:
+    schemas.update_views()
+    logins.review_logins()
+
+
 def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
     """Register a task of the beat, which calls a service with the present time."""
 
@@ -162,6 +169,7 @@ def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
 
 
 _add_periodic(UPDATE_FINALITY, finality.update_finality)
+_add_periodic(UPDATE_VIEWS, _update_views)
 _add_periodic(UPDATE_LEDGER, ledger.write_entries)
 _add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
 _add_periodic(WATCH, _watch)

@@ -22,6 +22,7 @@ watch                 every 10 s   evaluate the watch loops and the alerts of ev
 record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
 record_costs          every 30 s   what queries and streams cost, for lists that sort by it
 update_finality       every 2 s    up to which start the windows of every query are final
+update_views          every 5 s    schemas, views and logins of results in PostgreSQL
 roll_up               every 10 s   10 s and 60 s samples
 update_statistics     every 60 s   the statistics by which SQLite chooses indexes
 seal_audit            every 5 s    append audit entries to the hash chain
@@ -71,6 +72,7 @@ PRUNE = "weir.prune"
 SEAL_AUDIT = "weir.seal_audit"
 VERIFY_AUDIT = "weir.verify_audit"
 UPDATE_FINALITY = "weir.update_finality"
+UPDATE_VIEWS = "weir.update_views"
 
 
 def send_on_commit(name: str, *args: Any, expires_s: float | None = None) -> None:

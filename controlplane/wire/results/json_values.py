@@ -1,11 +1,13 @@
 """Keys and values of windows as JSON arrays, with types that JSON lacks.
 
-Numbers, texts, booleans and null are themselves (NaN and infinities as Python writes them); any
-other value is an object with one field, the name of its type.
+Numbers, texts, booleans and null are themselves; NaN and infinities, which databases do not read
+in JSON, are the texts NaN, Infinity and -Infinity. Any other value is an object with one field, the
+name of its type.
 """
 
 import base64
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -40,7 +42,7 @@ def _texts(column: Sequence[Any]) -> list[str]:
     """Return each value of a column as JSON."""
     kinds = {*map(type, column)}
     if kinds <= _NUMBERS:
-        text = pydantic_core.to_json(list(column), inf_nan_mode="constants").decode()
+        text = pydantic_core.to_json(list(column), inf_nan_mode="strings").decode()
         return text[1:-1].split(",") if column else []
     if kinds <= _PLAIN - {float, bool}:
         known = {value: to_json(value) for value in {*column}}
@@ -52,7 +54,7 @@ def to_json(value: Any) -> str:
     """Return a value as JSON; a value of an unknown type becomes its text."""
     plain = value if type(value) in _PLAIN else _written(value)
     try:
-        return pydantic_core.to_json(plain, inf_nan_mode="constants").decode()
+        return pydantic_core.to_json(plain, inf_nan_mode="strings").decode()
     except pydantic_core.PydanticSerializationError:
         # A user's aggregate may return text that is not Unicode; this escapes it.
         return json.dumps(plain, separators=(",", ":"))
@@ -70,6 +72,8 @@ def from_json(text: str) -> list[Any]:
 
 def _written(value: Any) -> Any:
     match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():

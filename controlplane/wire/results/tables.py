@@ -19,6 +19,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 DAY_MS: Final = 86_400_000
+# The first and the last moment (ms) of the years 1 to 9999.
+_CALENDAR_MS: Final = (-62_135_596_800_000, 253_402_300_799_999)
 MAX_PARTITIONS: Final = 400
 COLUMNS: Final = (
     "query_id", "start_ms", "key", "key_json", "value_json", "records", "sample", "state", "cells",
@@ -41,6 +43,15 @@ _OTHERS: Final = (
     "CREATE TABLE IF NOT EXISTS results_schema (number BIGINT PRIMARY KEY, name TEXT NOT NULL)",
 )
 TABLES: Final = ("results_window", "results_query", "results_cluster", "results_schema")
+
+
+def clamped(ms: str, greatest: str, least: str) -> str:
+    """Return an expression for a time (ms) within the years 1 to 9999.
+
+    `greatest`, `least`: the database's functions of the largest and the smallest argument.
+    """
+    first, last = _CALENDAR_MS
+    return f"{greatest}({least}({ms}, {last}), {first})"
 
 
 def create_tables(cursor: Any, *, is_postgres: bool) -> None:
