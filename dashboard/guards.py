@@ -68,7 +68,7 @@ _SENDERS: Final[Mapping[str, Audience | None]] = {
         (None, "login login-code login-factor healthz readyz metrics"),
         ("", """logout account password-change session-end sessions-end second-factor
             second-factor-start second-factor-confirm second-factor-remove confirm"""),
-        (VIEWER, "query-check query-explain stream-what-if stream-schema-preview"),
+        (VIEWER, "query-check query-explain sql-login stream-what-if stream-schema-preview"),
         (members, "view-save view-change view-delete token-make token-revoke"),
         (any_admins, "cluster-import grants grant-set grant-revoke"),
         (webhook_managers, """webhook-add webhook webhook-change webhook-switch webhook-secret

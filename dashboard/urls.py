@@ -26,7 +26,7 @@ from dashboard.proposals import actions as proposal_actions
 from dashboard.proposals import comments, comparisons, effects, ledger, trade
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
-from dashboard.queries import bulk, changes, drafts, keys, submission
+from dashboard.queries import bulk, changes, drafts, keys, statements, submission
 from dashboard.queries import views as queries
 from dashboard.streams import admission, dead_letters, first_records, maps, stream_schema
 from dashboard.streams import detail as stream_detail
@@ -137,6 +137,9 @@ _queries: list[URLPattern] = [
     path("queries/<int:pk>/results/", queries.results, name="query-results"),
     path("queries/<int:pk>/live/", queries.live, name="query-live"),
     path("queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
+    path("results/", statements.index, name="sql"),
+    path("results/file/", statements.file, name="sql-file"),
+    path("results/login/", statements.login, name="sql-login"),
     path("queries/<int:pk>/keys/", keys.index, name="query-keys"),
     path("queries/<int:pk>/keys/live/", keys.live, name="query-keys-live"),
     path("queries/<int:pk>/keys/groupings/", keys.groupings, name="query-keys-groupings"),

@@ -51,7 +51,7 @@ def parser(document: Mapping[str, Any] | None, words: Sequence[str] = ()) -> Arg
     for name, (about, add) in _GROUPS.items():
         groups[name] = add_group(commands, name, about)
         add(groups[name])
-    for add_single in (_plan, _watch, _tail, _documents):
+    for add_single in (_plan, _watch, _tail, _sql, _documents):
         add_single(commands)
     if document is not None:
         add_operations(commands, groups, document, words)
@@ -209,6 +209,16 @@ def _tail(commands: Any) -> None:
     sub.add_argument("--final-only", action="store_true", help="omit windows that may change")
     sub.add_argument("--after", default="", metavar="ID", help="continue after this event")
     add_follow_options(sub)
+
+
+def _sql(commands: Any) -> None:
+    about = "run a SELECT over the results of a cluster's queries: each query is a view"
+    sub = add_command(commands, "sql", "sql.run_statement", about)
+    sub.add_argument("statement", help="as 'SELECT * FROM \"my-query\" WHERE final LIMIT 9'")
+    sub.add_argument("--cluster", required=True)
+    sub.add_argument("--format", choices=("table", "csv", "json", "parquet", "arrow"),
+                     help="(default: by the file's name, else table)")  # fmt: skip
+    sub.add_argument("--output", type=Path, metavar="FILE")
 
 
 def _lab(group: Any) -> None:

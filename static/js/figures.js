@@ -1,4 +1,5 @@
 // Figures that are asked for whole: those of a proposal and its steps, those of a query's results.
+// Those of a statement are in the page: data-figures names their element.
 
 import { makeAccessible } from "./chart-access.js";
 import { withPlacedLimits } from "./limit-labels.js";
@@ -43,6 +44,10 @@ async function load(host) {
   if (host.weirBusy) { host.weirAgain = true; return; }
   host.weirBusy = true;
   try {
+    if (host.dataset.figures.startsWith("#")) {
+      draw(host, JSON.parse(document.querySelector(host.dataset.figures).textContent).figures);
+      return;
+    }
     const answer = await fetch(host.dataset.figures, { headers: { Accept: "application/json" } });
     if (answer.ok) draw(host, (await answer.json()).figures);
   } catch { /* the next event asks again */ } finally {

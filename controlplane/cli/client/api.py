@@ -33,11 +33,12 @@ _RETRIED: Final = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """A response: its status, its text, and its content type."""
+    """A response: its status, its text, its content type, and its bytes."""
 
     status: int
     text: str
     content_type: str = ""
+    content: bytes = b""
 
     @property
     def value(self) -> Any:
@@ -75,9 +76,8 @@ class Api:
             if is_last or not is_read or response.status_code not in _RETRIED:
                 break
             self.pause(_pause(number, response.headers.get("Retry-After", "")))
-        return ApiResponse(
-            response.status_code, response.text, response.headers.get("Content-Type", "")
-        )
+        kind = response.headers.get("Content-Type", "")
+        return ApiResponse(response.status_code, response.text, kind, response.content)
 
     def request(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None

@@ -47,6 +47,7 @@ NAMES: Final[Mapping[str, str]] = {
     "queries_edges_set_retention": "queries retain",
     "queries_edges_set_shedding": "shedding weights",
     "queries_edges_list_key_groupings": "queries groupings",
+    "queries_sql_list_views": "queries views",
     "proposal_comments_add_comment": "proposals comment",
     "proposal_comments_add_reason": "proposals add-reason",
     "planners_list_planners": "proposals planners",
@@ -97,6 +98,8 @@ UNNAMED: Final[Mapping[str, str]] = {
     "queries_routes_submit_queries": "`queries submit`",
     "queries_routes_end_query": "`queries end` ends several at once",
     "queries_feed_follow_query": "`tail`",
+    "queries_sql_run_sql": "`sql`",
+    "queries_sql_create_login": "the page Results shows the password once",
     "proposals_request_proposal": "`plan`",
     "proposals_get_proposal": "`proposals show` has its actions, too",
 }

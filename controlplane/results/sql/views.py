@@ -13,6 +13,8 @@ from controlplane.results.sql.columns import ViewColumn, identifier, view_column
 
 # Views of a cluster: those of its newest queries.
 MOST: Final = 10_000
+# Views that lists show with their columns.
+LISTED: Final = 100
 # Queries per statement.
 _CHUNK: Final = 500
 # A change of the expressions of columns replaces all views.
@@ -75,6 +77,13 @@ def view_names(cluster: Cluster) -> dict[str, int]:
     for name, pk in rows[:MOST].iterator():
         names.setdefault(name, pk)
     return names
+
+
+def newest_views(cluster: Cluster, part: str = "") -> list[ResultView]:
+    """Return the views of the newest queries with `part` in their names, at most `LISTED`."""
+    ids = [pk for name, pk in view_names(cluster).items() if part.lower() in name.lower()][:LISTED]
+    queries = Query.objects.filter(pk__in=ids).order_by("-pk").prefetch_related("streams")
+    return [ResultView(query) for query in queries]
 
 
 def views_of(cluster: Cluster, names: Iterable[str]) -> dict[str, ResultView]:

@@ -57,7 +57,7 @@ def to_json(value: Any) -> str:
         return pydantic_core.to_json(plain, inf_nan_mode="strings").decode()
     except pydantic_core.PydanticSerializationError:
         # A user's aggregate may return text that is not Unicode; this escapes it.
-        return json.dumps(plain, separators=(",", ":"))
+        return json.dumps(_finite(plain), separators=(",", ":"))
 
 
 def from_json(text: str) -> list[Any]:
@@ -72,8 +72,6 @@ def from_json(text: str) -> list[Any]:
 
 def _written(value: Any) -> Any:
     match value:
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():
@@ -86,6 +84,15 @@ def _written(value: Any) -> Any:
             return {"bytes": base64.b64encode(value).decode()}
     # A user's aggregate may return anything.
     return {"raised": value.error} if isinstance(value, Raised) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with texts in place of NaN and infinities."""
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _read(value: Any) -> Any:

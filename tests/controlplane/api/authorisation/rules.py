@@ -27,7 +27,9 @@ OPERATIONS: Final = _rules(
         lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
         lab_get_run lab_get_table lab_get_claims lab_compare_runs lab_export_run
         """,
-        "session": "access_make_token users_remove_second_factor",
+        "session": """
+        access_make_token users_remove_second_factor queries_sql_create_login
+        """,
         "viewer": """
         alerts_get_alert explanations_get_explanation
         clusters_routes_get_cluster clusters_routes_list_nodes clusters_routes_list_samples
@@ -45,7 +47,8 @@ OPERATIONS: Final = _rules(
         streams_dead_letters_export_dead_letters queries_routes_list_queries
         queries_routes_check_query queries_drafts_explain_query streams_maps_get_map
         queries_routes_get_query queries_routes_list_results
-        queries_feed_follow_query queries_keys_get_keys queries_edges_list_drop_rules
+        queries_feed_follow_query queries_sql_list_views queries_sql_run_sql
+        queries_keys_get_keys queries_edges_list_drop_rules
         planners_list_planners proposals_list_proposals proposals_estimate_proposal
         proposals_list_computing_queue proposals_get_proposal proposals_get_allowed
         proposals_list_actions proposals_get_drift proposal_comments_list_comments
@@ -129,7 +132,7 @@ PAGES: Final = _rules(
         stream-what-if stream-schema-preview split-nodes stream-live stream-map query-map
         stream-charts stream-drops queries query-check
         query-explain query
-        query-results query-charts query-keys query-keys-live query-keys-groupings
+        query-results query-charts sql sql-file sql-login query-keys query-keys-live query-keys-groupings
         query-keys-history query-keys-charts comparisons comparison comparison-charts
         proposal-effects ledger ledger-charts proposals proposal-form proposal proposal-charts
         step-charts proof-charts proposal-actions proposal-comments actions-json actions-csv

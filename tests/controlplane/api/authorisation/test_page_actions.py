@@ -51,6 +51,7 @@ OPERATION_OF: Final = {
     "query-restore": "queries_bulk_restore_queries",
     "bulk-restore": "queries_bulk_restore_action",
     "bulk-cancel": "queries_bulk_cancel_action",
+    "sql-login": "queries_sql_create_login",
     "query-retention": "queries_edges_set_retention",
     "query-key-grouping": "queries_edges_set_key_grouping",
     "query-task-count": "queries_edges_set_task_count",

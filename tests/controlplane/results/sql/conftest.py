@@ -11,14 +11,13 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query
 from controlplane.queries.spec import QuerySpec
-from controlplane.results.database import results_cursor
+from controlplane.results.database import is_postgres, results_cursor
 from controlplane.results.sql.schemas import update_views
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.json_values import arrays_of
 from controlplane.wire.results.tables import create_partitions
-from controlplane.results.database import is_postgres
 from tests.support.schemas import READINGS
 
 MINUTE: Final = 60_000
@@ -26,7 +25,8 @@ MINUTE: Final = 60_000
 START: Final = 1_795_996_800_000 // MINUTE * MINUTE
 ALL_KINDS: Final = QueryText(
     {
-        "n": "count(*)", "total": "sum(serial)", "price_sum": "sum(price)", "level_max": "max(level)",
+        "n": "count(*)", "total": "sum(serial)", "price_sum": "sum(price)",
+        "level_max": "max(level)",
         "price_mean": "mean(price)", "half": "median(level)", "spread": "stddev(level)",
         "stations": "count_distinct(station)", "first": "min(at)", "oldest": "min(built)",
         "any_open": "max(open)", "last_station": "max(station)", "common": "top_k(station, 2)",
@@ -45,7 +45,9 @@ VALUES: Final = (
 @pytest.fixture
 def readings(operator: Actor, sf: Cluster) -> Cluster:
     """A cluster with streams r0 and r1 of every type, and without queries."""
-    specs = [StreamSpec(name, schema=READINGS.to_json(), declared_rate=1.0) for name in ("r0", "r1")]
+    specs = [
+        StreamSpec(name, schema=READINGS.to_json(), declared_rate=1.0) for name in ("r0", "r1")
+    ]
     streams.register(operator, sf, specs)
     sf.refresh_from_db()
     return sf
@@ -83,7 +85,8 @@ def store(
             " sample, state, cells, batch, seq, changed_ms)"
             " VALUES (%s, %s, %s, %s, %s, 3, %s, NULL, NULL, 1, 1, %s)",
             [(query.pk, start, repr(key).encode(), *arrays_of([[v] for v in key], 1),
-              *arrays_of([[v] for v in values], 1), sample, START + 5) for start, key, values in rows],
+              *arrays_of([[v] for v in values], 1), sample, START + 5)
+             for start, key, values in rows],
         )  # fmt: skip
         cursor.execute(
             "INSERT INTO results_query (query_id, cluster, final_ms) VALUES (%s, %s, %s)"

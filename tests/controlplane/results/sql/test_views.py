@@ -23,7 +23,9 @@ pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "results"]),
     pytest.mark.usefixtures("redis_url"),
 ]
-VIEWS = "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = %s"
+VIEWS = (
+    "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = %s"
+)
 
 
 def moment(ms: int) -> datetime:
@@ -54,7 +56,8 @@ def test_every_key_and_aggregate_has_its_type(viewer: Actor, everything: Query) 
         "oldest": date(1999, 12, 31) if is_postgres() else "1999-12-31",
         "any_open": False, "last_station": "kiosk",
     }  # fmt: skip
-    assert second.pop("stream") == "r1" and not second.pop("final")
+    assert second.pop("stream") == "r1"
+    assert not second.pop("final")
     assert [name for name, value in second.items() if value is not None] == [
         "window_start", "window_end", "kept", "changed_at"]  # fmt: skip
 
