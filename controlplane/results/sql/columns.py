@@ -167,7 +167,9 @@ def _number(place: str) -> str:
 
 
 def _postgres_time(ms: str) -> str:
-    return f"to_timestamp({clamped(ms, 'GREATEST', 'LEAST')} / 1000.0::float8)"
+    # Without CASE the first and the last time would take the place of null.
+    limited = clamped(ms, "GREATEST", "LEAST")
+    return f"CASE WHEN {ms} IS NOT NULL THEN to_timestamp({limited} / 1000.0::float8) END"
 
 
 def _sqlite_time(ms: str) -> str:
@@ -184,7 +186,9 @@ def postgres_select(query: int, columns: tuple[ViewColumn, ...]) -> str:
     )
     # OFFSET 0: each array is parsed once, and not once per column.
     source = f"results_window w CROSS JOIN LATERAL (SELECT {arrays} OFFSET 0) j"
-    return _select(query, columns, source, lambda column: f"({column.postgres})::{column.type}")
+    return _select(
+        query, columns, source, lambda column: f"CAST({column.postgres} AS {column.type})"
+    )
 
 
 def sqlite_select(query: int, columns: tuple[ViewColumn, ...]) -> str:

@@ -132,13 +132,13 @@ def _size(value: Any) -> int:
 
 def _run_postgres(cluster: Cluster, statement: Statement) -> _Rows:
     text = Postgres().generate(bounded(statement.tree), **_PLAIN)
-    deadline = time.monotonic() + MAX_S
+    role, deadline = role_of(cluster.slug), time.monotonic() + MAX_S
     try:
         with transaction.atomic(RESULTS):
             # Nothing of the transaction stays: neither its settings nor its role.
             transaction.set_rollback(rollback=True, using=RESULTS)
             connection = connections[RESULTS].connection
-            _limit(connection.cursor(), role_of(cluster.slug))
+            _limit(connection.cursor(), role)
             with connection.cursor("weir_statement") as cursor:
                 cursor.execute(text)
                 rows = _taken(cursor.fetchmany, deadline)
@@ -184,7 +184,7 @@ def _run_sqlite(cluster: Cluster, statement: Statement) -> _Rows:
     times = {column.name for view in statement.views for column in view.columns
              if column.type == "timestamptz"}  # fmt: skip
     try:
-        tree = sqlite_tree(statement.text, statement.tree, views, times)
+        tree = sqlite_tree(statement.text, bounded(statement.tree), views, times)
         with closing(_connect(statement)) as connection:
             connection.set_authorizer(_authorizer(frozenset(views.values())))
             deadline = time.monotonic() + MAX_S

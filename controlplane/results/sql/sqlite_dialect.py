@@ -54,11 +54,13 @@ def sqlite_tree(
         if isinstance(node, exp.Table) and node.db:
             node.set("this", exp.to_identifier(tables[node.name], quoted=True))
             node.set("db", None)
+        if node.args.get("offset") and not node.args.get("limit"):
+            node.set("limit", exp.Limit(expression=exp.Literal.number(-1)))
         if isinstance(node, _COMPARED):
             _read_moments(node, times)
         return _replaced(node)
 
-    result: exp.Expr = tree.copy().transform(replace)
+    result: exp.Expr = tree.transform(replace)
     for node in result.walk():
         if isinstance(node, _ABSENT):
             why = f"SQLite has no {type(node).__name__}: use PostgreSQL for results"

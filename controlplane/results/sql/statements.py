@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
@@ -31,6 +32,8 @@ _LONGEST_TEXT: Final = 10_000
 _DIALECT: Final = Postgres()
 # Of a table of WITH, so that it is never that of the database.
 _WITH: Final = "with "
+_BEGINNINGS: Final = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
+_SELECT_ONLY: Final = "only SELECT is possible: results are read here, not changed"
 _FUNCTIONS: Final = (
     exp.Abs, exp.Avg, exp.Case, exp.Cast, exp.Ceil, exp.Coalesce, exp.Count, exp.CumeDist,
     exp.CurrentDate, exp.CurrentTimestamp, exp.DenseRank, exp.Exp, exp.Extract, exp.FirstValue,
@@ -102,17 +105,25 @@ def _parsed(text: str) -> exp.Expr:
         raise BadExpression(text, why, LONGEST)
     try:
         tokens = _DIALECT.tokenize(text)
+        _check_beginning(text, tokens)
         parser = _DIALECT.parser(error_level=ErrorLevel.RAISE, max_errors=1)
         trees = [tree for tree in parser.parse(tokens, text) if tree is not None]
     except ParseError as error:
         raise _misread(text, error) from None
     except (SqlglotError, AttributeError, LookupError, TypeError, ValueError):
         raise BadExpression(text, "this is not SQL that can be read") from None
-    if len(trees) != 1:
-        raise BadExpression(text, "enter one statement, without others after it")
-    if not isinstance(trees[0], exp.Select | exp.SetOperation):
-        raise BadExpression(text, "only SELECT is possible: results are read here, not changed")
+    if len(trees) != 1 or not isinstance(trees[0], exp.Select | exp.SetOperation):
+        raise BadExpression(text, _SELECT_ONLY)
     return trees[0]
+
+
+def _check_beginning(text: str, tokens: list[Token]) -> None:
+    """Raise `BadExpression` for what is no query, and for several statements."""
+    if tokens[0].token_type not in _BEGINNINGS:
+        raise BadExpression(text, _SELECT_ONLY, tokens[0].start, tokens[0].end + 1)
+    for token in tokens[:-1]:
+        if token.token_type is TokenType.SEMICOLON:
+            raise BadExpression(text, "enter one statement, without others after it", token.start)
 
 
 def _misread(text: str, error: ParseError) -> BadExpression:
@@ -248,12 +259,25 @@ def _named(tree: exp.Expr) -> set[str]:
 
 
 def bounded(tree: exp.Expr) -> exp.Expr:
-    """Return a copy in which no text that is put together is long."""
+    """Return a copy whose cost to plan and to compute does not grow beyond its text.
 
-    def shorten(node: exp.Expr) -> Any:
+    No text that is put together is long. Each query in FROM or WITH is computed apart: a planner
+    that merges them copies expressions into each other, which grows exponentially.
+    """
+
+    def limited(node: exp.Expr) -> Any:
         if isinstance(node, exp.DPipe) and not isinstance(node.parent, exp.Left):
             return exp.Left(this=node, expression=exp.Literal.number(_LONGEST_TEXT))
+        if isinstance(node, exp.CTE):
+            node.set("materialized", True)  # noqa: FBT003 - an argument of a node
+        elif isinstance(node, exp.Subquery) and isinstance(node.parent, exp.From | exp.Join):
+            _fence(node.this)
         return node
 
-    result: exp.Expr = tree.copy().transform(shorten)
+    result: exp.Expr = tree.copy().transform(limited)
     return result
+
+
+def _fence(query: exp.Expr) -> None:
+    if not query.args.get("offset"):
+        query.set("offset", exp.Offset(expression=exp.Literal.number(0)))
