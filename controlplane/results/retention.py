@@ -7,11 +7,12 @@ that no query keeps is a partition, which is dropped as a whole.
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from controlplane.models import Query
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
@@ -132,9 +133,14 @@ def _prune(query: int, before_ms: int, most: int) -> int:
 def _drop_partitions(least_ms: int) -> None:
     """Drop the days of which no query keeps a window."""
     with results_cursor() as cursor:
-        for day, name in partitions(cursor).items():
-            if (day + 1) * DAY_MS <= least_ms:
-                cursor.execute(f"DROP TABLE {name}")
+        days = partitions(cursor)
+    for day, name in days.items():
+        if (day + 1) * DAY_MS > least_ms:
+            continue
+        # Batches wait behind this lock: it is not waited for while a statement reads.
+        with suppress(OperationalError), transaction.atomic(RESULTS), results_cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '1s'")
+            cursor.execute(f"DROP TABLE {name}")
 
 
 def _ms(moment: datetime) -> int:

@@ -39,6 +39,10 @@ WORDS: Final = (
         "The range of event time of one result, in seconds.",
     ),
     Term(
+        "view",
+        "The results of a query as a relation with typed columns, which statements of SQL read.",
+    ),
+    Term(
         "edge",
         "The path of records: the input edge of a stream, and split edges from it to queries. "
         "Either can drop a random share of the records, or whole windows.",

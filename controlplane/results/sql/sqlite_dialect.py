@@ -3,6 +3,7 @@
 Times are texts in one form, which sorts as the times do: 2026-01-31 12:00:00.000+00:00.
 """
 
+import calendar
 import math
 import re
 import sqlite3
@@ -36,6 +37,7 @@ _CASTS: Final = {
     exp.DType.TIMESTAMP: "time",
     exp.DType.DATE: "date",
 }
+_MONTHS: Final = {"month": 1, "year": 12}
 _COMPARED: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 _ABSENT: Final = (exp.AtTimeZone, exp.PercentileCont, exp.PercentileDisc, exp.LogicalAnd,
                   exp.LogicalOr, exp.Interval)  # fmt: skip
@@ -44,13 +46,14 @@ _ABSENT: Final = (exp.AtTimeZone, exp.PercentileCont, exp.PercentileDisc, exp.Lo
 def sqlite_tree(
     text: str, tree: exp.Expr, tables: Mapping[str, str], times: Collection[str]
 ) -> exp.Expr:
-    """Return a checked tree with SQLite's functions in place of those that it lacks.
+    """Return a checked tree, which this changes, with functions that SQLite has.
 
     `tables`: what views are called on the connection; `times`: the names of columns that are times.
     Raises `BadExpression` for what SQLite cannot do, `ValueError` for a time that is none.
     """
 
-    def replace(node: exp.Expr) -> Any:
+    # The innermost first.
+    for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Table) and node.db:
             node.set("this", exp.to_identifier(tables[node.name], quoted=True))
             node.set("db", None)
@@ -58,14 +61,14 @@ def sqlite_tree(
             node.set("limit", exp.Limit(expression=exp.Literal.number(-1)))
         if isinstance(node, _COMPARED):
             _read_moments(node, times)
-        return _replaced(node)
-
-    result: exp.Expr = tree.transform(replace)
-    for node in result.walk():
+        new = _replaced(node)
+        if new is not node:
+            node.replace(new)
+    for node in tree.walk():
         if isinstance(node, _ABSENT):
             why = f"SQLite has no {type(node).__name__}: use PostgreSQL for results"
             raise BadExpression.at_node(text, node, why)
-    return result
+    return tree
 
 
 def _replaced(node: exp.Expr) -> exp.Expr:
@@ -76,6 +79,8 @@ def _replaced(node: exp.Expr) -> exp.Expr:
         return _call("shifted", node.this, exp.Literal.string(length), exp.Literal.number(sign))
     if isinstance(node, exp.TimestampTrunc):
         return _call("trunc", exp.Literal.string(node.args["unit"].name), node.this)
+    if isinstance(node, exp.Left | exp.Right):
+        return _call(type(node).__name__.lower(), node.this, node.expression)
     if isinstance(node, exp.Extract):
         return _call("part", exp.Literal.string(node.this.name), node.expression)
     name = _CASTS.get(node.to.this, "") if isinstance(node, exp.Cast) else _CALLS.get(type(node))
@@ -104,7 +109,7 @@ def _listed(value: Any) -> list[Any]:
 def _is_time(node: exp.Expr, times: Collection[str]) -> bool:
     if isinstance(node, exp.Column):
         return node.name in times
-    return isinstance(node, exp.TimestampTrunc | exp.CurrentTimestamp | exp.UnixToTime)
+    return isinstance(node, exp.Anonymous) and node.name in _TIMES
 
 
 def as_time(value: Any) -> str | None:
@@ -124,9 +129,15 @@ def _form(moment: datetime) -> str:
 def _shifted(value: Any, length: str, sign: int) -> str | None:
     if value is None:
         return None
-    seconds = sum(float(number) * _SECONDS[unit.lower().rstrip("s")]
-                  for number, unit in _LENGTH.findall(length))  # fmt: skip
-    return _form(_moment(value) + timedelta(seconds=sign * seconds))
+    moment, seconds, months = _moment(value), 0.0, 0.0
+    for number, unit in _LENGTH.findall(length):
+        name = unit.lower().rstrip("s")
+        seconds += sign * float(number) * _SECONDS.get(name, 0)
+        months += sign * float(number) * _MONTHS.get(name, 0)
+    years, month = divmod(moment.month - 1 + round(months), 12)
+    year = moment.year + years
+    day = min(moment.day, calendar.monthrange(year, month + 1)[1])
+    return _form(moment.replace(year=year, month=month + 1, day=day) + timedelta(seconds=seconds))
 
 
 def _trunc(unit: str, value: Any) -> str | None:
@@ -176,6 +187,7 @@ _AGGREGATES: Final = {
     "weir_variance": (statistics.variance, 2),
     "weir_variance_pop": (statistics.pvariance, 1),
 }
+_TIMES: Final = ("weir_now", "weir_time", "weir_of_epoch", "weir_shifted", "weir_trunc")
 _FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Any]]]] = {
     "weir_now": (0, lambda: _form(datetime.now(UTC))),
     "weir_time": (1, as_time),
@@ -184,8 +196,8 @@ _FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Any]]]] = {
     "weir_shifted": (3, _shifted),
     "weir_trunc": (2, _trunc),
     "weir_part": (2, _part),
-    "left": (2, lambda text, n: None if text is None else str(text)[:n]),
-    "right": (2, lambda text, n: None if text is None else str(text)[-n:] if n else ""),
+    "weir_left": (2, lambda text, n: None if text is None else str(text)[:n]),
+    "weir_right": (2, lambda text, n: None if text is None else str(text)[-n:] if n else ""),
     "ceil": (1, lambda value: None if value is None else math.ceil(value)),
     "floor": (1, lambda value: None if value is None else math.floor(value)),
     "sqrt": (1, lambda value: None if value is None else math.sqrt(value)),

@@ -265,16 +265,16 @@ def bounded(tree: exp.Expr) -> exp.Expr:
     that merges them copies expressions into each other, which grows exponentially.
     """
 
-    def limited(node: exp.Expr) -> Any:
-        if isinstance(node, exp.DPipe) and not isinstance(node.parent, exp.Left):
-            return exp.Left(this=node, expression=exp.Literal.number(_LONGEST_TEXT))
-        if isinstance(node, exp.CTE):
+    result = tree.copy()
+    # The innermost first.
+    for node in reversed(list(result.walk())):
+        if isinstance(node, exp.DPipe) and not isinstance(node.parent, exp.DPipe):
+            most = exp.Literal.number(_LONGEST_TEXT)
+            node.replace(exp.Left(this=exp.Paren(this=node.copy()), expression=most))
+        elif isinstance(node, exp.CTE):
             node.set("materialized", True)  # noqa: FBT003 - an argument of a node
         elif isinstance(node, exp.Subquery) and isinstance(node.parent, exp.From | exp.Join):
             _fence(node.this)
-        return node
-
-    result: exp.Expr = tree.copy().transform(limited)
     return result
 
 

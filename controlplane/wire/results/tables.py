@@ -11,7 +11,8 @@ micro-batch that wrote the row. `seq` grows with each change of a value within a
 at or before `final_ms`. `is_closed`: nothing writes to the query any more, so its other windows are
 incomplete. `results_cluster` has the newest `seq` of a cluster.
 
-In PostgreSQL windows are partitioned by the day of their start, so that retention drops tables.
+In PostgreSQL windows are partitioned by the day of their start, so that retention drops tables, and
+`results_window_started` lets views find windows by their start as a time.
 Days beyond `MAX_PARTITIONS` share the default partition.
 """
 
@@ -54,6 +55,10 @@ def clamped(ms: str, greatest: str, least: str) -> str:
     return f"{greatest}({least}({ms}, {last}), {first})"
 
 
+# The start of a window as PostgreSQL's time.
+STARTED: Final = f"to_timestamp({clamped('start_ms', 'GREATEST', 'LEAST')} / 1000.0::float8)"
+
+
 def create_tables(cursor: Any, *, is_postgres: bool) -> None:
     """Create the tables that do not exist."""
     kind = "BYTEA" if is_postgres else "BLOB"
@@ -64,6 +69,10 @@ def create_tables(cursor: Any, *, is_postgres: bool) -> None:
     if is_postgres:
         cursor.execute(
             "CREATE TABLE IF NOT EXISTS results_window_other PARTITION OF results_window DEFAULT"
+        )
+        cursor.execute(
+            "CREATE INDEX IF NOT EXISTS results_window_started"
+            f" ON results_window (query_id, ({STARTED}))"
         )
 
 
