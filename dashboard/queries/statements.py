@@ -31,6 +31,9 @@ from dashboard.responses import notify_refusals, render_page
 SHOWN_ROWS: Final = 500
 FILES: Final = ("csv", "parquet", "arrow")
 _PARAMETERS: Final = frozenset({"statement", "view"})
+# Columns of views that no chart draws, and how many texts name a line.
+_FLAGS: Final = ("final", "kept")
+_NAMING: Final = 2
 _TIMES: Final = ("timestamptz", "timestamp", "date")
 _NUMBERS: Final = ("bigint", "double precision", "numeric")
 
@@ -134,16 +137,17 @@ def figures_of(result: StatementResult) -> dict[str, Figure]:
     A text column distinguishes lines: of its values those with most rows.
     """
     times = [index for index, kind in enumerate(result.types) if kind in _TIMES]
-    numbers = [index for index, kind in enumerate(result.types) if kind in _NUMBERS]
-    texts = [index for index, kind in enumerate(result.types) if kind == "text"]
-    if not times or not numbers or len(result.rows) < 2:  # noqa: PLR2004 - one point is no chart
+    named = list(enumerate(zip(result.names, result.types, strict=True)))
+    numbers = [index for index, (name, kind) in named if kind in _NUMBERS and name not in _FLAGS]
+    texts = [index for index, (_, kind) in named if kind == "text"][:_NAMING]
+    if not times or not numbers or len(result.rows) < 2:  # noqa: PLR2004 - a line takes two points
         return {}
     lines: dict[str, list[DrawnPoint]] = {}
     for row in result.rows:
         start = row[times[0]]
         if not isinstance(start, datetime):
             continue
-        names = " \N{MIDDLE DOT} ".join(str(row[index]) for index in texts)
+        names = " \N{MIDDLE DOT} ".join(shown_text(row[index]) for index in texts)
         for index in numbers if not texts else numbers[:1]:
             point = DrawnPoint(round(start.timestamp() * 1000), number_of(row[index]))
             lines.setdefault(names or result.names[index], []).append(point)

@@ -27,7 +27,7 @@ _TYPES: Final[Mapping[Kind, str]] = {
     Kind.NULL: "text",
 }
 _NUMBERS: Final = ("bigint", "double precision", "numeric")
-# A user's aggregate may return anything: what is no number has no value.
+# A user's aggregate may return anything: a value that is not a number is null.
 _IS_NUMBER: Final = r"~ '^(-?\d{1,300}(\.\d*)?([eE][-+]?\d{1,2})?|NaN|-?Infinity)$'"
 # Texts that PostgreSQL cannot have: zeros and halves of characters.
 _UNREADABLE: Final = r"'\\u(0000|[dD][89a-fA-F]..)', '\\ufffd', 'g'"

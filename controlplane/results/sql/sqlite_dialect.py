@@ -167,7 +167,7 @@ def _part(part: str, value: Any) -> float | None:
 def _aggregate(function: Callable[[list[float]], float], least: int) -> type:
     """Return a class of SQLite for an aggregate of at least so many numbers."""
 
-    class Aggregate:
+    class Numbers:
         def __init__(self) -> None:
             self.values: list[float] = []
 
@@ -178,7 +178,7 @@ def _aggregate(function: Callable[[list[float]], float], least: int) -> type:
         def finalize(self) -> float | None:
             return function(self.values) if len(self.values) >= least else None
 
-    return Aggregate
+    return Numbers
 
 
 _AGGREGATES: Final = {

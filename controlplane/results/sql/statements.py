@@ -118,7 +118,7 @@ def _parsed(text: str) -> exp.Expr:
 
 
 def _check_beginning(text: str, tokens: list[Token]) -> None:
-    """Raise `BadExpression` for what is no query, and for several statements."""
+    """Raise `BadExpression` for several statements, and for another one than a query."""
     if tokens[0].token_type not in _BEGINNINGS:
         raise BadExpression(text, _SELECT_ONLY, tokens[0].start, tokens[0].end + 1)
     for token in tokens[:-1]:

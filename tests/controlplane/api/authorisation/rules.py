@@ -132,7 +132,8 @@ PAGES: Final = _rules(
         stream-what-if stream-schema-preview split-nodes stream-live stream-map query-map
         stream-charts stream-drops queries query-check
         query-explain query
-        query-results query-charts sql sql-file sql-login query-keys query-keys-live query-keys-groupings
+        query-results query-charts sql sql-file sql-login query-keys query-keys-live
+        query-keys-groupings
         query-keys-history query-keys-charts comparisons comparison comparison-charts
         proposal-effects ledger ledger-charts proposals proposal-form proposal proposal-charts
         step-charts proof-charts proposal-actions proposal-comments actions-json actions-csv
