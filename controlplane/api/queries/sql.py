@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema, Status
 
 from controlplane.access.roles import Actor, require_viewer
+from controlplane.api.common.schemas import SecretOut
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.errors import LoginNeeded
 from controlplane.results.sql.files import FORMATS
@@ -53,10 +54,8 @@ class ResultViewsOut(Schema):
     views: list[ResultViewOut]
 
 
-class LoginOut(Schema):
-    """The URL of a login with its password, which is not shown again."""
-
-    url: str
+class LoginOut(SecretOut):
+    """A login: its URL with the password is the secret."""
 
 
 def _with_session(actor: Actor, _request: HttpRequest) -> None:
@@ -93,4 +92,4 @@ def create_login(request: HttpRequest, slug: str) -> Any:
 
     The former one ends. Requires a session in which the user has confirmed to be present.
     """
-    return Status(201, {"url": make_login(caller(request), cluster_of(request))})
+    return Status(201, {"secret": make_login(caller(request), cluster_of(request))})

@@ -22,6 +22,8 @@ SHOWN = {
     "/webhooks": HOOK,
     "/webhooks/{pk}/secret": None,
 }
+# Of PostgreSQL alone: tests/controlplane/results/sql/test_logins.py has its test.
+LOGIN = "/clusters/{slug}/sql/login"
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_every_operation_with_a_secret_is_tested() -> None:
         for operation in operations.values()
         if shows_secret(operation, schemas)
     }
-    assert paths == set(SHOWN)
+    assert paths == {*SHOWN, LOGIN}
 
 
 def stored_text() -> bytes:

@@ -13,17 +13,18 @@ import pandas as pd
 import psycopg
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
-from controlplane.access import grants
+from controlplane.access import grants, idempotency
 from controlplane.access.roles import VIEWER, Actor
 from controlplane.errors import ConfirmationNeeded, Conflict, Forbidden
-from controlplane.models import AuditEntry, Cluster, Query
+from controlplane.models import AuditEntry, Cluster, KeptAnswer, Query
 from controlplane.results.database import results_cursor
 from controlplane.results.sql import logins
 from controlplane.results.sql.logins import make_login, review_logins
 from controlplane.results.sql.schemas import update_views
 from tests.controlplane.results.sql.conftest import MINUTE, START, store, submitted
-from tests.support.cluster import actor
+from tests.support.cluster import actor, confirmed
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "results"]),
@@ -238,6 +239,25 @@ def test_who_gets_a_login(viewer: Actor, counts: Query, no_logins: None) -> None
     entry = AuditEntry.objects.order_by("-pk").first()
     assert entry is not None
     assert (entry.action, entry.cluster_id) == ("results.login", counts.cluster.pk)
+
+
+@postgres_only
+def test_a_repeated_request_does_not_store_the_password(
+    viewer: Actor, counts: Query, no_logins: None
+) -> None:
+    client = Client()
+    client.force_login(viewer.user)  # type: ignore[arg-type]
+    confirmed(client)
+    path, key = "/api/v1/clusters/sf/sql/login", {"Idempotency-Key": "3f1c"}
+    first, second = (client.post(path, headers=key) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 409)
+    assert second.json()["code"] == "secret_not_repeated"
+    with opened(first.json()["secret"]) as session:
+        assert session.execute("SELECT count(*) FROM counts").fetchone() == (100,)
+    password = first.json()["secret"].split(":")[2].split("@")[0]
+    answers = [idempotency.body_of(answer) for answer in KeptAnswer.objects.all()]
+    assert answers
+    assert not any(password.encode() in answer for answer in answers)
 
 
 def test_sqlite_has_no_logins(viewer: Actor, readings: Cluster) -> None:
