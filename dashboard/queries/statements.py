@@ -18,7 +18,9 @@ from controlplane.results.sql.files import FORMATS, number_of
 from controlplane.results.sql.runs import MAX_ROWS, StatementResult, run_statement
 from controlplane.results.sql.statements import LONGEST
 from controlplane.results.sql.views import LISTED, example_of, newest_views, schema_of
+from controlplane.results.values import plain
 from controlplane.wire.language.errors import place_of
+from controlplane.wire.language.tree import Kind
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import DrawnPoint, results_figure
 from dashboard.guards import PageRequest, cluster_action, cluster_page
@@ -127,7 +129,7 @@ def _cell(name: str, value: Any, is_number: bool) -> ResultCell:
         return ResultCell(f"{value:%Y-%m-%d %H:%M:%S}", name=name)
     number = number_of(value) if is_number else None
     if number is not None and not isinstance(value, int):
-        return ResultCell(shown_text(number), is_number, name, str(value))
+        return ResultCell(shown_text(plain(number, Kind.FLOAT)), is_number, name, str(value))
     return ResultCell(shown_text(value), is_number, name)
 
 
