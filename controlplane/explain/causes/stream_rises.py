@@ -25,7 +25,7 @@ _ALIKE: Final = 0.25
 _LEAST_STREAMS: Final = 3
 _MOST_STREAMS: Final = 0.5
 # A stream with more than this part of the variation of the sum varies alone.
-_ALONE: Final = 0.5
+_MOST_VARIATION: Final = 0.5
 # What is this much larger than the common rise explains is a rise of its own.
 BEYOND: Final = 1.5
 
@@ -137,7 +137,7 @@ def _common_rise(history: RateHistory) -> CommonRise | None:
     rates = filled_forward(history.rates)
     if rates.shape[0] < _LEAST_STREAMS or rates.shape[1] < 2 * LEAST:
         return None
-    varied = rates.std(axis=1) <= _ALONE * rates.sum(axis=0).std()
+    varied = rates.std(axis=1) <= _MOST_VARIATION * rates.sum(axis=0).std()
     shifts = largest_shifts(rates[varied].sum(axis=0)[None, :])
     place = int(shifts.places[0])
     if not shifts.is_sure(0) or shifts.after[0] <= shifts.before[0]:
