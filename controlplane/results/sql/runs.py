@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import psycopg
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import OperationalError, connections, transaction
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
 
@@ -53,8 +53,13 @@ _NAMES: Final = (
 )
 _FUNCTIONS: Final = NAMES | frozenset(_NAMES.split())
 _READS: Final = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION})
-# Codes of PostgreSQL: a cancelled statement, and a lack of privileges or roles.
-_CANCELLED: Final = "57014"
+# PostgreSQL: errors of a view or role that does not exist, and classes of errors of the server.
+_ABSENT: Final = (
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.InvalidSchemaName,
+)
+_AWAY: Final = ("08", "53", "57", "58")
 _TYPES: Final = {
     bool: "boolean", int: "bigint", float: "double precision", Decimal: "numeric", str: "text",
     datetime: "timestamptz", date: "date", dict: "jsonb", list: "jsonb",
@@ -81,8 +86,12 @@ def run_statement(actor: Actor, cluster: Cluster, text: str) -> StatementResult:
     require_viewer(actor, cluster)
     statement = checked(cluster, text)
     started = time.monotonic()
-    with _slot():
-        names, types, rows = (_run_postgres if is_postgres() else _run_sqlite)(cluster, statement)
+    run = _run_postgres if is_postgres() else _run_sqlite
+    try:
+        with _slot():
+            names, types, rows = run(cluster, statement)
+    except RecursionError:
+        raise _failed("The statement is nested too deeply") from None
     seconds = time.monotonic() - started
     return StatementResult(names, types, rows[:MAX_ROWS], len(rows) > MAX_ROWS, seconds)
 
@@ -143,15 +152,25 @@ def _run_postgres(cluster: Cluster, statement: Statement) -> _Rows:
                 cursor.execute(text)
                 rows = _taken(cursor.fetchmany, deadline)
                 columns = cursor.description or ()
-    except psycopg.errors.QueryCanceled:
-        raise _too_long() from None
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidParameterValue,
-            psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName):  # fmt: skip
-        message = "The views of the cluster are not there yet: try again in some seconds"
-        raise Conflict("no_schema", message) from None
-    except (psycopg.DataError, psycopg.ProgrammingError, psycopg.NotSupportedError) as error:
-        raise _failed(error.diag.message_primary or str(error)) from None
+    except psycopg.Error as error:
+        raise _refusal(error) from None
     return [column.name for column in columns], [_type_of(c.type_code) for c in columns], rows
+
+
+def _refusal(error: psycopg.Error) -> Exception:
+    """Return what an error of PostgreSQL is for the caller."""
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        return _too_long()
+    if isinstance(error, _ABSENT):
+        return _no_schema()
+    if (error.sqlstate or _AWAY[0])[:2] in _AWAY:
+        return OperationalError(str(error))
+    return _failed(error.diag.message_primary or str(error))
+
+
+def _no_schema() -> Conflict:
+    text = "The views of the cluster are not there yet: try again in some seconds"
+    return Conflict("no_schema", f"{text}. If that lasts, the log of the worker has the reason")
 
 
 def _limit(cursor: Any, role: str) -> None:
@@ -160,7 +179,11 @@ def _limit(cursor: Any, role: str) -> None:
         f"work_mem = '{_WORK_MEMORY}'", "max_parallel_workers_per_gather = 0", "timezone = 'UTC'",
         f"role = {identifier(role)}",
     ):  # fmt: skip
-        cursor.execute(f"SET LOCAL {setting}")
+        try:
+            cursor.execute(f"SET LOCAL {setting}")
+        except psycopg.errors.InvalidParameterValue:
+            # There is no such role.
+            raise _no_schema() from None
 
 
 _POSTGRES: Final = {

@@ -64,6 +64,7 @@ VALUES: Final[dict[str, list[str]]] = {name: words.split(" | ") for name, words 
 }.items()}  # fmt: skip
 OF_COMMAND: Final[dict[str, dict[str, str]]] = {
     "clusters create": {"NAME=VALUE": "splits=2", "slug": "made"},
+    "sql": {"statement": "SELECT 1 AS n", "output": "rows.csv", "format": "csv"},
     "clusters change": {"NAME=VALUE": "trigger_ms=500"},
     "clusters demo": {"name": "tour"},
     "policy set": {"NAME=VALUE": "node_moves=2"},
