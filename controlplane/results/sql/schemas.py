@@ -77,21 +77,28 @@ def _update_cluster(cluster: Cluster) -> int:
     with transaction.atomic(RESULTS), results_cursor() as cursor:
         # Two processes may make a pass at once.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('weir_views'))")
-        cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
-        if cursor.fetchone() is None:
-            cursor.execute(f"CREATE ROLE {identifier(role)} NOLOGIN")
-            # Of PostgreSQL 16: statements of pages take the role.
-            cursor.execute(f"GRANT {identifier(role)} TO CURRENT_USER")
         cursor.execute(_SCHEMAS, [len(_OURS) + 1, f"{_OURS}%"])
         if schema not in dict(cursor.fetchall()):
             cursor.execute(f"CREATE SCHEMA {identifier(schema)}")
             cursor.execute(
                 f"COMMENT ON SCHEMA {identifier(schema)} IS {quoted(_OURS + cluster.slug)}"
             )
-        cursor.execute(f"GRANT USAGE ON SCHEMA {identifier(schema)} TO {identifier(role)}")
+        _create_role(cursor, schema, role)
         cursor.execute(_VIEWS, [schema])
         known = dict(cursor.fetchall())
         return _update_views(cursor, schema, role, known, view_digests(cluster))
+
+
+def _create_role(cursor: Any, schema: str, role: str) -> None:
+    """Create the role of a cluster if it does not exist, as in a database that was restored."""
+    cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
+    if cursor.fetchone() is None:
+        cursor.execute(f"CREATE ROLE {identifier(role)} NOLOGIN")
+        # Of PostgreSQL 16: statements of pages take the role.
+        cursor.execute(f"GRANT {identifier(role)} TO CURRENT_USER")
+        place = f"SCHEMA {identifier(schema)} TO {identifier(role)}"
+        cursor.execute(f"GRANT USAGE ON {place}")
+        cursor.execute(f"GRANT SELECT ON ALL TABLES IN {place}")
 
 
 def _update_views(
