@@ -187,9 +187,11 @@ def postgres_select(query: int, columns: tuple[ViewColumn, ...]) -> str:
     )
     # OFFSET 0: each array is parsed once, and not once per column.
     source = f"results_window w CROSS JOIN LATERAL (SELECT {arrays} OFFSET 0) j"
-    return _select(
+    select = _select(
         query, columns, source, lambda column: f"CAST({column.postgres} AS {column.type})"
     )
+    # In the order of the index: a statement that takes the newest windows reads no others.
+    return f"{select} ORDER BY 1 DESC"
 
 
 def sqlite_select(query: int, columns: tuple[ViewColumn, ...]) -> str:
