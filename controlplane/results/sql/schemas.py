@@ -6,7 +6,8 @@ So the next pass continues one that was killed. What others made from a view is 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.db import Error, transaction
@@ -34,7 +35,7 @@ _SCHEMAS: Final = (
 )
 # What the views of a cluster were compared with last, in this process.
 _seen: dict[int, tuple[Any, ...]] = {}
-_failed: dict[int, str] = {}
+_failed: dict[str, str] = {}
 
 
 def role_of(slug: str) -> str:
@@ -58,18 +59,27 @@ def update_views() -> int:
         state = cluster.slug, cluster.created_at, cluster.routing_version, newest
         if _seen.get(cluster.pk) == state:
             continue
-        try:
-            count = _update_cluster(cluster)
-        except Error as error:
-            if _failed.get(cluster.pk) != str(error):
-                logger.warning("The views of %s were not updated: %s", cluster.slug, error)
-            _failed[cluster.pk] = str(error)
+        count = _logged(cluster.slug, partial(_update_cluster, cluster))
+        if count is None:
             continue
         changed += count
         if count < MOST_CHANGED:
             _seen[cluster.pk] = state
-    _drop_others({cluster.slug for cluster in clusters})
+    _logged("deleted clusters", partial(_drop_others, {cluster.slug for cluster in clusters}))
     return changed
+
+
+def _logged(name: str, work: Callable[[], int]) -> int | None:
+    """Return what a step returns; None after an error, which is logged if it is another one."""
+    try:
+        result = work()
+    except Error as error:
+        if _failed.get(name) != str(error):
+            logger.warning("The views of %s were not updated: %s", name, error)
+        _failed[name] = str(error)
+        return None
+    _failed.pop(name, None)
+    return result
 
 
 def _update_cluster(cluster: Cluster) -> int:
@@ -129,11 +139,12 @@ def _update_views(
     return len(dropped) + len(stale)
 
 
-def _drop_others(slugs: set[str]) -> None:
-    """Drop the schemas and roles of clusters that do not exist any more."""
-    with results_cursor() as cursor:
+def _drop_others(slugs: set[str]) -> int:
+    """Drop the schemas and roles of clusters that do not exist any more; return how many."""
+    with transaction.atomic(RESULTS), results_cursor() as cursor:
         cursor.execute(_SCHEMAS, [len(_OURS) + 1, f"{_OURS}%"])
         others = [(schema, slug) for schema, slug in cursor.fetchall() if slug not in slugs]
         for schema, slug in others:
             cursor.execute(f"DROP SCHEMA {identifier(schema)} CASCADE")
             cursor.execute(f"DROP ROLE IF EXISTS {identifier(role_of(slug))}")
+    return len(others)
