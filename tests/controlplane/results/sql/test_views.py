@@ -154,6 +154,8 @@ def test_schemas_follow_the_rows_of_clusters(
     operator: Actor, viewer: Actor, readings: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass is continued by another, repeats nothing, and drops what is gone."""
+    # The views of other tests.
+    update_views()
     for index in range(5):
         submitted(operator, readings, f"q{index}")
     monkeypatch.setattr(schemas, "MOST_CHANGED", 2)
