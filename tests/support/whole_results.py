@@ -2,12 +2,14 @@
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import redis
 
 from controlplane.wire.aggregates.finalize import WindowRow
 from controlplane.wire.aggregates.sampling import Sampled
+from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 from controlplane.wire.results.database import ConnectedDatabase
 from controlplane.wire.results.json_values import Raised, from_json
@@ -56,12 +58,19 @@ def read_windows(
     return [_window(row, computation) for row in rows_of(query)]
 
 
+def _named(columns: Sequence[tuple[str, Any]], text: str) -> dict[str, Any]:
+    """Return values by name; NaN and infinities are texts in rows."""
+    return {
+        name: float(value) if column.kind is Kind.FLOAT and isinstance(value, str) else value
+        for (name, column), value in zip(columns, from_json(text), strict=True)
+    }
+
+
 def _window(row: tuple[Any, ...], computation: Computation) -> WindowRow:
     start_ms, key_json, value_json, batch, records, sample, _ = row
-    names = [name for name, _ in computation.aggregates]
-    values = dict(zip(names, from_json(value_json), strict=True))
+    values = _named(computation.aggregates, value_json)
     errors = {name: value.error for name, value in values.items() if isinstance(value, Raised)}
-    key = dict(zip([name for name, _ in computation.key], from_json(key_json), strict=True))
+    key = _named(computation.key, key_json)
     sampled = Sampled(records, *json.loads(sample)) if sample else None
     values |= dict.fromkeys(errors)
     return WindowRow(start_ms, key, values, batch, 1, errors, sampled=sampled)
