@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
 from pydantic_core import to_json
 
 from controlplane.formats.csv_lines import csv_lines
@@ -72,8 +71,11 @@ def _json(result: StatementResult) -> bytes:
 
 
 def _parquet(result: StatementResult) -> bytes:
+    # Ten megabytes, for few requests.
+    from pyarrow import parquet  # noqa: PLC0415
+
     sink = BytesIO()
-    pa.parquet.write_table(arrow_table(result), sink, compression="zstd")
+    parquet.write_table(arrow_table(result), sink, compression="zstd")
     return sink.getvalue()
 
 
