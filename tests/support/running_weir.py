@@ -45,7 +45,7 @@ class RunningWeir:
         begun = time.monotonic()
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "controlplane.processes.runtime"],
+                [sys.executable, "-m", "controlplane.cli.main", "serve"],
                 env=self.environment,
                 stdout=out,
                 stderr=out,

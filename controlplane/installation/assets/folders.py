@@ -3,6 +3,10 @@
 import os
 import sys
 from pathlib import Path
+from typing import Final
+
+# The list of collected files, written last.
+MANIFEST: Final = "staticfiles.json"
 
 
 def environment_folder() -> Path:
@@ -17,3 +21,8 @@ def static_root(environment: Path, data: Path) -> Path:
     """
     existing = next(folder for folder in (environment, *environment.parents) if folder.exists())
     return (environment if os.access(existing, os.W_OK) else data) / "static"
+
+
+def has_manifest(root: Path) -> bool:
+    """Return whether static files were collected into the folder."""
+    return (root / MANIFEST).is_file()

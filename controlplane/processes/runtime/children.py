@@ -178,7 +178,7 @@ def replayer_child(place: Place) -> ChildSpec:
         "--long-lived", str(env.integer("WEIR_DEMO_MICE", DEMO_QUERIES)),
         "--speed", str(env.integer("WEIR_DEMO_SPEED", DEMO_SPEED, minimum=1, maximum=10_000)),
     )  # fmt: skip
-    advice = "read its log; WEIR_DEMO=0 make run starts without the demo"
+    advice = "read its log; WEIR_DEMO=0 starts without the demo"
     return ChildSpec("replayer", command, advice)
 
 
