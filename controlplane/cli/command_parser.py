@@ -16,7 +16,7 @@ LOCAL: Final = {
     "streams.infer_schema": "it reads a file of this machine",
 }
 # Commands that run, prepare and manage the Weir of this machine: they start without Django.
-SITE: Final = frozenset({"site.serve", "site.prepare", "site.manage"})
+SITE: Final = frozenset({"site.serve", "site.process", "site.prepare", "site.manage"})
 
 
 def duration(text: str) -> float:

@@ -105,6 +105,11 @@ def _serve(commands: Any) -> None:
     sub.add_argument("--host", help="address to listen on (WEIR_HOST, else 127.0.0.1)")
     sub.add_argument("--port", metavar="N", help="(WEIR_PORT, else 8000)")
     sub.add_argument("--demo", metavar="NAMES", help="sf, web, or sf,web; 0: none (WEIR_DEMO)")
+    about = "run one process of Weir alone, for systemd and containers"
+    sub = add_command(commands, "process", "site.process", about)
+    sub.add_argument("name", help="agent, beat, lab, relay, web, webhooks or worker")
+    about = "run none: exit code 0 if one of the kind has a young heartbeat, else 1"
+    sub.add_argument("--check", action="store_true", help=about)
     about = "collect static files and compile in advance, so that starts and plans are faster"
     add_command(commands, "prepare", "site.prepare", about)
     about = "a management command of Django on this Weir, as createsuperuser"

@@ -159,7 +159,7 @@ def keep_files_private() -> None:
 
 def secret_key(directory: Path) -> str:
     """Return WEIR_SECRET_KEY, else the key kept in the data directory, made at first use."""
-    return text("WEIR_SECRET_KEY") or kept_secret(directory / "secrets" / "secret_key")
+    return secret("WEIR_SECRET_KEY") or kept_secret(directory / "secrets" / "secret_key")
 
 
 def kept_secret(path: Path) -> str:

@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from tests.deployment.test_files import unknown_metrics
 from tests.deployment.test_wheel import ALONE
 from tests.support.chromium import running_chromium
 from tests.support.live_chart import NEWEST_RATE, wait_until
 from tests.support.running_weir import RunningWeir
 from tests.support.wheel import build_wheel, install, new_environment
 
-pytestmark = [pytest.mark.browser, pytest.mark.spark, pytest.mark.nightly("package")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.spark,
+    pytest.mark.nightly("package"),
+    # The installation of all packages, and a first start without anything compiled, are part of it.
+    pytest.mark.timeout(1200),
+]
 
 # Without the packages of the test run, and without its Java.
 CLEAN = {"PYTHONPATH": "", "JAVA_HOME": "", "REDIS_URL": ""}
@@ -77,6 +84,7 @@ def test_an_operator_sees_a_live_chart(weir: RunningWeir, browser: Browser, home
     page.wait_for_url(f"{weir.url}/clusters/sf/")
     first = wait_until(page, NEWEST_RATE, lambda newest: newest > 0, 240)
     wait_until(page, NEWEST_RATE, lambda newest: newest > first + 3000, 120)
+    assert unknown_metrics(page.request.get("/metrics").text()) == set()
     assert list(home.joinpath("empty").iterdir()) == []
 
 

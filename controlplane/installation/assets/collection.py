@@ -55,9 +55,11 @@ def collect_static() -> Path:
     """Collect the static files unless these sources are collected already; return their folder.
 
     Processes that start together wait for the first of them. Raises OSError if the folder cannot
-    be written.
+    be written; what an image has collected needs no write.
     """
     root = Path(settings.STATIC_ROOT)
+    if not os.access(root, os.W_OK) and _text(root / _MARK) == _digest_of_sources():
+        return root
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root / ".lock"):
         sources = _digest_of_sources()
