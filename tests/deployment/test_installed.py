@@ -76,7 +76,8 @@ def test_an_operator_sees_a_live_chart(weir: RunningWeir, browser: Browser, home
     """The first start prints the log-in; nothing is written outside of the data directory."""
     name, password = weir.login()
     assert f"log in as {name} with password {password}" in weir.said()
-    page = browser.new_page(base_url=weir.url)
+    # As high as the page: a chart is drawn once it is seen.
+    page = browser.new_page(base_url=weir.url, viewport={"width": 1280, "height": 3000})
     page.goto("/clusters/sf/")
     page.fill("#id_username", name)
     page.fill("#id_password", password)
