@@ -31,7 +31,7 @@ help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
-	@exec env WEIR_UNDER_MAKE=1 $(PY) -m controlplane.processes.runtime
+	@exec env WEIR_UNDER_MAKE=1 $(VENV)/bin/weir serve
 
 test: $(INSTALLED) ## install what is missing and run the tests that every change must pass
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
@@ -68,10 +68,7 @@ $(PACKAGES): requirements.lock pyproject.toml
 	@touch $@
 
 $(INSTALLED): $(PACKAGES)
-	@$(PY) -m controlplane.installation.assets
-	@$(PY) -m algorithms.warm_up
-	@$(PY) -m algorithms.lab.warm_up
-	@$(PY) -m workers.agent.class_archive
+	@$(VENV)/bin/weir prepare
 	@touch $@
 
 lint: $(INSTALLED) ## ruff: rules and format

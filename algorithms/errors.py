@@ -80,9 +80,10 @@ class NotProven(PlanningError):
 class MissingDependency(PlanningError):
     """A required optional package is not installed."""
 
-    def __init__(self, package: str, extra: str) -> None:
+    def __init__(self, package: str, extra: str = "") -> None:
+        also = f" (or weir[{extra}])" if extra else ""
         super().__init__(
-            f"{package} is not installed; install it with: pip install {package} (or weir[{extra}])"
+            f"{package} is not installed; install it with: pip install {package}{also}"
         )
 
 

@@ -205,7 +205,8 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TIMEZONE = "UTC"
 
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+# An installed package has these files in the folder `static` of the dashboard.
+STATICFILES_DIRS = [BASE_DIR / "static"] if env.is_checkout() else []
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.errors import MissingDependency
+from algorithms.optional import optional_module
 from algorithms.placement.offline.rounds import spread
 from algorithms.placement.offline.rules import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
@@ -79,10 +79,7 @@ _POOL: Final[dict[str, Any]] = {}
 
 def _thread_pool(threads: int) -> Any:
     if "pool" not in _POOL:
-        try:
-            package = importlib.import_module("mtkahypar")
-        except ImportError:
-            raise MissingDependency("mtkahypar", "hypergraph") from None
+        package = optional_module("mtkahypar", "hypergraph")
         _POOL["pool"] = package.initialize(threads)
     return _POOL["pool"]
 

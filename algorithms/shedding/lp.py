@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.errors import NotProven
+from algorithms.optional import optional_module
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from algorithms.vocabulary import Floats, Parameters, Progress, silent
@@ -96,9 +97,9 @@ class FlowProgram:
             self._highs.changeRowBounds(first + output, bound, _INFINITY)
 
     def _built(self) -> Any:
-        import highspy  # noqa: PLC0415 - most processes plan no shedding
-        from scipy import sparse  # noqa: PLC0415 - see above
+        from scipy import sparse  # noqa: PLC0415 - most processes plan no shedding
 
+        highspy = optional_module("highspy")
         model, count = self.model, len(self.model.values)
         resources, splits = len(model.capacities), len(model.network.split_edges)
         own = sparse.csr_array(

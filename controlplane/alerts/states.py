@@ -91,6 +91,11 @@ def title_of(subject: str) -> str:
     return "Application failed" if subject == APPLICATION else KINDS[AlertMeasure(subject)].alert
 
 
+def severity_of(subject: str) -> str:
+    """Return "critical" for a failed application, "warning" for an exceeded limit."""
+    return "critical" if subject == APPLICATION else "warning"
+
+
 def unit_of(subject: str) -> str:
     """Return the unit of value and limit, "" for none."""
     return "" if subject == APPLICATION else KINDS[AlertMeasure(subject)].unit

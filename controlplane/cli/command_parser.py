@@ -15,6 +15,8 @@ LOCAL: Final = {
     "lab.run_experiment": "`weir lab start` lets a worker of Weir run it",
     "streams.infer_schema": "it reads a file of this machine",
 }
+# Commands that run, prepare and manage the Weir of this machine: they start without Django.
+SITE: Final = frozenset({"site.serve", "site.process", "site.prepare", "site.manage"})
 
 
 def duration(text: str) -> float:
@@ -53,7 +55,8 @@ def add_command(commands: Any, name: str, run: str, about: str, description: str
         allow_abbrev=False,
     )  # fmt: skip
     sub.set_defaults(run=run)
-    add_common(sub, is_local=run in LOCAL)
+    if run not in SITE:
+        add_common(sub, is_local=run in LOCAL)
     return sub
 
 

@@ -13,7 +13,7 @@ from importlib import import_module
 
 from controlplane.cli.client.document import document_for
 from controlplane.cli.codes import CliError, ExitCode
-from controlplane.cli.command_parser import COMMON
+from controlplane.cli.command_parser import COMMON, SITE
 from controlplane.cli.parser import parsed, parser
 from controlplane.installation import env
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     try:
         given = parsed(words, lambda common: document_for(common, _set_up))
-        if not given.url:
+        if not given.url and given.run not in SITE:
             # A client of a Weir elsewhere has neither settings nor a database.
             _set_up()
         module, _, name = given.run.partition(".")

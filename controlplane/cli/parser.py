@@ -4,8 +4,9 @@ A command names its function, which is imported on call. This module imports nei
 planners, so `weir --help` is fast.
 """
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from controlplane.cli.codes import ABOUT, CliError, ExitCode
 from controlplane.cli.command_parser import (
     COMMON,
     LOCAL,
+    SITE,
     CommandParser,
     add_cluster_command,
     add_command,
@@ -46,12 +48,13 @@ def parser(document: Mapping[str, Any] | None, words: Sequence[str] = ()) -> Arg
     )
     top.set_defaults(**COMMON)
     add_common(top)
+    top.add_argument("--version", action="version", version=f"weir {version('weir')}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     groups: dict[str, Any] = {}
     for name, (about, add) in _GROUPS.items():
         groups[name] = add_group(commands, name, about)
         add(groups[name])
-    for add_single in (_plan, _watch, _tail, _sql, _documents):
+    for add_single in (_serve, _plan, _watch, _tail, _sql, _documents):
         add_single(commands)
     if document is not None:
         add_operations(commands, groups, document, words)
@@ -69,8 +72,8 @@ def parsed(arguments: Sequence[str], source: Source) -> Namespace:
     needs_document = not {" ".join(words[:1]), " ".join(words[:2])} & _own_commands()
     top = parser(source(connection) if needs_document else None, words)
     given = top.parse_args(arguments)
-    is_local = given.run in LOCAL
-    if is_local and any(getattr(given, name) for name in COMMON if name != "json"):
+    is_local = given.run in LOCAL.keys() | SITE
+    if given.run in LOCAL and any(getattr(given, name) for name in COMMON if name != "json"):
         message = f"this command calls no Weir: {LOCAL[given.run]}"
         raise CliError(
             ExitCode.WRONG, message, advice="omit --as, --url, --token-file and --ca-file"
@@ -93,6 +96,25 @@ def commands_of(top: ArgumentParser, name: str = "") -> Sequence[tuple[str, Argu
         for word, sub in dict(choices[0] or {}).items()
         for item in commands_of(sub, f"{name} {word}".strip())
     ]
+
+
+def _serve(commands: Any) -> None:
+    about = "run Weir on this machine until Ctrl-C; settings are environment variables"
+    sub = add_command(commands, "serve", "site.serve", about)
+    sub.add_argument("--data", metavar="DIR", help="data directory (WEIR_DATA)")
+    sub.add_argument("--host", help="address to listen on (WEIR_HOST, else 127.0.0.1)")
+    sub.add_argument("--port", metavar="N", help="(WEIR_PORT, else 8000)")
+    sub.add_argument("--demo", metavar="NAMES", help="sf, web, or sf,web; 0: none (WEIR_DEMO)")
+    about = "run one process of Weir alone, for systemd and containers"
+    sub = add_command(commands, "process", "site.process", about)
+    sub.add_argument("name", help="agent, beat, lab, relay, web, webhooks or worker")
+    about = "run none: exit code 0 if one of the kind has a young heartbeat, else 1"
+    sub.add_argument("--check", action="store_true", help=about)
+    about = "collect static files and compile in advance, so that starts and plans are faster"
+    add_command(commands, "prepare", "site.prepare", about)
+    about = "a management command of Django on this Weir, as createsuperuser"
+    sub = add_command(commands, "manage", "site.manage", about)
+    sub.add_argument("words", nargs=REMAINDER, metavar="...", help="help lists the commands")
 
 
 def _clusters(group: Any) -> None:

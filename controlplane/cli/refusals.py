@@ -51,12 +51,12 @@ def _plain(code: ExitCode, advice: str, error: Any) -> CliError:
 
 def _database(error: Any) -> CliError:
     lines = str(error).strip().splitlines()
-    advice = "check WEIR_DATA or DATABASE_URL; make run, or manage.py migrate_all, sets it up"
+    advice = "check WEIR_DATA or DATABASE_URL; weir serve, or weir manage migrate_all, sets it up"
     return CliError(ExitCode.AWAY, "the database does not answer as it should", lines[:3], advice)
 
 
 def _redis(error: Any) -> CliError:
-    advice = "start Weir (make run), or give its REDIS_URL"
+    advice = "start Weir (weir serve), or give its REDIS_URL"
     return CliError(ExitCode.AWAY, "Redis does not answer", [str(error)[:200]], advice)
 
 

@@ -118,8 +118,18 @@ def set_destinations(default: str, redis: str) -> None:
 
 
 def data_dir() -> Path:
-    """Return WEIR_DATA, where database, Redis, checkpoints, logs and secrets stand."""
-    return Path(text("WEIR_DATA", str(ROOT / ".weir"))).expanduser().resolve()
+    """Return WEIR_DATA, where database, Redis, checkpoints, logs and secrets stand.
+
+    Without it: `.weir` of the repository, `~/.local/share/weir` of an installed package.
+    """
+    user = text("XDG_DATA_HOME", "~/.local/share")
+    default = ROOT / ".weir" if is_checkout() else Path(user) / "weir"
+    return Path(text("WEIR_DATA", str(default))).expanduser().resolve()
+
+
+def is_checkout() -> bool:
+    """Return whether Weir runs from its repository, False for an installed package."""
+    return (ROOT / "pyproject.toml").is_file()
 
 
 def redis_url() -> str:
@@ -149,7 +159,7 @@ def keep_files_private() -> None:
 
 def secret_key(directory: Path) -> str:
     """Return WEIR_SECRET_KEY, else the key kept in the data directory, made at first use."""
-    return text("WEIR_SECRET_KEY") or kept_secret(directory / "secrets" / "secret_key")
+    return secret("WEIR_SECRET_KEY") or kept_secret(directory / "secrets" / "secret_key")
 
 
 def kept_secret(path: Path) -> str:

@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -28,6 +28,7 @@ from tests.end_to_end.mixed_plan import read as read_api
 from tests.end_to_end.policy_changes import WIDE_LIMITS, change_policy
 from tests.end_to_end.surviving import assert_applied_once
 from tests.end_to_end.weir_processes import COMMANDS, WeirProcesses, undeclared
+from tests.support.live_chart import NEWEST_RATE, wait_until
 from tests.support.running_weir import RunningWeir
 
 logger = logging.getLogger(__name__)
@@ -53,11 +54,6 @@ KINDS = {
 }  # fmt: skip
 VERSION = "select routing_version from controlplane_cluster where slug = 'sf'"
 BATCH = "select last_batch from controlplane_cluster where slug = 'sf'"
-NEWEST_RATE = """() => {
-  const chart = document.querySelector('[data-figure=rates]');
-  const trace = chart?.data?.find((t) => t.meta?.field && t.x && t.x.length);
-  return trace ? Number(trace.x[trace.x.length - 1]) : 0;
-}"""
 ROUTING_VERSION = """() => Number(
   document.getElementById('routing-version').textContent.replace(/\\D/g, '')
 )"""
@@ -69,15 +65,6 @@ def two_split_nodes(weir: RunningWeir) -> Iterator[None]:
     change_policy(weir, close_split_nodes=False)
     yield
     change_policy(weir, close_split_nodes=True)
-
-
-def wait_until(page: Page, script: str, reached: Callable[[Any], bool], seconds: float = 60) -> Any:
-    """Evaluate `script` until it has `reached` something; Playwright's own wait needs eval()."""
-    deadline = time.monotonic() + seconds
-    while not reached(value := page.evaluate(script)):
-        assert time.monotonic() < deadline, f"still {value} after {seconds} s: {script}"
-        page.wait_for_timeout(200)
-    return value
 
 
 def open_cluster(page: Page) -> None:

@@ -27,6 +27,7 @@ PARTS: Final = {
     "estimates": "how often intervals of estimates contain what they estimate",
     "laws": "all examples of laws, new ones each night",
     "solvers": "guarantees of solvers on many instances, and all words and expressions of queries",
+    "package": "Weir as a package, and its processes apart, in environments of their own",
     "lab": "the Lab: experiments, figures of papers, computations in advance",
 }
 LAWS: Final = "laws"

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -23,8 +23,14 @@ LIVE = re.compile(r"Weir is live after (\d+) s")
 class RunningWeir:
     """One runner with all its processes; everything it says is in `output`."""
 
-    def __init__(self, data: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        environment: Mapping[str, str] | None = None,
+        command: Sequence[str | Path] = (sys.executable, "-m", "controlplane.cli.main", "serve"),
+    ) -> None:
         self.data = data
+        self.command = command
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.output = data.parent / f"{data.name}.out"
@@ -45,7 +51,7 @@ class RunningWeir:
         begun = time.monotonic()
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "controlplane.processes.runtime"],
+                self.command,
                 env=self.environment,
                 stdout=out,
                 stderr=out,

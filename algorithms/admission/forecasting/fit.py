@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from algorithms.optional import optional_module
 from algorithms.vocabulary import Floats
 
 # The factors of streams whose history is too short to fit.
@@ -34,15 +35,14 @@ def fitted_factors(history: Floats) -> tuple[Floats, Floats]:
 
 def _fit(rates: Floats) -> tuple[float, float]:
     # Its import takes a second, and most processes fit nothing.
-    from statsmodels.tools.sm_exceptions import ConvergenceWarning  # noqa: PLC0415
-    from statsmodels.tsa.holtwinters import Holt  # noqa: PLC0415
-
-    model = Holt(
+    exceptions = optional_module("statsmodels.tools.sm_exceptions")
+    smoothing = optional_module("statsmodels.tsa.holtwinters")
+    model = smoothing.Holt(
         rates, initialization_method="known", initial_level=float(rates[0]), initial_trend=0.0
     )
     with warnings.catch_warnings():
         # The best factors that were found are good enough.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
         parameters = model.fit(optimized=True, use_brute=True).params
     return (
         float(np.clip(parameters["smoothing_level"], 0.0, 1.0)),

@@ -16,6 +16,7 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import BadProblem
+from algorithms.optional import optional_module
 from algorithms.partitioning.grouping import Hashes
 from algorithms.partitioning.groupings.hash_choice import WORD
 from algorithms.partitioning.groupings.load_state import integers
@@ -102,13 +103,9 @@ class KeyFrequencies:
     def closed(self, longest: int) -> "KeyFrequencies":
         """Return the frequencies at the start of the next period."""
         # Planners of anything else need no sketch, and no package for it.
-        from datasketches import (  # noqa: PLC0415
-            frequent_items_error_type,
-            frequent_items_sketch,
-        )
-
+        datasketches = optional_module("datasketches")
         part, whole = _REST
-        sketch = frequent_items_sketch(_SKETCH_SIZE)
+        sketch = datasketches.frequent_items_sketch(_SKETCH_SIZE)
         for key, weight in zip(self.hashes.tolist(), self.weights.tolist(), strict=True):
             sketch.update(key, weight * part // whole)
         # The most frequent first: a full sketch discards the smallest counts.
@@ -117,7 +114,9 @@ class KeyFrequencies:
             self.sampled[order].tolist(), self.counts[order].tolist(), strict=True
         ):
             sketch.update(key, count * _WEIGHT)
-        counted = sketch.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
+        counted = sketch.get_frequent_items(
+            datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES
+        )
         # Lower bounds: the upper ones make every key of the tail appear as frequent as the error.
         rows = sorted((-lower, key) for key, _, lower, _ in counted if lower > 0)[:KEPT]
         return replace(

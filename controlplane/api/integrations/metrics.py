@@ -21,6 +21,8 @@ from prometheus_client.registry import Collector
 
 from controlplane.access.audit_chain import last_verification
 from controlplane.access.roles import Actor
+from controlplane.alerts.listing import open_alerts
+from controlplane.alerts.states import severity_of, status_of
 from controlplane.api.common.problems import anonymous, problem
 from controlplane.api.common.security import identified
 from controlplane.health.liveness.readings import read_site
@@ -72,6 +74,7 @@ class _Figures(Collector):
             for measured, value in values:
                 counter.add_metric(measured, value)
             yield counter
+        yield from _of_alerts(self._actor, timezone.now())
         slugs = [row.cluster.slug for row in figures.clusters]
         yield from _of_skipped([*slugs, SITE] if self._actor.is_viewer else slugs)
         if self._actor.is_viewer:
@@ -100,6 +103,14 @@ def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
     ))  # fmt: skip
     yield _gauge("cluster_state", "1 for the state a cluster is in", ("cluster", "state"), (
         ((row.cluster.slug, row.cluster.state), 1.0) for row in rows
+    ))  # fmt: skip
+
+
+def _of_alerts(actor: Actor, now: datetime) -> Iterator[Metric]:
+    labels = ("cluster", "kind", "severity", "state")
+    yield _gauge("alert", "1 for each open alert", labels, (
+        ((row.cluster.slug, row.subject, severity_of(row.subject), status_of(row, now)), 1.0)
+        for row in open_alerts(actor.clusters)
     ))  # fmt: skip
 
 

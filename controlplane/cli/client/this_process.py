@@ -77,7 +77,7 @@ def actor_of(given: Namespace) -> Actor:
     user = User.objects.filter(username=name, is_active=True).first()
     if user is None:
         text = f"there is no active user {name} in Weir"
-        advice = "--as USER or WEIR_USER=USER; manage.py createsuperuser makes one"
+        advice = "--as USER or WEIR_USER=USER; weir manage createsuperuser makes one"
         raise CliError(ExitCode.FORBIDDEN, text, advice=advice)
     return Actor(user, request=f"weir by {login}"[:40], is_local=True)
 

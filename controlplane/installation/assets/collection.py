@@ -21,8 +21,9 @@ from django.core.management import call_command
 from servestatic.compress import Compressor
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
+from controlplane.installation.assets.folders import MANIFEST, has_manifest
+
 _MARK: Final = ".sources"
-_MANIFEST: Final = "staticfiles.json"
 # What no page loads: extensions and other versions of htmx (the extensions import modules that
 # their package does not have), a second reader of the API document.
 _UNUSED: Final = ["hx-*.js", "htm*-4*.js", "htmx-2.js", "redoc*"]
@@ -54,14 +55,16 @@ def collect_static() -> Path:
     """Collect the static files unless these sources are collected already; return their folder.
 
     Processes that start together wait for the first of them. Raises OSError if the folder cannot
-    be written.
+    be written; what an image has collected needs no write.
     """
     root = Path(settings.STATIC_ROOT)
+    if not os.access(root, os.W_OK) and _text(root / _MARK) == _digest_of_sources():
+        return root
     root.mkdir(parents=True, exist_ok=True)
     with _lock(root / ".lock"):
         sources = _digest_of_sources()
         mark = root / _MARK
-        if not (root / _MANIFEST).is_file() or _text(mark) != sources:
+        if not has_manifest(root) or _text(mark) != sources:
             call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=_UNUSED)
             _delete_old(root)
             mark.write_text(sources)
@@ -82,8 +85,8 @@ def _digest_of_sources() -> str:
 
 def _delete_old(root: Path) -> None:
     """Delete the files of earlier versions, a week after they were written."""
-    manifest = json.loads((root / _MANIFEST).read_text())["paths"]
-    needed = {*manifest, *manifest.values(), _MANIFEST, _MARK, ".lock"}
+    manifest = json.loads((root / MANIFEST).read_text())["paths"]
+    needed = {*manifest, *manifest.values(), MANIFEST, _MARK, ".lock"}
     oldest = time.time() - _KEEP_S
     for path in root.rglob("*"):
         if not path.is_file():

@@ -1,1 +1,1 @@
-"""Start, supervision and stop of Weir on one machine (`make run`), without Django."""
+"""Start, supervision and stop of Weir on one machine (`weir serve`), without Django."""

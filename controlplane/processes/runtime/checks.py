@@ -29,7 +29,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:2]) -> None:
     if version < PYTHON:
         raise CheckFailed(
             f"Python {'.'.join(map(str, version))} is too old, Weir needs 3.11 to 3.13",
-            "remove .venv and run: make run PYTHON=python3.11",
+            "install Weir with one of them; make run PYTHON=python3.11 after .venv is removed",
         )
 
 
@@ -46,7 +46,7 @@ def prepare_data(data: Path) -> None:
     except OSError as error:
         raise CheckFailed(
             f"the data directory {data} cannot be written: {error.strerror}",
-            "give this user the directory, or name another one: WEIR_DATA=/some/where make run",
+            "give this user the directory, or set WEIR_DATA to another one",
         ) from error
 
 
@@ -75,7 +75,7 @@ def check_disk(data: Path, needed: int = FREE_BYTES) -> None:
     if free < needed:
         raise CheckFailed(
             f"{free / 1e9:.1f} GB are free at {data}, Weir needs {needed / 1e9:.1f} GB",
-            "free some space, or name another place: WEIR_DATA=/some/where make run",
+            "free some space, or set WEIR_DATA to another place",
         )
 
 
@@ -104,7 +104,7 @@ def check_port(host: str, port: int) -> None:
     other = next((p for p in range(port + 1, min(port + 200, 65536)) if is_free(host, p)), None)
     raise CheckFailed(
         f"port {port} is taken{_owner(port)}",
-        f"end that process, or take another port: WEIR_PORT={other or '<port>'} make run",
+        f"end that process, or take another port: WEIR_PORT={other or '<port>'}",
     )
 
 
@@ -141,7 +141,7 @@ def lock_data(data: Path) -> int:
         raise CheckFailed(
             f"Weir already runs on {data} (process {holder or 'unknown'})",
             "use that one, end it with Ctrl-C, or take another directory and port: "
-            "WEIR_DATA=/some/where WEIR_PORT=8001 make run",
+            "WEIR_DATA=/some/where WEIR_PORT=8001",
         ) from None
     os.truncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)

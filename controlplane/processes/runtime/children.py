@@ -81,21 +81,34 @@ class Place:
     def environment(self) -> dict[str, str]:
         """Return the environment of every child."""
         return {
-            **ONE_THREAD,
-            # The environment takes precedence over the defaults.
-            **os.environ,
+            **base_environment(),
             "WEIR_DATA": str(self.data),
             "WEIR_RUN": str(self.data),
             "WEIR_HOST": self.host,
             "WEIR_PORT": str(self.port),
             "REDIS_URL": self.redis_url,
             "JAVA_HOME": str(self.java_home),
-            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
-            "PYTHONUNBUFFERED": "1",
             # The processes call each other by HTTP without a proxy.
             "NO_PROXY": ",".join(filter(None, [os.environ.get("NO_PROXY"), LOCAL])),
             "no_proxy": ",".join(filter(None, [os.environ.get("no_proxy"), LOCAL])),
         }
+
+
+def base_environment() -> dict[str, str]:
+    """Return the environment of a process of Weir that runs alone."""
+    # The environment takes precedence over the defaults.
+    given = {**ONE_THREAD, **os.environ}
+    return given | {"DJANGO_SETTINGS_MODULE": "controlplane.settings", "PYTHONUNBUFFERED": "1"}
+
+
+def commands_apart(data: Path, host: str, port: int) -> dict[str, tuple[str, ...]]:
+    """Return the command lines of processes that run without the runner, by name."""
+    web = python(
+        "-m", "controlplane.processes.runtime.web", "--host", host, "--port", str(port)
+    )  # fmt: skip
+    children = [agent_child(), *service_children(Place(data, host, port, "", Path()), 0)]
+    commands = {child.kind: child.command for child in children}
+    return commands | {"web": web}
 
 
 def python(*arguments: str) -> tuple[str, ...]:
@@ -178,7 +191,7 @@ def replayer_child(place: Place) -> ChildSpec:
         "--long-lived", str(env.integer("WEIR_DEMO_MICE", DEMO_QUERIES)),
         "--speed", str(env.integer("WEIR_DEMO_SPEED", DEMO_SPEED, minimum=1, maximum=10_000)),
     )  # fmt: skip
-    advice = "read its log; WEIR_DEMO=0 make run starts without the demo"
+    advice = "read its log; WEIR_DEMO=0 starts without the demo"
     return ChildSpec("replayer", command, advice)
 
 

@@ -15,7 +15,7 @@ class ProcessKind:
     """A kind of process and what stops while none of its processes runs.
 
     `queue`: the Celery queue that it serves, "" for none. `is_essential`: whether Weir is not ready
-    without it. `is_local`: whether it only runs where the runner (`make run`) started Weir.
+    without it. `is_local`: whether it only runs where the runner (`weir serve`) started Weir.
     """
 
     name: str

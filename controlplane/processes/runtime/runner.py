@@ -1,4 +1,4 @@
-"""The run of Weir by `make run`: check, start, wait until it is live, supervise, stop."""
+"""The run of Weir by `weir serve`: check, start, wait until it is live, supervise, stop."""
 
 import os
 import time
@@ -13,6 +13,7 @@ import redis
 
 from controlplane.child_processes import trees
 from controlplane.installation import env
+from controlplane.installation.assets.folders import environment_folder, has_manifest, static_root
 from controlplane.installation.demos import demos
 from controlplane.processes.runtime import children, health
 from controlplane.processes.runtime.checks import (
@@ -120,7 +121,7 @@ def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
         return place, None
     own = find_server(os.environ, options.data / "redis", say)
     say(f"Redis ({own.origin}) on port {own.port}")
-    # For commands on this machine: manage.py, weir, producers.
+    # For commands on this machine: weir, producers.
     env.write_private(env.redis_url_file(options.data), own.url)
     return replace(place, redis_url=own.url), own
 
@@ -153,6 +154,7 @@ def start_all(
     since_ms = time.time_ns() // 1_000_000
     if own is not None:
         _start_redis(supervisor, own)
+    _collect_static(supervisor, options.data, say)
     say("preparing the database")
     advice = "check DATABASE_URL, and that the database is of this version of Weir or older"
     command = children.django("migrate_all", "--verbosity", "1")
@@ -162,13 +164,23 @@ def start_all(
         supervisor.start(spec)
     if options.demos:
         say(f"preparing the demo: {', '.join(options.demos)}")
-        advice = "read logs/setup_demo.log; WEIR_DEMO=0 make run starts without the demo"
+        advice = "read logs/setup_demo.log; WEIR_DEMO=0 starts without the demo"
         command = children.django("setup_demo", *options.demos)
         supervisor.run_step(ChildSpec("setup_demo", command, advice))
         supervisor.start(children.replayer_child(place))
     with connect(place.redis_url) as client:
         probes = _probes(place, client, since_ms)
         health.wait_until_ready(probes, say, lambda seconds: _supervise(supervisor, seconds))
+
+
+def _collect_static(supervisor: Supervisor, data: Path, say: Say) -> None:
+    """Collect static files if none are: it takes longer than a web process may be silent."""
+    if has_manifest(static_root(environment_folder(), data)):
+        return
+    say("preparing static files; `weir prepare` also compiles the planners, in minutes")
+    advice = "read logs/assets.log"
+    command = children.python("-m", "controlplane.installation.assets")
+    supervisor.run_step(ChildSpec("assets", command, advice))
 
 
 def _supervise(supervisor: Supervisor, seconds: float) -> None:
@@ -240,7 +252,7 @@ def _renewed(login: Login | None) -> Login | None:
 
 def _print_login(login: Login | None, say: Say) -> None:
     if login is None:
-        say("no demo, no demo login: python manage.py createsuperuser makes one")
+        say("no demo, no demo login: weir manage createsuperuser makes one")
     elif login.is_new:
         say(f"log in as {login.name} with password {login.password}")
     else:

@@ -86,3 +86,23 @@ def test_the_redis_of_the_site_is_a_destination(
     for _ in range(2):
         env.set_destinations("unused", redis)
         assert os.environ["WEIR_DESTINATIONS_LIST"] == f"yarn {place}"
+
+
+def test_an_installed_package_keeps_its_data_in_the_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not in its own folder, as the repository does."""
+    monkeypatch.delenv("WEIR_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert env.data_dir() == env.ROOT / ".weir"
+    monkeypatch.setattr(env, "ROOT", tmp_path / "site-packages")
+    assert env.data_dir() == tmp_path / ".local" / "share" / "weir"
+
+
+def test_the_secret_key_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All hosts of a site have the same one."""
+    monkeypatch.delenv("WEIR_SECRET_KEY", raising=False)
+    (tmp_path / "key").write_text("from-a-file\n")
+    monkeypatch.setenv("WEIR_SECRET_KEY_FILE", str(tmp_path / "key"))
+    assert env.secret_key(tmp_path) == "from-a-file"

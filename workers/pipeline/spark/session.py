@@ -43,7 +43,7 @@ _PACKAGES: Final = (
 )  # fmt: skip
 # What key groupings import beside their own package.
 _MODULES: Final = (
-    "checks", "compiled", "errors", "estimates", "random_numbers", "vocabulary",
+    "checks", "compiled", "errors", "estimates", "optional", "random_numbers", "vocabulary",
 )  # fmt: skip
 _COMMIT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

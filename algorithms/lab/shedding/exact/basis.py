@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.optional import optional_module
 from algorithms.shedding.lp import FlowProgram
 from algorithms.vocabulary import Flags, Floats
 
@@ -66,12 +67,8 @@ class BasisProgram(FlowProgram):
 
 
 def _basic() -> Any:
-    import highspy  # noqa: PLC0415 - most experiments need no shedding
-
-    return highspy.HighsBasisStatus.kBasic
+    return optional_module("highspy").HighsBasisStatus.kBasic
 
 
 def _upper() -> Any:
-    import highspy  # noqa: PLC0415 - see above
-
-    return highspy.HighsBasisStatus.kUpper
+    return optional_module("highspy").HighsBasisStatus.kUpper

@@ -23,6 +23,7 @@ from algorithms.lab.shedding.fit.table import (
     is_needed,
     is_undominated,
 )
+from algorithms.optional import optional_module
 from algorithms.shedding.lp import configured_highs
 from algorithms.vocabulary import Flags, Floats
 
@@ -166,9 +167,9 @@ class _Program:
 
         Flows are in `unit`.
         """
-        import highspy  # noqa: PLC0415 - most processes plan no shedding
-        from scipy import sparse  # noqa: PLC0415 - see above
+        from scipy import sparse  # noqa: PLC0415 - most processes plan no shedding
 
+        highspy = optional_module("highspy")
         local, model = self.local, self.local.model
         splits, outlets = len(local.network.split_edges), len(free)
         own = sparse.csr_array(

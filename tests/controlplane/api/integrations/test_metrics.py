@@ -17,6 +17,8 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from controlplane.processes.serving import request_metrics
 from tests.controlplane.api.callers import get, granted, scripted
+from tests.deployment.test_files import unknown_metrics
+from tests.support.alerting import firing
 from tests.support.cluster import placed, submit
 from tests.support.series import add_sample
 
@@ -57,6 +59,22 @@ def test_late_records_have_counters_by_stream_and_query(measured: Cluster, viewe
         ("weir_stream_late_records_total", (("cluster", "sf"), ("stream", "s1"))): 7.0,
         ("weir_query_late_records_total", (("cluster", "sf"), ("query", "b"))): 5.0,
     }
+
+
+def test_open_alerts_have_kind_severity_and_state(measured: Cluster, viewer: Actor) -> None:
+    """Those that are not cleared, each with 1."""
+    firing(measured, "application")
+    firing(measured, "imbalance", acknowledged_at=timezone.now())
+    firing(measured, "node_load", state="cleared", cleared_at=timezone.now())
+    found = read(scripted(viewer))
+    alerts = {tuple(dict(labels).values()) for name, labels in found if name == "weir_alert"}
+    assert alerts == {
+        ("sf", "application", "critical", "firing"), ("sf", "imbalance", "warning", "acknowledged"),
+    }  # fmt: skip
+
+
+def test_weir_has_every_metric_of_rules_and_dashboards(measured: Cluster, viewer: Actor) -> None:
+    assert unknown_metrics(scripted(viewer).get("/metrics").content.decode()) == set()
 
 
 def test_nobody_known_is_told_nothing(measured: Cluster, client: Client) -> None:

@@ -21,7 +21,7 @@ from tests.controlplane.processes.runtime.waiting import (
 )
 
 ROOT = Path(__file__).resolve().parents[4]
-RUNNER = [sys.executable, "-m", "controlplane.processes.runtime"]
+RUNNER = [sys.executable, "-m", "controlplane.cli.main", "serve"]
 
 
 def run_refused(data: Path, **env: str) -> str:
@@ -36,7 +36,7 @@ def run_refused(data: Path, **env: str) -> str:
     return told.stdout
 
 
-@pytest.mark.parametrize(("option", "status"), [("--help", 0), ("--port", 2)])
+@pytest.mark.parametrize(("option", "status"), [("--help", 0), ("--ports", 2)])
 def test_options_start_nothing(tmp_path: Path, option: str, status: int) -> None:
     environment = {**os.environ, "WEIR_DATA": str(tmp_path / "data")}
     done = subprocess.run(

@@ -1,0 +1,110 @@
+"""The commands of this machine's own Weir, without Django: serve, process, prepare, manage."""
+
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from contextlib import suppress
+from typing import Final, NoReturn
+
+import redis
+
+from controlplane.cli.codes import CliError, ExitCode
+from controlplane.installation.env import EnvironmentValueError, keep_files_private, redis_url
+from controlplane.installation.extras import has_lab
+from controlplane.processes.runtime.beats import last_beat_ms, now_ms
+from controlplane.processes.runtime.checks import prepare_data
+from controlplane.processes.runtime.children import base_environment, commands_apart
+from controlplane.processes.runtime.errors import CheckFailed, RunError
+from controlplane.processes.runtime.process_kinds import kind_of
+from controlplane.processes.runtime.runner import RunOptions, run
+from controlplane.processes.runtime.signals import EndRequests
+from controlplane.wire.redis_clients import connect
+
+# Each speeds up later starts; Weir works without them.
+_PREPARED: Final = (
+    "controlplane.installation.assets", "algorithms.warm_up", "algorithms.lab.warm_up",
+    "workers.agent.class_archive",
+)  # fmt: skip
+
+
+def serve(given: Namespace) -> int:
+    """Run Weir until a requested stop; return 0 after it, 1 after a failure."""
+    for name in ("data", "host", "port", "demo"):
+        if (value := getattr(given, name)) is not None:
+            os.environ[f"WEIR_{name.upper()}"] = value
+    keep_files_private()
+    requests = EndRequests()
+    requests.listen()
+    try:
+        run(RunOptions.from_environment(), requests, _print_line)
+    except EnvironmentValueError as error:
+        _print_line(f"cannot start: {error}")
+        return ExitCode.REFUSED
+    except RunError as error:
+        _print_line(f"cannot go on: {error}")
+        _print_line(f"what to do: {error.advice}")
+        return ExitCode.REFUSED
+    return ExitCode.DONE
+
+
+def process(given: Namespace) -> int:
+    """Become one process of Weir; with --check return whether one of this kind runs (0 or 1).
+
+    Raises `CliError` for a name of no process or a data directory that cannot be written.
+    """
+    options = RunOptions.from_environment()
+    commands = commands_apart(options.data, options.host, options.port)
+    if given.name not in commands:
+        text = f"there is no process {given.name}, only {', '.join(sorted(commands))}"
+        raise CliError(ExitCode.WRONG, text)
+    return _check(given.name) if given.check else _become(commands[given.name], options)
+
+
+def _become(command: tuple[str, ...], options: RunOptions) -> NoReturn:
+    keep_files_private()
+    try:
+        prepare_data(options.data)
+    except CheckFailed as error:
+        raise CliError(ExitCode.REFUSED, str(error), advice=error.advice) from None
+    os.execvpe(command[0], command, base_environment())  # noqa: S606 - a command line of ours
+
+
+def _check(name: str) -> int:
+    """Return 0 if the newest heartbeat of a kind of process is young enough, else 1."""
+    try:
+        with connect(redis_url(), connect_s=2, read_s=2) as client:
+            last = last_beat_ms(client, name)
+    except redis.RedisError as error:
+        _print_line(f"Redis does not answer: {error}")
+        return ExitCode.REFUSED
+    is_silent = last is None or now_ms() - last > kind_of(name).timeout_s * 1000
+    return ExitCode.REFUSED if is_silent else ExitCode.DONE
+
+
+def prepare(_given: Namespace) -> None:
+    """Collect static files, compile the planners and archive the classes of Spark.
+
+    Raises `CliError` if one of them fails.
+    """
+    for module in _PREPARED:
+        if ".lab" in module and not has_lab():
+            continue
+        if subprocess.run([sys.executable, "-m", module], check=False).returncode:  # noqa: S603 - a module of ours
+            raise CliError(ExitCode.BROKEN, f"{module} failed", advice="read its message above")
+
+
+def manage(given: Namespace) -> None:
+    """Execute a management command of Django, such as createsuperuser."""
+    from django.core.management import execute_from_command_line  # noqa: PLC0415 - the others need none
+
+    keep_files_private()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    execute_from_command_line(["weir manage", *given.words])
+
+
+def _print_line(text: str) -> None:
+    """Print a line, unless the terminal is closed."""
+    with suppress(OSError, ValueError):
+        sys.stdout.write(f"weir: {text}\n")
+        sys.stdout.flush()

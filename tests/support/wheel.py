@@ -1,0 +1,39 @@
+"""The wheel of this repository, and environments of its own that have it installed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from controlplane.installation.env import ROOT
+
+_UV = (sys.executable, "-m", "uv", "--quiet")
+_LOCK = ROOT / "requirements.lock"
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel into a folder and return its path."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def new_environment(folder: Path, *packages: str) -> Path:
+    """Create a Python environment with packages, and return its folder of commands."""
+    subprocess.run([*_UV, "venv", "--python", sys.executable, folder], check=True)
+    install(folder / "bin", *packages)
+    return folder / "bin"
+
+
+def install(commands: Path, *arguments: str) -> None:
+    """Install packages into an environment, in the locked versions."""
+    command: list[str | Path] = [
+        *_UV,
+        "pip",
+        "install",
+        "--python",
+        commands / "python",
+        "--constraint",
+        _LOCK,
+    ]
+    subprocess.run([*command, *arguments], check=True)
