@@ -1,4 +1,4 @@
-"""What queries cost, for lists: records/s, latency, processor time, state and sharing.
+"""What queries cost, for lists: evaluations/s, latency, processor time, state and sharing.
 
 The measures of tasks are in Redis; a list of 100,000 queries cannot be sorted by them there.
 """
@@ -31,13 +31,13 @@ _CHUNK: Final = 1_000
 
 @dataclass(frozen=True)
 class QueryCost:
-    """What a query costs: records/s and bytes of its tasks, p95 of its slowest node (ms).
+    """What a query costs: evaluations/s and bytes of its tasks, p95 of its slowest node (ms).
 
     `processor_percent`: the estimated processor time, in % of one processor. `shared_with`: the
     number of other queries with the same computation on one of its nodes.
     """
 
-    records_per_s: float = 0.0
+    evaluations_per_s: float = 0.0
     latency_ms: float = 0.0
     state_bytes: int = 0
     shared_with: int = 0
@@ -89,7 +89,7 @@ def query_costs(cluster: Cluster, now: datetime) -> dict[int, QueryCost]:
     sizes: dict[int, int] = defaultdict(int)
     nodes: dict[int, set[int]] = defaultdict(set)
     for task in tasks:
-        records[task.query] += task.records_per_s
+        records[task.query] += task.evaluations_per_s
         sizes[task.query] += task.state_bytes
         nodes[task.query].add(task.node)
     latencies = recent_means(cluster, now, "node_p95")

@@ -89,7 +89,7 @@ def read_node_keys(
 def _split_queries(observed: ClusterObservation, work: NodeQueries) -> dict[int, HostedQuery]:
     """Return the split queries whose keys are read, by id."""
     split = [query for query in work.queries.values() if query.is_split]
-    split.sort(key=lambda query: -(query.records_per_s or 0.0))
+    split.sort(key=lambda query: -(query.evaluations_per_s or 0.0))
     chosen = {query.id: query for query in split[:SPLIT_QUERIES]}
     left = SPLIT_QUERIES - len(chosen)
     if left and work.whole_streams:
