@@ -17,11 +17,10 @@ from controlplane.catalog.processor_time import processor_percents
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.pagination.chunks import chunks
+from controlplane.telemetry.measures import PRESENT
 from controlplane.telemetry.series import read
 from controlplane.wire.measures import read_tasks
 
-# Latencies are means over this time.
-RECENT: Final = timedelta(seconds=60)
 # A row with equal figures is written again after this time, so that it does not look old.
 REWRITTEN: Final = timedelta(minutes=5)
 # Figures that differ by less than this part are equal.
@@ -106,7 +105,7 @@ def query_costs(cluster: Cluster, now: datetime) -> dict[int, QueryCost]:
 
 def recent_means(cluster: Cluster, now: datetime, figure: str) -> dict[int, float]:
     """Return the mean of a figure of the nodes in the last minute, by their index."""
-    means = read(cluster, (figure,), now - RECENT, now).window()[figure][0]
+    means = read(cluster, (figure,), now - PRESENT, now).window()[figure][0]
     return {node: value for node, value in enumerate(means.tolist()) if not isnan(value)}
 
 

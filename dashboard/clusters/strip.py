@@ -20,8 +20,13 @@ from dashboard.explain.rows import explain_url
 from dashboard.figures.parts import ms
 from dashboard.time_range import TimeRange
 
-# The widths of the strip; the narrowest that contains the range from its start until now.
-WIDTHS: Final = (timedelta(hours=6), timedelta(hours=24), timedelta(days=7), timedelta(days=31))
+# The widths of the strip; the narrowest that contains the range until now, and of a young cluster
+# all data.
+WIDTHS: Final = (
+    timedelta(minutes=15), timedelta(minutes=30), timedelta(hours=1), timedelta(hours=6),
+    timedelta(hours=24), timedelta(days=7), timedelta(days=31),
+)  # fmt: skip
+_USUAL: Final = timedelta(hours=6)
 # The drawing's own units.
 WIDTH, HEIGHT = 1000.0, 52.0
 _POINTS: Final = 360
@@ -100,7 +105,7 @@ class Strip:
 
 def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
     """Return the strip of a cluster until now, as wide as the range needs."""
-    needed = now - time_range.start
+    needed = max(now - time_range.start, min(_USUAL, now - cluster.created_at))
     width = next((width for width in WIDTHS if width >= needed), WIDTHS[-1])
     start, end = now - width, max(now, time_range.end)
     scale = Scale(start, end)

@@ -99,6 +99,7 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
     tasks = _task_rows(queries)
     return {
         "span": time_range,
+        "window_text": "" if time_range.live else "mean of the minute until its end",
         "node": node,
         "row": explanation_row(cluster, explanation),
         "waiting": next((r for r in explanation.remedies if r.proposal), None),

@@ -9,16 +9,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from algorithms.registry import algorithm_title
+from controlplane.models import Proposal
 from controlplane.numbers import compact, seconds_range, value_text
 from controlplane.planning.measures import Measure
-from controlplane.plans.proposal_states import State
+from controlplane.planning.plan_summary import PlanSummary
 from controlplane.proposals.executions.progress import Progress
-from controlplane.proposals.outcome import MeasureStatus, Outcome
+from controlplane.proposals.outcome import MeasureStatus, Outcome, outcome_of
 from controlplane.svg import percent
+from dashboard.proposals.headline import left_text
 from dashboard.templatetags.design import tick
 
 register = template.Library()
@@ -32,9 +35,6 @@ STATUSES: Final[Mapping[MeasureStatus, str]] = {
     MeasureStatus.WORSENED: "worse",
     MeasureStatus.NO_LIMIT: "",
 }
-# The words of a state, where its name is not what pages show.
-STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
-
 
 # The places of papers in the summaries of algorithms.
 _SOURCE: Final = re.compile(
@@ -54,10 +54,20 @@ def without_source(summary: str) -> str:
     return _SOURCE.sub("", summary)
 
 
-@register.filter
-def state_word(state: str) -> str:
-    """Return the state of a proposal as pages show it."""
-    return STATE_WORDS.get(state, state)
+@register.simple_tag
+def review_button(number: int, size: str = "") -> SafeString:
+    """Return the link to a waiting proposal, which is primary only if no limit stays exceeded.
+
+    Otherwise what stays exceeded stands beside it. `size`: "small", or "".
+    """
+    proposal = Proposal.objects.defer(*Proposal.HEAVY).select_related("cluster").get(pk=number)
+    left = left_text(outcome_of(proposal, PlanSummary())) if proposal.after else ""
+    return format_html(
+        '<span class="review"><a class="button{}{}" href="{}">Review proposal {}</a>{}</span>',
+        f" {size}" if size else "", "" if left else " primary",
+        reverse("proposal", args=[proposal.cluster.slug, number]), number,
+        format_html('<span class="tiny muted">{}</span>', left) if left else "",
+    )  # fmt: skip
 
 
 @register.filter

@@ -1,5 +1,6 @@
 // What every page does: keys, dialogs, ages, selection, theme, the socket.
 
+import { hideEmptyColumns } from "./columns.js";
 import { connect } from "./connection.js";
 import { startFocus } from "./focus.js";
 import { startKeys } from "./keys.js";
@@ -180,6 +181,26 @@ function startDrawings() {
   });
 }
 
+function startColumns() {
+  hideEmptyColumns(document);
+  document.body.addEventListener("htmx:afterSettle", () => hideEmptyColumns(document));
+}
+
+// A link to a folded part, or to something in it, opens it.
+function startFolds() {
+  const unfold = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    const fold = target?.closest("details.card");
+    if (!fold || fold.open) return;
+    fold.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  // Charts that were drawn without a width.
+  document.addEventListener("toggle", ({ target }) => target.open && dispatchEvent(new Event("resize")), true);
+  unfold();
+}
+
 markTheme();
 startAges();
 startCopying();
@@ -193,6 +214,8 @@ startFilling();
 startSummaries();
 startChoices();
 startDrawings();
+startColumns();
+startFolds();
 startTerms();
 startPalette();
 startKeys();

@@ -58,8 +58,8 @@ class StreamReader:
     """A running query that reads the stream.
 
     `evaluations_per_s`, `state_bytes`: of all its tasks; None if they are not measured. `nodes`:
-    names. `top_share`, `skew`: of its keys in the last ten minutes, the share of records of the largest
-    key, and the imbalance of its tasks (a share of capacity); None without samples.
+    names. `top_share`, `skew`: of its keys in the last ten minutes, the share of records of the
+    largest key, and the imbalance of its tasks (a share of capacity); None without samples.
     """
 
     id: int
