@@ -6,6 +6,7 @@ from typing import Final
 from django.utils import timezone
 
 from controlplane.models import Cluster
+from controlplane.telemetry.measures import measured_for
 from dashboard.guards import PageRequest
 from dashboard.lists import require_known
 from dashboard.time_range import DEFAULT, RANGES, TimeRange, time_range_of
@@ -25,5 +26,7 @@ def requested_range(request: PageRequest, *others: str, default: str = DEFAULT) 
 
 def fitting_name(cluster: Cluster | None, now: datetime, default: str) -> str:
     """Return the shortest range with all data of a young cluster, at most the default one."""
-    age = now - cluster.created_at if cluster is not None else RANGES[default]
-    return next(name for name, length in RANGES.items() if length >= min(age, RANGES[default]))
+    if cluster is None:
+        return default
+    needed = measured_for(cluster.pk, now, RANGES[default])
+    return next(name for name, length in RANGES.items() if length >= needed)

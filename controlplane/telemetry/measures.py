@@ -57,6 +57,13 @@ def new_clusters(clusters: Collection[int], time: datetime) -> set[int]:
     return set(clusters) - set(known.values_list("cluster", flat=True).distinct())
 
 
+def measured_for(cluster: int, now: datetime, most: timedelta) -> timedelta:
+    """Return for how long a cluster has been measured until now, at most `most`, also if never."""
+    periods = stored([cluster], [""], TEN_S).filter(t__gte=now - most).order_by("t")
+    first = periods.values_list("t", flat=True).first()
+    return most if first is None else now - first
+
+
 def means_between(
     clusters: Collection[int], start: datetime, end: datetime
 ) -> dict[int, tuple[MeasureMeans, MeasureMeans]]:

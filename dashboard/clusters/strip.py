@@ -14,6 +14,7 @@ from controlplane.catalog.routing_versions import placements_between, plans_betw
 from controlplane.clusters.scenarios import scenarios_between
 from controlplane.models import AuditEntry, Cluster
 from controlplane.svg import Scale, area, line
+from controlplane.telemetry.measures import measured_for
 from controlplane.telemetry.series import fitting_seconds, read
 from dashboard.clusters.events import Excess, excesses_between, plan_text
 from dashboard.explain.rows import explain_url
@@ -105,7 +106,7 @@ class Strip:
 
 def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
     """Return the strip of a cluster until now, as wide as the range needs."""
-    needed = max(now - time_range.start, min(_USUAL, now - cluster.created_at))
+    needed = max(now - time_range.start, measured_for(cluster.pk, now, _USUAL))
     width = next((width for width in WIDTHS if width >= needed), WIDTHS[-1])
     start, end = now - width, max(now, time_range.end)
     scale = Scale(start, end)

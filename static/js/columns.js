@@ -9,7 +9,9 @@ export function hideEmptyColumns(part) {
     const rows = [...table.tBodies].flatMap(({ rows }) => [...rows]).filter(({ cells }) => cells.length === table.tHead?.rows[0]?.cells.length);
     for (const head of rows.length ? table.tHead.rows[0].cells : []) {
       const cells = rows.map(({ cells }) => cells[head.cellIndex]);
-      const isEmpty = cells.every((cell) => EMPTY.test(cell.textContent) && !cell.querySelector(NEVER));
+      // On a narrow page, where a row is a card, an empty cell takes no place (frame.css).
+      for (const cell of cells) cell.classList.toggle("none", EMPTY.test(cell.textContent) && !cell.querySelector(NEVER));
+      const isEmpty = cells.every((cell) => cell.classList.contains("none"));
       for (const cell of [head, ...cells]) if (cell.hidden !== isEmpty) cell.hidden = isEmpty;
     }
   }
