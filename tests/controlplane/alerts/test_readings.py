@@ -94,6 +94,15 @@ def test_the_limit_of_replication_is_above_what_placement_reaches() -> None:
     assert reading.limit == pytest.approx(1.68)
 
 
+def test_a_past_period_has_the_limit_of_its_time() -> None:
+    cluster, now = _cluster(), timezone.now()
+    reachable(cluster, 1.4)
+    _points(cluster, now - timedelta(minutes=10), 6, replication_factor=1.6, replication_limit=1.5)
+    past = cluster_readings(cluster, end=now - timedelta(minutes=9))[AlertMeasure.REPLICATION]
+    assert (past.limit, past.grade) == (1.5, Grade.BAD)
+    assert cluster_readings(cluster)[AlertMeasure.REPLICATION].limit == pytest.approx(1.68)
+
+
 def test_a_limit_that_no_placement_keeps_is_named() -> None:
     cluster, now = _cluster(), timezone.now()
     measured(cluster, now)
