@@ -160,7 +160,11 @@ def _point(series: Series, x: Scale[float], y: Scale[float]) -> tuple[str, str] 
 
 def _y_ticks(top: float, y: Scale[float], unit: ValueUnit) -> list[AxisLabel]:
     return [
-        AxisLabel(y.percent(value), quantity(value, unit).removesuffix(f" {unit}"), "end")
+        AxisLabel(
+            y.percent(value),
+            quantity(value, unit).removesuffix(f" {unit}").replace(".0 ", " "),
+            "end",
+        )
         for value in round_values(0.0, top, _Y_TICKS)
     ]
 

@@ -149,9 +149,8 @@ def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
     if row.value:
         worst = f"worst {row.worst}, limit {row.worst_limit}"
         if row.worst_limit != row.limit:
-            worst += " then"
-            if alert.subject == AlertMeasure.REPLICATION:
-                worst += ", as it follows the best reachable value"
+            moved = alert.subject == AlertMeasure.REPLICATION
+            worst += " then (it follows the best reachable value)" if moved else " then"
         now = f"{row.value} at {row.checked}, limit {row.limit}; {worst}"
         what = f"{now if row.is_open else raised(worst)}, {since}"
     else:
