@@ -48,8 +48,8 @@ class Plot:
     """The drawing: `path` in units of WIDTH x HEIGHT, ticks, and the words of limit and change.
 
     `limit`, `baseline`, `changed`, `point`: None if there is none. `limit_path`: the limit over
-    time, a level unless it moved. `over`: top and height of the forbidden side, `baseline`: a
-    height. `points`: the samples with values, the oldest first.
+    time, a level unless it moved. `over`: top and height of the side that a fixed limit forbids,
+    `baseline`: a height. `points`: the samples with values, the oldest first.
     """
 
     label: str
@@ -94,7 +94,9 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
             f"{series.limit_title} {quantity(series.limit, series.unit)}",
         ),
         limit_path=_limit_path(series, x, y),
-        over=None if series.limit is None else _forbidden(y(series.limit), series.is_lower),
+        over=None if series.limit is None or series.limits else _forbidden(
+            y(series.limit), series.is_lower
+        ),
         baseline=None if series.baseline is None else y.percent(series.baseline),
         changed=None if changed is None else AxisLabel(x.percent(changed), "change"),
         point=_point(series, x, y),
