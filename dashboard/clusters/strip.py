@@ -24,7 +24,8 @@ from dashboard.time_range import TimeRange
 # The widths of the strip; the narrowest that contains the range until now, and of a young cluster
 # all data.
 WIDTHS: Final = (
-    timedelta(minutes=15), timedelta(minutes=30), timedelta(hours=1), timedelta(hours=6),
+    timedelta(minutes=15), timedelta(minutes=30), timedelta(hours=1), timedelta(hours=2),
+    timedelta(hours=3), timedelta(hours=6),
     timedelta(hours=24), timedelta(days=7), timedelta(days=31),
 )  # fmt: skip
 _USUAL: Final = timedelta(hours=6)

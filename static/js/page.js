@@ -1,6 +1,5 @@
 // What every page does: keys, dialogs, ages, selection, theme, the socket.
 
-import { hideEmptyColumns } from "./columns.js";
 import { connect } from "./connection.js";
 import { startFocus } from "./focus.js";
 import { startKeys } from "./keys.js";
@@ -181,11 +180,6 @@ function startDrawings() {
   });
 }
 
-function startColumns() {
-  hideEmptyColumns(document);
-  document.body.addEventListener("htmx:afterSettle", () => hideEmptyColumns(document));
-}
-
 // A link to a folded part, or to something in it, opens it.
 function startFolds() {
   const unfold = () => {
@@ -214,7 +208,6 @@ startFilling();
 startSummaries();
 startChoices();
 startDrawings();
-startColumns();
 startFolds();
 startTerms();
 startPalette();
