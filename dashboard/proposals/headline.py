@@ -13,8 +13,7 @@ from controlplane.numbers import (
     value_text,
 )
 from controlplane.planning.measures import FULLEST, IMBALANCE, Measure
-from controlplane.policies.gains import SAME
-from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
+from controlplane.proposals.outcome import MeasureStatus, Outcome
 from dashboard.frame.headline import Headline
 
 # Smaller changes of a rate are not worth a clause.
@@ -78,23 +77,6 @@ def measure_clause(measure: Measure, before: float, after: float, limit: float |
         return text
     side = "within" if after <= limit else "above"
     return f"{text}, {side} the limit of {value_text(limit, measure.unit)}"
-
-
-def left_text(outcome: Outcome) -> str:
-    """Return which limits a plan leaves exceeded, "" for none."""
-    return "; ".join(map(_left, outcome.left))
-
-
-def _left(row: MeasureOutcome) -> str:
-    unit, title = row.measure.unit, lowered(row.measure.title)
-    change = (row.expected or 0.0) - (row.now or 0.0)
-    verb = "leaves" if abs(change) <= SAME else "lowers" if change < 0 else "raises"
-    reached = f"{'at' if verb == 'leaves' else 'to'} {value_text(row.expected, unit)}"
-    limit = value_text(row.limit, unit)
-    if reached.endswith(f" {limit}"):
-        return f"{verb} {title} {reached.partition(' ')[0]} just above its limit of {limit}"
-    exceeded = "stays exceeded" if row.is_exceeded else "is exceeded then"
-    return f"{verb} {title} {reached}, limit {limit} {exceeded}"
 
 
 def _traffic(outcome: Outcome) -> list[str]:

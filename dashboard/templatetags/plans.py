@@ -15,13 +15,14 @@ from django.utils.safestring import SafeString
 
 from algorithms.registry import algorithm_title
 from controlplane.models import Proposal
-from controlplane.numbers import compact, seconds_range, value_text
+from controlplane.numbers import compact, lowered, seconds_range, value_text
 from controlplane.planning.measures import Measure
 from controlplane.planning.plan_summary import PlanSummary
+from controlplane.policies.gains import SAME
+from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress
-from controlplane.proposals.outcome import MeasureStatus, Outcome, outcome_of
+from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome, outcome_of
 from controlplane.svg import percent
-from dashboard.proposals.headline import left_text
 from dashboard.templatetags.design import tick
 
 register = template.Library()
@@ -56,18 +57,36 @@ def without_source(summary: str) -> str:
 
 @register.simple_tag
 def review_button(number: int, size: str = "") -> SafeString:
-    """Return the link to a waiting proposal, which is primary only if no limit stays exceeded.
+    """Return the link to a waiting proposal, which is primary only if its outcome is good.
 
-    Otherwise what stays exceeded stands beside it. `size`: "small", or "".
+    What its plan leaves exceeded stands beside it. `size`: "small", or "".
     """
     proposal = Proposal.objects.defer(*Proposal.HEAVY).select_related("cluster").get(pk=number)
-    left = left_text(outcome_of(proposal, PlanSummary())) if proposal.after else ""
+    outcome = outcome_of(proposal, PlanSummary())
+    left, is_good = _left_text(outcome), outcome.grade is Grade.GOOD
     return format_html(
         '<span class="review"><a class="button{}{}" href="{}">Review proposal {}</a>{}</span>',
-        f" {size}" if size else "", "" if left else " primary",
+        f" {size}" if size else "", " primary" if is_good else "",
         reverse("proposal", args=[proposal.cluster.slug, number]), number,
         format_html('<span class="tiny muted">{}</span>', left) if left else "",
     )  # fmt: skip
+
+
+def _left_text(outcome: Outcome) -> str:
+    """Return which limits a plan leaves exceeded, "" for none."""
+    return "; ".join(map(_left, outcome.left))
+
+
+def _left(row: MeasureOutcome) -> str:
+    unit, title = row.measure.unit, lowered(row.measure.title)
+    change = (row.expected or 0.0) - (row.now or 0.0)
+    verb = "leaves" if abs(change) <= SAME else "lowers" if change < 0 else "raises"
+    reached = f"{'at' if verb == 'leaves' else 'to'} {value_text(row.expected, unit)}"
+    limit = value_text(row.limit, unit)
+    if reached.endswith(f" {limit}"):
+        return f"{verb} {title} {reached.partition(' ')[0]} just above its limit of {limit}"
+    exceeded = "stays exceeded" if row.is_exceeded else "is exceeded then"
+    return f"{verb} {title} {reached}, limit {limit} {exceeded}"
 
 
 @register.filter
