@@ -145,6 +145,9 @@ def test_live_parts_have_the_counters_of_the_navigation(operating: Client) -> No
     status = text_of(operating, "/navigation/", HTTP_HX_REQUEST="true")
     assert 'id="bell"' in status
     assert 'data-dot="nav-dot-bad"' in status
+    assert "nav-count-" not in status
+    of_cluster = text_of(operating, "/navigation/?cluster=bad", HTTP_HX_REQUEST="true")
+    assert 'data-dot="nav-count-queries">0<' in of_cluster
 
 
 def test_the_briefing_is_about_the_time_since_the_last_visit(
