@@ -216,6 +216,8 @@ export function fillTrace(trace, samples, top, range) {
     trace.y = samples.map((sample) => scaled(sample[meta.field]));
     // A percentile that is a copy of a lower one is not drawn: p99 of a small batch is its p95.
     if (meta.field === "p99") trace.visible = differs(samples);
+    // Nor is a limit before it is known: a line without points could not be extended.
+    if (meta.field === "rf_limit") trace.visible = trace.y.some(Number.isFinite);
   } else if (meta.ends) fillEnds(trace, samples, top, range, scaled);
 }
 
