@@ -23,11 +23,11 @@ _QUERIES: Final = "/clusters/bench/queries/"
 _STREAMS: Final = "/clusters/bench/streams/"
 _DECISIONS: Final = "/clusters/bench/decisions/"
 ADDRESSES: Final = (
-    _QUERIES, f"{_QUERIES}?filter=", f"{_QUERIES}?order=-records", f"{_QUERIES}?order=-latency",
+    _QUERIES, f"{_QUERIES}?filter=", f"{_QUERIES}?order=-evaluations", f"{_QUERIES}?order=-latency",
     f"{_QUERIES}?order=-processor", f"{_QUERIES}?filter=processor>10",
     f"{_QUERIES}?order=-bytes", f"{_QUERIES}?order=-shared", f"{_QUERIES}?order=name",
-    f"{_QUERIES}?order=node", f"{_QUERIES}?filter=state:live+node:3+records>500",
-    f"{_QUERIES}?filter=state:failed&order=-records", f"{_QUERIES}?filter=query-0991",
+    f"{_QUERIES}?order=node", f"{_QUERIES}?filter=state:live+node:3+evaluations>500",
+    f"{_QUERIES}?filter=state:failed&order=-evaluations", f"{_QUERIES}?filter=query-0991",
     f"{_QUERIES}?page=900", _STREAMS, f"{_STREAMS}?order=-queries", f"{_STREAMS}?order=-bytes",
     f"{_STREAMS}?order=-drops", "/clusters/bench/proposals/",
     "/clusters/bench/proposals/?filter=actions>10", "/audit/", "/audit/?range=24h",

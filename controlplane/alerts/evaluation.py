@@ -32,8 +32,6 @@ from controlplane.policies.grades import Grade
 logger = logging.getLogger(__name__)
 
 WEIR: Final = Automatic("alerts")
-# The period of the means: one slow batch is not a problem.
-PERIOD: Final = timedelta(seconds=60)
 
 
 def evaluate_all(now: datetime) -> None:
@@ -41,7 +39,7 @@ def evaluate_all(now: datetime) -> None:
     clusters = list(Cluster.objects.select_related("health").order_by("pk"))
     for cluster in clusters:
         _guarded("Refreshing the reachable limits", cluster, partial(request_if_due, cluster, now))
-    readings = readings_of(clusters, PERIOD, now)
+    readings = readings_of(clusters, end=now)
     open_alerts = _open_alerts()
     for cluster in clusters:
         observed = observe(readings[cluster.pk])

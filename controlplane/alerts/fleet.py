@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 
-from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import lines_of
 from controlplane.alerts.statuses import RISK, ClusterStatus
 from controlplane.models import Node, Proposal, Query
@@ -22,7 +21,7 @@ class FleetCluster:
     """
 
     assessed: ClusterStatus
-    lines: Mapping[AlertMeasure, Sequence[float | None]]
+    lines: Mapping[str, Sequence[float | None]]
     nodes: int
     queries: int
     proposal: Proposal | None

@@ -23,9 +23,14 @@ from controlplane.policies.grades import Grade
 from controlplane.policies.measure_limits import reachable_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import stored_settings
-from controlplane.telemetry.measures import MeasureMeans, lines_between, means_between, new_clusters
+from controlplane.telemetry.measures import (
+    PRESENT,
+    MeasureMeans,
+    lines_between,
+    means_between,
+    new_clusters,
+)
 
-PERIOD: Final = timedelta(minutes=5)
 LINE_PERIOD: Final = timedelta(minutes=30)
 # A period that ends so shortly before now shows the present.
 _LIVE: Final = timedelta(seconds=5)
@@ -139,14 +144,14 @@ def _excess(reading: AlertReading) -> float:
 
 
 def cluster_readings(
-    cluster: Cluster, period: timedelta = PERIOD, end: datetime | None = None
+    cluster: Cluster, period: timedelta = PRESENT, end: datetime | None = None
 ) -> ClusterReadings:
     """Return the readings of one cluster; `end`: now by default."""
     return readings_of([cluster], period, end)[cluster.pk]
 
 
 def readings_of(
-    clusters: Sequence[Cluster], period: timedelta = PERIOD, end: datetime | None = None
+    clusters: Sequence[Cluster], period: timedelta = PRESENT, end: datetime | None = None
 ) -> dict[int, ClusterReadings]:
     """Return the readings of clusters by id; select_related("health") saves a query for each."""
     now = timezone.now()
@@ -184,6 +189,9 @@ def _readings(
     result = {}
     for measure, kind in KINDS.items():
         limit = kind.limit(given)
+        if measure is AlertMeasure.REPLICATION and now is None:
+            # It follows what is reachable: a past period has that of its end.
+            limit = means[0].replication_limit or limit
         if measure is AlertMeasure.AGE:
             value, before = _age_s(given.cluster, now), None
         else:
@@ -237,14 +245,17 @@ def _alerts(
 
 def lines_of(
     clusters: Sequence[Cluster], period: timedelta = LINE_PERIOD, end: datetime | None = None
-) -> dict[int, dict[AlertMeasure, list[float | None]]]:
-    """Return by cluster and measure one mean per minute of the period, None at gaps."""
+) -> dict[int, dict[str, list[float | None]]]:
+    """Return by cluster and measure one mean per minute of the period, None at gaps.
+
+    `replication_limit`: the limit of the replication factor, which moves.
+    """
     end = end or timezone.now()
     lines = lines_between([cluster.pk for cluster in clusters], end - period, end)
     return {
         pk: {
-            measure: [getattr(own, measure) for own in means]
-            for measure in AlertMeasure
+            str(measure): [getattr(own, measure) for own in means]
+            for measure in (*AlertMeasure, "replication_limit")
             if measure is not AlertMeasure.AGE
         }
         for pk, means in lines.items()

@@ -26,7 +26,7 @@ LONGEST: Final = timedelta(days=7)
 class ChangesSinceVisit:
     """What happened on clusters since `start`; `is_visit`: since the user's last visit.
 
-    `completed`: plans, of which `automatic` were approved by the policy; `error`: the median
+    `done`: plans, of which `automatic` were approved by the policy; `error`: the median
     error of their figures against the approved ones, None without; `dropped`: records.
     """
 
@@ -34,7 +34,7 @@ class ChangesSinceVisit:
     is_visit: bool
     raised: int
     cleared: int
-    completed: int
+    done: int
     automatic: int
     rolled_back: int
     error: float | None
@@ -65,7 +65,7 @@ def changes_since(
         cleared=Count("pk", filter=Q(cleared_at__gte=start)),
     )
     ended = Execution.objects.filter(cluster__in=clusters, finished_at__gte=start).aggregate(
-        completed=Count("pk", filter=Q(proposal__state=Proposal.State.DONE)),
+        done=Count("pk", filter=Q(proposal__state=Proposal.State.DONE)),
         automatic=Count(
             "pk", filter=Q(proposal__state=Proposal.State.DONE, proposal__approved_by="policy")
         ),
@@ -79,7 +79,7 @@ def changes_since(
         is_visit=visit is not None,
         raised=alerts["raised"],
         cleared=alerts["cleared"],
-        completed=ended["completed"],
+        done=ended["done"],
         automatic=ended["automatic"],
         rolled_back=ended["rolled_back"],
         error=median_error(entries),

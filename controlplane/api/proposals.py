@@ -156,13 +156,14 @@ class ProposalRow(
     before, after: measures by name; bounds: by measure, what no plan undercuts. aims: the measures
     of which the plan must improve one, none for those of its planner; judgement: why it is not
     better than the cluster as it was, with what would help, {} if it is. predicted: what
-    executing it takes; rollback_cost: what going back from the end takes. review: while it waits,
-    what the actions that can still be applied would do now. snapshot: the digest of what it was
-    computed from. estimate: bytes and seconds of the computation, as estimated at the request;
-    started_at: null while it waits; attempts: how many workers have begun it. drifting_since: since
-    when the cluster differs by more than the policy tolerates, null if it does not. unexplained:
-    the emergency operation that still has no reason, "" for none. waits: why the computation or
-    the execution waits, such as a process that is silent, "" if it does not.
+    executing it takes, and the limits at its computation; rollback_cost: what going back from the
+    end takes. review: while it waits, what the actions that can still be applied would do now.
+    snapshot: the digest of what it was computed from. estimate: bytes and seconds of the
+    computation, as estimated at the request; started_at: null while it waits; attempts: how many
+    workers have begun it. drifting_since: since when the cluster differs by more than the policy
+    tolerates, null if it does not. unexplained: the emergency operation that still has no reason,
+    "" for none. waits: why the computation or the execution waits, such as a process that is
+    silent, "" if it does not.
     """
 
     snapshot: str | None = below("snapshot_row_id")

@@ -19,6 +19,9 @@ from controlplane.events.publish import send_samples
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
 from controlplane.planners.shedding import history as shedding_history
+from controlplane.planning.measures import REPLICATION_FACTOR
+from controlplane.policies.measure_limits import cluster_limits
+from controlplane.policies.store import policy_of
 from controlplane.proposals.executions import acknowledgement
 from controlplane.results import edge_periods
 from controlplane.telemetry import arrivals, series, time_series
@@ -75,13 +78,14 @@ def measure(
     """Return the samples of telemetry rows that are newer than the stored samples."""
     nodes = Node.objects.filter(cluster=cluster).order_by("index")
     capacities = [node.capacity if node.active else None for node in nodes]
+    limit = cluster_limits(cluster, policy_of(cluster)).get(REPLICATION_FACTOR.name)
     emitted_ms = _newest_ms(cluster)
     intervals = arrivals.intervals(cluster, rows) if rows else []
     samples = []
     for row, interval in zip(rows, intervals, strict=True):
         rate = None if interval is None else interval.rate
         before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms, rate)
-        samples.append(sample_of(row, before, capacities))
+        samples.append(sample_of(row, before, capacities) | {"rf_limit": limit})
         emitted_ms = row["emitted_ms"]
     return TelemetrySamples(samples, intervals)
 

@@ -19,8 +19,8 @@ def processor_percents(tasks: Iterable[TaskMeasure], busy: Mapping[int, float]) 
     records: dict[tuple[int, int], float] = defaultdict(float)
     totals: dict[int, float] = defaultdict(float)
     for task in tasks:
-        records[task.query, task.node] += task.records_per_s
-        totals[task.node] += task.records_per_s
+        records[task.query, task.node] += task.evaluations_per_s
+        totals[task.node] += task.evaluations_per_s
     # Of a record per second on each node.
     cost = {
         node: 100 * busy[node] / total for node, total in totals.items() if total and node in busy

@@ -1,4 +1,4 @@
-"""What queries cost, for lists: records/s, latency, processor time, state and sharing.
+"""What queries cost, for lists: evaluations/s, latency, processor time, state and sharing.
 
 The measures of tasks are in Redis; a list of 100,000 queries cannot be sorted by them there.
 """
@@ -17,11 +17,10 @@ from controlplane.catalog.processor_time import processor_percents
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.pagination.chunks import chunks
+from controlplane.telemetry.measures import PRESENT
 from controlplane.telemetry.series import read
 from controlplane.wire.measures import read_tasks
 
-# Latencies are means over this time.
-RECENT: Final = timedelta(seconds=60)
 # A row with equal figures is written again after this time, so that it does not look old.
 REWRITTEN: Final = timedelta(minutes=5)
 # Figures that differ by less than this part are equal.
@@ -31,13 +30,13 @@ _CHUNK: Final = 1_000
 
 @dataclass(frozen=True)
 class QueryCost:
-    """What a query costs: records/s and bytes of its tasks, p95 of its slowest node (ms).
+    """What a query costs: evaluations/s and bytes of its tasks, p95 of its slowest node (ms).
 
     `processor_percent`: the estimated processor time, in % of one processor. `shared_with`: the
     number of other queries with the same computation on one of its nodes.
     """
 
-    records_per_s: float = 0.0
+    evaluations_per_s: float = 0.0
     latency_ms: float = 0.0
     state_bytes: int = 0
     shared_with: int = 0
@@ -89,7 +88,7 @@ def query_costs(cluster: Cluster, now: datetime) -> dict[int, QueryCost]:
     sizes: dict[int, int] = defaultdict(int)
     nodes: dict[int, set[int]] = defaultdict(set)
     for task in tasks:
-        records[task.query] += task.records_per_s
+        records[task.query] += task.evaluations_per_s
         sizes[task.query] += task.state_bytes
         nodes[task.query].add(task.node)
     latencies = recent_means(cluster, now, "node_p95")
@@ -106,7 +105,7 @@ def query_costs(cluster: Cluster, now: datetime) -> dict[int, QueryCost]:
 
 def recent_means(cluster: Cluster, now: datetime, figure: str) -> dict[int, float]:
     """Return the mean of a figure of the nodes in the last minute, by their index."""
-    means = read(cluster, (figure,), now - RECENT, now).window()[figure][0]
+    means = read(cluster, (figure,), now - PRESENT, now).window()[figure][0]
     return {node: value for node, value in enumerate(means.tolist()) if not isnan(value)}
 
 

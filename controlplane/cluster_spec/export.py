@@ -125,8 +125,8 @@ def _query(
 def _measured(query: Query, measured: Measured) -> MeasuredPart | None:
     if not any((query.pk, task) in measured for task in range(query.task_count)):
         return None
-    records_per_s, state_bytes = measures_of_tasks(query.pk, query.task_count, measured)
-    return MeasuredPart(records_per_s=records_per_s, state_bytes=state_bytes)
+    evaluations_per_s, state_bytes = measures_of_tasks(query.pk, query.task_count, measured)
+    return MeasuredPart(evaluations_per_s=evaluations_per_s, state_bytes=state_bytes)
 
 
 def _placement(cluster: Cluster) -> dict[str, Place]:

@@ -172,7 +172,7 @@ def _split_row(description: ClusterDescription, number: int, query: QueryPart) -
         number,
         query.name,
         [[item.node, item.first, item.stop] for item in description.task_ranges(query)],
-        list(measured.records_per_s if measured else ()) or [0.0] * query.tasks,
+        list(measured.evaluations_per_s if measured else ()) or [0.0] * query.tasks,
         list(measured.state_bytes if measured else ()) or [0] * query.tasks,
     )
 

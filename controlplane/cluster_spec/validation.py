@@ -63,7 +63,7 @@ def _queries(whole: ClusterDescription) -> Iterator[Fault]:
     for index, query in enumerate(whole.queries):
         yield from _subscriptions(("queries", index), query, known)
         if query.measured is not None:
-            for name in ("records_per_s", "state_bytes"):
+            for name in ("evaluations_per_s", "state_bytes"):
                 count = len(getattr(query.measured, name))
                 if count not in (0, query.tasks):
                     text = f"Must have a number for each of {query.tasks} tasks, not {count}"

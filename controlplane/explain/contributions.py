@@ -52,17 +52,17 @@ def stream_contributions(
 def query_contributions(queries: Sequence[HostedQuery]) -> Contributions | None:
     """Return the queries by the records/s that their tasks process; None if nothing is measured."""
     known = sorted(
-        (query for query in queries if query.records_per_s is not None),
-        key=lambda query: -(query.records_per_s or 0.0),
+        (query for query in queries if query.evaluations_per_s is not None),
+        key=lambda query: -(query.evaluations_per_s or 0.0),
     )
-    total = sum(query.records_per_s or 0.0 for query in known)
+    total = sum(query.evaluations_per_s or 0.0 for query in known)
     if not total:
         return None
     rows = [
-        Contribution(query.name, rate := query.records_per_s or 0.0, rate / total, query.id)
+        Contribution(query.name, rate := query.evaluations_per_s or 0.0, rate / total, query.id)
         for query in known[:LISTED]
     ]
-    others = sum(query.records_per_s or 0.0 for query in known[LISTED:])
+    others = sum(query.evaluations_per_s or 0.0 for query in known[LISTED:])
     return Contributions(total, rows, len(known) - len(rows), others, others / total)
 
 

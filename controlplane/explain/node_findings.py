@@ -64,6 +64,8 @@ def measure_finding(observed: ClusterObservation, measure: AlertMeasure) -> tupl
     )
     finding = finding_of(observed, measure, values, value, limit, observed.fullest)
     series = series_of(observed, kind.title, values, ValueUnit(kind.unit), limit)
+    if measure is AlertMeasure.REPLICATION:
+        series = replace(series, limits=_known_values(observed.series["rf_limit"]))
     return finding, series
 
 
@@ -138,7 +140,7 @@ def _fact(
 
 
 def _slope(observed: ClusterObservation, values: Floats) -> float | None:
-    """Return the change per second over the last `RECENT`, None without a trend."""
+    """Return the change per second over the last `PRESENT`, None without a trend."""
     times = observed.recent(observed.series.times)
     recent = observed.recent(values)
     known = ~np.isnan(recent)
@@ -157,9 +159,14 @@ def series_of(
     return Series(
         title=title, unit=unit,
         times=[round(1000 * time) for time in seconds],
-        values=[None if np.isnan(value) else float(value) for value in values],
+        values=_known_values(values),
         limit=limit, limit_title=limit_title,
         baseline=None if shift is None or changed is None else shift.before,
         changed_at=None if changed is None else round(1000 * changed.timestamp()),
         explained_at=round(1000 * observed.time.timestamp()),
     )  # fmt: skip
+
+
+def _known_values(values: Floats) -> list[float | None]:
+    """Return values, None for NaN."""
+    return [None if np.isnan(value) else float(value) for value in values]

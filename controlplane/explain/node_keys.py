@@ -9,15 +9,16 @@ from controlplane.explain.node_work import HostedQuery, NodeQueries, queries_ove
 from controlplane.planners.partitioning.measured_keys import MeasuredKeys
 from controlplane.planners.partitioning.observation import recent_keys
 from controlplane.planners.partitioning.skew_history import top_rates
-from controlplane.watch.observation import RECENT, ClusterObservation
+from controlplane.telemetry.measures import PRESENT
+from controlplane.watch.observation import ClusterObservation
 
 # Split queries whose keys are read: those with the most records on the node, then others.
 SPLIT_QUERIES: Final = 8
 # Samples of keys are kept for this time.
 _KEYS_KEPT: Final = timedelta(minutes=10)
-# One sample a second of each split node, over `RECENT`.
+# One sample a second of each split node, over `PRESENT`.
 _FORMER: Final = timedelta(minutes=5)
-_SAMPLES: Final = int(RECENT.total_seconds())
+_SAMPLES: Final = int(PRESENT.total_seconds())
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def read_node_keys(
     if not chosen:
         return None
     count = _SAMPLES * observed.cluster.splits
-    sampled = dict(recent_keys(observed.cluster, list(chosen), count, observed.time - RECENT))
+    sampled = dict(recent_keys(observed.cluster, list(chosen), count, observed.time - PRESENT))
     former: Mapping[int, float] = {}
     if before is not None:
         former = top_rates(observed.cluster, list(sampled), before - _FORMER, before)
@@ -89,7 +90,7 @@ def read_node_keys(
 def _split_queries(observed: ClusterObservation, work: NodeQueries) -> dict[int, HostedQuery]:
     """Return the split queries whose keys are read, by id."""
     split = [query for query in work.queries.values() if query.is_split]
-    split.sort(key=lambda query: -(query.records_per_s or 0.0))
+    split.sort(key=lambda query: -(query.evaluations_per_s or 0.0))
     chosen = {query.id: query for query in split[:SPLIT_QUERIES]}
     left = SPLIT_QUERIES - len(chosen)
     if left and work.whole_streams:

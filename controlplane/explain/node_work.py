@@ -17,8 +17,8 @@ _KEPT: Final = 8
 class HostedQuery(NamedTuple):
     """A query with tasks on a node.
 
-    `tasks`: their numbers; `task_count`: of all its tasks; `records_per_s`, `state_bytes`: of the
-    tasks on the node, None if they are not measured.
+    `tasks`: their numbers; `task_count`: of all its tasks; `evaluations_per_s`, `state_bytes`: of
+    the tasks on the node, None if they are not measured.
     """
 
     id: int
@@ -26,7 +26,7 @@ class HostedQuery(NamedTuple):
     tasks: Sequence[int]
     task_count: int
     streams: Sequence[int]
-    records_per_s: float | None = None
+    evaluations_per_s: float | None = None
     state_bytes: int | None = None
     submitted_by: str = ""
 
@@ -93,7 +93,7 @@ def read_node_work(cluster: Cluster, node: int, measures: Sequence[TaskMeasure])
     queries = dict(placed.queries)
     for pk, (rate, size) in here.items():
         if pk in queries:
-            queries[pk] = queries[pk]._replace(records_per_s=rate, state_bytes=size)
+            queries[pk] = queries[pk]._replace(evaluations_per_s=rate, state_bytes=size)
     shares = {
         query.id: _share(query, everywhere.get(query.id)) for query in queries.values()
         if query.is_split
@@ -171,19 +171,19 @@ def _tasks_on(node: int, split: Sequence[int]) -> dict[int, list[int]]:
 def _by_query(
     measures: Sequence[TaskMeasure], node: int
 ) -> tuple[dict[int, tuple[float, int]], dict[int, float]]:
-    """Return records/s and state of the tasks on a node by query, and records/s of all tasks."""
+    """Return evaluations/s and state of the tasks on a node by query, and evaluations/s of all."""
     here: dict[int, tuple[float, int]] = {}
     everywhere: dict[int, float] = {}
     for measure in measures:
-        everywhere[measure.query] = everywhere.get(measure.query, 0.0) + measure.records_per_s
+        everywhere[measure.query] = everywhere.get(measure.query, 0.0) + measure.evaluations_per_s
         if measure.node == node:
             rate, size = here.get(measure.query, (0.0, 0))
-            here[measure.query] = rate + measure.records_per_s, size + measure.state_bytes
+            here[measure.query] = rate + measure.evaluations_per_s, size + measure.state_bytes
     return here, everywhere
 
 
 def _share(query: HostedQuery, total: float | None) -> float:
     """Return the part of the records of a split query that its tasks on the node process."""
-    if total and query.records_per_s is not None:
-        return min(1.0, query.records_per_s / total)
+    if total and query.evaluations_per_s is not None:
+        return min(1.0, query.evaluations_per_s / total)
     return len(query.tasks) / query.task_count

@@ -70,7 +70,7 @@ class QueryReport:
     """A query now; None for what is not measured.
 
     `explanation`: of the latency of the slowest of its nodes, named in its finding;
-    `slowest_is_full`: whether its load is above its limit. `records_per_s`: that its tasks process;
+    `slowest_is_full`: whether its load is above its limit. `evaluations_per_s`: of its tasks;
     `node_share`: the largest part of the records of one of its nodes, `node_share_name`.
     `processor`: an estimate of the part of a second that its nodes compute for it
     (`catalog.processor_time`). `shared_count`: of all queries that share its computation.
@@ -80,7 +80,7 @@ class QueryReport:
     placements: Sequence[TaskPlacement]
     explanation: Explanation
     slowest_is_full: bool
-    records_per_s: float | None
+    evaluations_per_s: float | None
     source_per_s: float
     stream_count: int
     state_bytes: int | None
@@ -111,7 +111,7 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     return QueryReport(
         query=query, placements=placements, explanation=explanation,
         slowest_is_full=load is not None and load.grade == Grade.BAD,
-        records_per_s=sum(measure.records_per_s for measure in own) if own else None,
+        evaluations_per_s=sum(measure.evaluations_per_s for measure in own) if own else None,
         source_per_s=sum(streams.values()), stream_count=len(streams),
         state_bytes=sum(measure.state_bytes for measure in own) if own else None,
         node_share=share,
@@ -165,9 +165,9 @@ def _shares(observed: ClusterObservation, query: int) -> dict[int, float]:
     """Return the part of a query in the processed records of each node, by its index."""
     own, totals = defaultdict[int, float](float), defaultdict[int, float](float)
     for measure in observed.task_measures:
-        totals[measure.node] += measure.records_per_s
+        totals[measure.node] += measure.evaluations_per_s
         if measure.query == query:
-            own[measure.node] += measure.records_per_s
+            own[measure.node] += measure.evaluations_per_s
     return {node: rate / totals[node] for node, rate in own.items() if rate}
 
 

@@ -101,8 +101,8 @@ def _explain_query(evidence: Evidence, subject: ExplanationSubject) -> Explanati
     measured = latency_finding(observed, node)
     explanation = _explanation(evidence, subject, query.name, measured, node, nodes)
     own = evidence.of_node(node).work.queries.get(query.pk)
-    rate = None if own is None else own.records_per_s
-    evaluations = Fact("records", rate, ValueUnit.EVALUATION_RATE)
+    rate = None if own is None else own.evaluations_per_s
+    evaluations = Fact("evaluations", rate, ValueUnit.EVALUATION_RATE)
     return replace(explanation, facts=[*explanation.facts, evaluations])
 
 

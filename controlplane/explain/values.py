@@ -75,9 +75,9 @@ class Fact:
 class Series:
     """A measure over time; None where it was not measured.
 
-    `times`: ms since the epoch; `baseline`: the mean before the change at `changed_at` (ms), both
-    None without a change; `explained_at`: the explained moment (ms); `is_lower`: values below the
-    limit exceed it.
+    `times`: ms since the epoch; `limits`: a limit that moves, at each time; `baseline`: the mean
+    before the change at `changed_at` (ms), both None without a change; `explained_at`: the
+    explained moment (ms); `is_lower`: values below the limit exceed it.
     """
 
     title: str
@@ -90,6 +90,7 @@ class Series:
     changed_at: int | None = None
     explained_at: int | None = None
     is_lower: bool = False
+    limits: Sequence[float | None] = ()
 
 
 @dataclass(frozen=True)

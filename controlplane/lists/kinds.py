@@ -113,7 +113,7 @@ _ALL: Final[Sequence[ListKind]] = (
         "proposals", "proposals", proposals.COLUMNS,
         (CommonFilter("All", ""), CommonFilter("Open", "state:open"),
          CommonFilter("Ready for approval", "state:ready"),
-         CommonFilter("Completed", "state:done"), CommonFilter("Failed", "state:failed,stale")),
+         CommonFilter("Done", "state:done"), CommonFilter("Failed", "state:failed,stale")),
         proposals.ProposalFilters, proposals.proposals_listing,
         example="state:ready planner:placement actions>100",
     ),

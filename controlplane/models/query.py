@@ -70,9 +70,9 @@ class Query(models.Model):
     `incarnation`: a move without state increments it. `retention_s`, `retention_windows`: the
     retention of windows in event time, and their maximum number. `shedding_weight`: the value of a
     record, `shedding_floor`: the least part of its records that is kept, when records are dropped.
-    `records_per_s`, `state_bytes`: of its tasks; `latency_ms`: the p95 of the slowest of its nodes;
-    `processor_percent`: the estimated processor time (catalog.processor_time); `shared_with`: the
-    number of other queries with the same computation on one of its nodes: means
+    `evaluations_per_s`, `state_bytes`: of its tasks; `latency_ms`: the p95 of the slowest of its
+    nodes; `processor_percent`: the estimated processor time (catalog.processor_time);
+    `shared_with`: the number of other queries with the same computation on one of its nodes: means
     of the last minute at `measured_at`, null before. `source_rate`: records/s of its streams, at
     most half a minute ago while it is live. `late_records`: all records that were too late for it;
     `late_at`: the last of them. `bulk_action`: the action that ended it.
@@ -114,7 +114,7 @@ class Query(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     detail = models.CharField(max_length=300, blank=True)
     fault = models.JSONField(default=dict, blank=True)
-    records_per_s = models.FloatField(default=0.0)
+    evaluations_per_s = models.FloatField(default=0.0)
     latency_ms = models.FloatField(default=0.0)
     state_bytes = models.BigIntegerField(default=0)
     shared_with = models.PositiveIntegerField(default=0)
@@ -147,7 +147,7 @@ class Query(models.Model):
                     "-submitted_at",
                     "-id",
                     "state",
-                    "records_per_s",
+                    "evaluations_per_s",
                     "latency_ms",
                     "state_bytes",
                     "shared_with",
@@ -167,7 +167,7 @@ class Query(models.Model):
             models.Index(fields=["state", "ended_at"], name="query_by_end"),
             # With the state: most lists are of live queries.
             models.Index(
-                fields=["cluster", "records_per_s", "id", "state"], name="query_by_records"
+                fields=["cluster", "evaluations_per_s", "id", "state"], name="query_by_evaluations"
             ),
             models.Index(fields=["cluster", "latency_ms", "id", "state"], name="query_by_latency"),
             models.Index(fields=["cluster", "state_bytes", "id", "state"], name="query_by_size"),

@@ -66,7 +66,9 @@ def measured_tasks(cluster: Cluster) -> Measured:
         return {}
     share = input_share(newest_batches(cluster, ("arrived", "in"), KEPT))
     return {
-        (measure.query, measure.task): measure._replace(records_per_s=measure.records_per_s * share)
+        (measure.query, measure.task): measure._replace(
+            evaluations_per_s=measure.evaluations_per_s * share
+        )
         for measure in measures
     }
 
@@ -217,10 +219,10 @@ def _split_queries(cluster: Cluster, measured: Measured) -> list[SplitQueryRow]:
 
 
 def measures_of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], list[int]]:
-    """Return the records/s and the bytes of state of each task of a query, 0 if not measured."""
+    """Return the evaluations/s and bytes of state of each task of a query, 0 if not measured."""
     known = [measured.get((query, task)) for task in range(count)]
     return (
-        [round(measure.records_per_s, 3) if measure else 0.0 for measure in known],
+        [round(measure.evaluations_per_s, 3) if measure else 0.0 for measure in known],
         [measure.state_bytes if measure else 0 for measure in known],
     )
 

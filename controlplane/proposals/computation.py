@@ -28,6 +28,7 @@ from controlplane.planning.snapshots import (
 )
 from controlplane.planning.sources import plan_for
 from controlplane.policies.gate import IMBALANCE_LIMIT, BetterParameter, Judgement, PlanGate
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.heartbeat import Heartbeat
@@ -130,6 +131,7 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
     pair, judgement = run_in_child(decided, proposal_limits(), _heartbeat_of(proposal))
     computed, bounds = pair
     computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
+    computed.predicted["limits"] = cluster_limits(proposal.cluster, policy)
     return computed.columns() | {
         "judgement": judgement.to_json() if judgement is not None else {},
         "progress": 1.0,

@@ -14,6 +14,7 @@ from controlplane.models import Proposal
 from controlplane.planning.computation import compute_plan
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.gate import PlanGate
+from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.transitions import WEIR, move_on, notify
@@ -88,6 +89,7 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
         raise Conflict("no_better_plan", message, judgement.to_json())
     if "computed_s" in proposal.predicted:
         computed.predicted["computed_s"] = proposal.predicted["computed_s"]
+    computed.predicted["limits"] = cluster_limits(proposal.cluster, policy)
     computed.predicted["dropped"] = len(dropped) + proposal.predicted.get("dropped", 0)
     return computed.columns() | {
         "base": proposal,

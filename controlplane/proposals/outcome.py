@@ -53,7 +53,8 @@ class MeasureOutcome:
     """A measure now, as proposed, and as it will be if the plan is applied now.
 
     `now`: without the plan; `expected`: with the actions that still apply, or as proposed if that
-    is not computed; `limit`: of the policy; `bound`: what no plan can improve on.
+    is not computed; `limit`: of the policy; `limit_then`: the limit when the plan was computed,
+    None if it has not moved since; `bound`: what no plan can improve on.
     """
 
     measure: Measure
@@ -63,6 +64,7 @@ class MeasureOutcome:
     limit: float | None
     bound: float | None
     status: MeasureStatus
+    limit_then: float | None = None
 
     @property
     def title(self) -> str:
@@ -111,6 +113,12 @@ class Outcome:
     lock: ApprovalLock | None
     grade: Grade
 
+    @property
+    def left(self) -> list[MeasureOutcome]:
+        """Return the measures that stay or come above their limits."""
+        over = (MeasureStatus.REMAINS, MeasureStatus.WORSENED)
+        return [row for row in self.measures if row.status in over]
+
     def of(self, name: str) -> MeasureOutcome | None:
         """Return the outcome of a measure by its name."""
         return next((row for row in self.measures if row.measure.name == name), None)
@@ -151,11 +159,20 @@ def outcome_of(
     )
 
 
+def limits_of(proposal: Proposal, policy: PolicySettings) -> dict[str, float]:
+    """Return the limits of measures: while it waits those of now, later those of its computation.
+
+    The limit of the replication factor moves with what is reachable.
+    """
+    then: dict[str, float] = proposal.predicted.get("limits") or {}
+    waits = proposal.state in (Proposal.State.READY, Proposal.State.APPROVED)
+    return then if then and not waits else cluster_limits(proposal.cluster, policy)
+
+
 def _measures(
     proposal: Proposal, review: Review | None, policy: PolicySettings
 ) -> list[MeasureOutcome]:
-    limits = cluster_limits(proposal.cluster, policy)
-    bounds = _bounds(proposal)
+    limits, bounds = limits_of(proposal, policy), _bounds(proposal)
     return [
         _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds)
         for measure in measures_of(proposal.planner)
@@ -194,6 +211,7 @@ def _measure_outcome(
     before: Mapping[str, Any] = review.before if review is not None else proposal.before
     after: Mapping[str, Any] = review.after if review is not None else proposal.after
     now, expected = before.get(measure.name), after.get(measure.name)
+    then = (proposal.predicted.get("limits") or {}).get(measure.name)
     return MeasureOutcome(
         measure=measure,
         now=now,
@@ -202,6 +220,7 @@ def _measure_outcome(
         limit=limit,
         bound=bounds.get(measure.name),
         status=measure_status(now, expected, limit),
+        limit_then=None if limit is None or then is None or abs(then - limit) <= SAME else then,
     )
 
 

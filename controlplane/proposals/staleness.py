@@ -37,7 +37,7 @@ def refuse_if_stale(proposal: Proposal) -> None:
     drift = observe_drift(proposal)
     _keep_drift(proposal, drift)
     if drift.stale and mark_stale(proposal, drift):
-        message = f"Out of date: {drift}. Request it again"
+        message = f"Stale: {drift}. Request it again"
         raise Conflict("stale", message, drift.to_json())
 
 

@@ -10,16 +10,19 @@ import numpy as np
 from controlplane.telemetry.grid import RAW, Grid
 from controlplane.telemetry.series import fitting_seconds, read_all, stored
 
+# The window of every present value: tiles, headlines, alerts, monitors and costs show its means.
+PRESENT: Final = timedelta(seconds=60)
 TEN_S: Final = 10
 MINUTE_S: Final = 60
 # What was measured for less than the first time does not show the load of a cluster: it starts with
 # a burst. Samples older than the second time are those of another start.
-_STARTS: Final = timedelta(seconds=60)
+_STARTS: Final = PRESENT
 _RECALLS: Final = timedelta(minutes=30)
 # The measures, by the series that they are means of.
 _MEANS: Final = {
     "latency_p95": "p95", "imbalance": "imbalance", "replication_factor": "rf",
-    "records_in": "arrived", "input_kept": "kept", "records_dropped": "dropped",
+    "replication_limit": "rf_limit", "records_in": "arrived", "input_kept": "kept",
+    "records_dropped": "dropped",
 }  # fmt: skip
 _SERIES: Final = (*_MEANS.values(), "delivered", "in", "loads", "capacity")
 # Periods of a fleet that are read of each cluster for a sum since a visit.
@@ -32,7 +35,8 @@ class MeasureMeans:
 
     `latency_p95` in ms; `records_in`: records/s that arrived in the log; `records_dropped`:
     records/s that drop rules and ladders dropped, each once; `node_load`: load over capacity of the
-    fullest node, whose index is `node`; the others are ratios.
+    fullest node, whose index is `node`; `replication_limit`: the newest limit of the window; the
+    others are ratios.
     """
 
     latency_p95: float | None = None
@@ -40,6 +44,7 @@ class MeasureMeans:
     node: int | None = None
     imbalance: float | None = None
     replication_factor: float | None = None
+    replication_limit: float | None = None
     records_in: float | None = None
     input_kept: float | None = None
     records_dropped: float | None = None
@@ -50,6 +55,13 @@ def new_clusters(clusters: Collection[int], time: datetime) -> set[int]:
     periods = stored(clusters, [""], RAW) | stored(clusters, [""], TEN_S)
     known = periods.filter(t__gt=time - _RECALLS, t__lte=time - _STARTS)
     return set(clusters) - set(known.values_list("cluster", flat=True).distinct())
+
+
+def measured_for(cluster: int, now: datetime, most: timedelta) -> timedelta:
+    """Return for how long a cluster has been measured until now, at most `most`, also if never."""
+    periods = stored([cluster], [""], TEN_S).filter(t__gte=now - most).order_by("t")
+    first = periods.values_list("t", flat=True).first()
+    return most if first is None else now - first
 
 
 def means_between(

@@ -22,15 +22,13 @@ from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
 from controlplane.telemetry.grid import RAW, Grid, means
-from controlplane.telemetry.measures import new_clusters
+from controlplane.telemetry.measures import PRESENT, new_clusters
 from controlplane.telemetry.series import fitting_seconds, read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
 from controlplane.wire.measures import TaskMeasure, read_tasks
 
 # How far an observation looks back.
 LOOKBACK: Final = timedelta(minutes=30)
-# Means are over this time up to the moment.
-RECENT: Final = timedelta(seconds=60)
 # A moment so close to now is now: it is explained live.
 LIVE: Final = timedelta(seconds=30)
 # The newest measures of tasks are of this time.
@@ -51,7 +49,8 @@ FULL: Final = 1.0
 # The series of an observation.
 FIGURES: Final = (
     "loads", "busy", "node_waiting", "node_processed", "node_p95", "node_state",
-    "split_utilisation", "p95", "arrived", "in", "imbalance", "rf", "kept", "delivered",
+    "split_utilisation", "p95", "arrived", "in", "imbalance", "rf", "rf_limit", "kept",
+    "delivered",
 )  # fmt: skip
 
 BATCH_SERIES: Final = ("p95", "rf", "delivered", "waiting", "arrived", "in", "tasks")
@@ -176,8 +175,8 @@ class ClusterObservation:
 
     @cached_property
     def batches(self) -> Grid:
-        """Return the micro-batches of the last `RECENT`."""
-        return read(self.cluster, BATCH_SERIES, self.time - RECENT, self.time + _CLOCKS, RAW)
+        """Return the micro-batches of the last `PRESENT`."""
+        return read(self.cluster, BATCH_SERIES, self.time - PRESENT, self.time + _CLOCKS, RAW)
 
     @cached_property
     def is_new(self) -> bool:
@@ -185,7 +184,7 @@ class ClusterObservation:
         return self.cluster.pk in new_clusters([self.cluster.pk], self.time)
 
     def catching_up(self) -> CatchingUp | None:
-        """Return why the last `RECENT` shows an outage and not the load, None if it does."""
+        """Return why the last `PRESENT` shows an outage and not the load, None if it does."""
         return catching_up(self.batches, self.cluster.trigger_ms)
 
     @cached_property
@@ -197,22 +196,22 @@ class ClusterObservation:
 
     @cached_property
     def window(self) -> Grid:
-        """Return the series of the last `RECENT` up to the observed moment as one period."""
+        """Return the series of the last `PRESENT` up to the observed moment as one period."""
         # The newest sample may be of the present second.
         stop = self.time + timedelta(seconds=self.time == self.now)
-        return self.series.window_of(self.time - RECENT, stop)
+        return self.series.window_of(self.time - PRESENT, stop)
 
     def value(self, name: str) -> float | None:
-        """Return a series of the cluster over the last `RECENT`, None if it is not known."""
+        """Return a series of the cluster over the last `PRESENT`, None if it is not known."""
         value = float(self.window[name][0])
         return None if np.isnan(value) else value
 
     def recent(self, values: Floats) -> Floats:
-        """Return the samples of one array in the last `RECENT` up to the observed moment."""
-        return self.series.between(values, self.time - RECENT, self.time + timedelta(seconds=1))
+        """Return the samples of one array in the last `PRESENT` up to the observed moment."""
+        return self.series.between(values, self.time - PRESENT, self.time + timedelta(seconds=1))
 
     def recent_means(self, values: Floats) -> Floats:
-        """Return the means over the last `RECENT` of an array of k nodes, NaN without data."""
+        """Return the means over the last `PRESENT` of an array of k nodes, NaN without data."""
         return means(self.recent(values))
 
     @cached_property
@@ -226,11 +225,11 @@ class ClusterObservation:
         if not len(totals):
             return self.start
         empty = np.flatnonzero(totals < _FILLED * np.median(totals[-_LAST:]))
-        is_new = times[0] > (self.start + RECENT).timestamp()
+        is_new = times[0] > (self.start + PRESENT).timestamp()
         if not is_new and (not len(empty) or empty[0] > _LAST):
             return self.start
         filled = datetime.fromtimestamp(float(times[empty[-1] if len(empty) else 0]), UTC)
-        return min(filled + _FILLS, self.time - RECENT)
+        return min(filled + _FILLS, self.time - PRESENT)
 
     @property
     def _are_known(self) -> Flags:
@@ -257,12 +256,12 @@ class ClusterObservation:
 
     @cached_property
     def loads(self) -> list[float | None]:
-        """Return the load of each node over the last `RECENT`, None without data."""
+        """Return the load of each node over the last `PRESENT`, None without data."""
         loads = self.window.loads[0, : len(self.nodes)].tolist()
         return [None if np.isnan(load) else load for load in loads]
 
     def load(self, node: int) -> float | None:
-        """Return the load of a node over the last `RECENT`, in arriving records/s."""
+        """Return the load of a node over the last `PRESENT`, in arriving records/s."""
         return self.loads[node] if node < len(self.loads) else None
 
     @property

@@ -143,6 +143,11 @@ FIGURES: Final = (
         "rf", "Replication factor", Unit.RATIO, Source.COMPUTED, metric="replication_factor",
         axis="delivered / read", over="read",
     ),
+    # As it was at the time: it follows what the best placement reaches. None before that is known.
+    Figure(
+        "rf_limit", "Limit of the replication factor", Unit.RATIO, Source.COMPUTED, RollUp.LAST,
+        metric="replication_factor_limit", label="limit",
+    ),
     Figure(
         "imbalance", "Imbalance of load over capacity", Unit.RATIO, Source.COMPUTED,
         RollUp.IMBALANCE, metric="imbalance", label="imbalance", axis="of capacity",

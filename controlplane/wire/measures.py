@@ -26,12 +26,12 @@ Int64s = NDArray[np.int64]
 
 
 class TaskMeasure(NamedTuple):
-    """A task over the last batches: processed records/s, and present bytes of state."""
+    """A task over the last batches: evaluations/s, and present bytes of state."""
 
     query: int
     task: int
     node: int
-    records_per_s: float
+    evaluations_per_s: float
     state_bytes: int
 
 

@@ -67,7 +67,7 @@ def missing_text(cluster: Cluster, time_range: TimeRange) -> str:
 
 
 def readings_in(cluster: Cluster, time_range: TimeRange) -> ClusterReadings:
-    """Return the readings of a cluster: of the last 5 minutes, or of a whole past range."""
+    """Return the readings of a cluster: of the last minute, or of a whole past range."""
     if time_range.live:
         return cluster_readings(cluster)
     return cluster_readings(cluster, time_range.length, time_range.end)
@@ -75,12 +75,10 @@ def readings_in(cluster: Cluster, time_range: TimeRange) -> ClusterReadings:
 
 def chart_limits(readings: ClusterReadings) -> ChartLimits:
     """Return the limits that the charts draw."""
-    replication = readings[AlertMeasure.REPLICATION]
     return ChartLimits(
         latency_ms=readings[AlertMeasure.LATENCY].limit,
         imbalance=readings[AlertMeasure.IMBALANCE].limit,
-        replication=replication.limit,
-        reachable=replication.reachable,
+        reachable=readings[AlertMeasure.REPLICATION].reachable,
     )
 
 

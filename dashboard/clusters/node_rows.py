@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from math import isnan
 from typing import Final
 
@@ -15,6 +14,7 @@ from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.measures import PRESENT
 from controlplane.telemetry.series import read
 from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
@@ -28,7 +28,6 @@ MOST: Final = 100
 _SERIES: Final = ("node_p95", "node_waiting", "node_state", *LOADS)
 # Load over capacity of a whole bar, as in static/js/bars.js.
 BAR_TOP: Final = 1.2
-_LIVE_SPAN: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,7 @@ def node_table(
         .values_list("node")
         .annotate(Count("query", distinct=True))
     )
-    # Means are over the last 5 minutes of a live range.
-    recent = series.since(time_range.end - _LIVE_SPAN) if time_range.live else series
+    recent = series.since(time_range.end - PRESENT) if time_range.live else series
     window = recent.window()
     return NodeTable(
         rows=[

@@ -103,6 +103,7 @@ def summary_of(
         "past_range": "" if time_range.live else f"{time_range.text}:",
         "tiles": tiles_of(known),
         "tile_span": span_text(known),
+        "window_text": "" if time_range.live else "mean of the range",
         "counts": state_counts(cluster),
         "streams": Stream.objects.filter(cluster=cluster).count(),
     }

@@ -14,14 +14,21 @@ from controlplane.catalog.routing_versions import placements_between, plans_betw
 from controlplane.clusters.scenarios import scenarios_between
 from controlplane.models import AuditEntry, Cluster
 from controlplane.svg import Scale, area, line
+from controlplane.telemetry.measures import measured_for
 from controlplane.telemetry.series import fitting_seconds, read
 from dashboard.clusters.events import Excess, excesses_between, plan_text
 from dashboard.explain.rows import explain_url
 from dashboard.figures.parts import ms
 from dashboard.time_range import TimeRange
 
-# The widths of the strip; the narrowest that contains the range from its start until now.
-WIDTHS: Final = (timedelta(hours=6), timedelta(hours=24), timedelta(days=7), timedelta(days=31))
+# The widths of the strip; the narrowest that contains the range until now, and of a young cluster
+# all data.
+WIDTHS: Final = (
+    timedelta(minutes=15), timedelta(minutes=30), timedelta(hours=1), timedelta(hours=2),
+    timedelta(hours=3), timedelta(hours=6),
+    timedelta(hours=24), timedelta(days=7), timedelta(days=31),
+)  # fmt: skip
+_USUAL: Final = timedelta(hours=6)
 # The drawing's own units.
 WIDTH, HEIGHT = 1000.0, 52.0
 _POINTS: Final = 360
@@ -100,7 +107,7 @@ class Strip:
 
 def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
     """Return the strip of a cluster until now, as wide as the range needs."""
-    needed = now - time_range.start
+    needed = max(now - time_range.start, measured_for(cluster.pk, now, _USUAL))
     width = next((width for width in WIDTHS if width >= needed), WIDTHS[-1])
     start, end = now - width, max(now, time_range.end)
     scale = Scale(start, end)

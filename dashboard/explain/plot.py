@@ -47,8 +47,9 @@ class PlotPoint:
 class Plot:
     """The drawing: `path` in units of WIDTH x HEIGHT, ticks, and the words of limit and change.
 
-    `limit`, `baseline`, `changed`, `point`: None if there is none. `over`: top and height of the
-    forbidden side, `baseline`: a height. `points`: the samples with values, the oldest first.
+    `limit`, `baseline`, `changed`, `point`: None if there is none. `limit_path`: the limit over
+    time, a level unless it moved. `over`: top and height of the side that a fixed limit forbids,
+    `baseline`: a height. `points`: the samples with values, the oldest first.
     """
 
     label: str
@@ -56,6 +57,7 @@ class Plot:
     ys: Sequence[AxisLabel]
     xs: Sequence[AxisLabel]
     limit: AxisLabel | None = None
+    limit_path: str = ""
     over: tuple[str, str] | None = None
     baseline: str | None = None
     changed: AxisLabel | None = None
@@ -78,7 +80,8 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
     if not known:
         return None
     first, last = series.times[0], series.times[-1]
-    top = _ROOM * max(*known, series.limit or 0.0, 1e-9)
+    limits = [limit for limit in (*series.limits, series.limit) if limit is not None]
+    top = _ROOM * max(*known, *limits, 1e-9)
     x, y = Scale[float](first, last), Scale(top, 0.0)
     changed = series.changed_at if series.changed_at and first <= series.changed_at else None
     return Plot(
@@ -90,7 +93,10 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
             y.percent(series.limit),
             f"{series.limit_title} {quantity(series.limit, series.unit)}",
         ),
-        over=None if series.limit is None else _forbidden(y(series.limit), series.is_lower),
+        limit_path=_limit_path(series, x, y),
+        over=None if series.limit is None or series.limits else _forbidden(
+            y(series.limit), series.is_lower
+        ),
         baseline=None if series.baseline is None else y.percent(series.baseline),
         changed=None if changed is None else AxisLabel(x.percent(changed), "change"),
         point=_point(series, x, y),
@@ -103,6 +109,19 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
 def _forbidden(limit: float, is_lower: bool) -> tuple[str, str]:
     """Return top and height of the side of a limit whose values exceed it."""
     return (percent(limit), percent(1 - limit)) if is_lower else ("0%", percent(limit))
+
+
+def _limit_path(series: Series, x: Scale[float], y: Scale[float]) -> str:
+    """Return the limit as steps over the times, or as a level."""
+    if series.limit is None:
+        return ""
+    limits = series.limits or [series.limit] * len(series.times)
+    places: list[tuple[float, float]] = []
+    for moment, limit in zip(series.times, limits, strict=True):
+        if limit is not None:
+            before = places[-1][1] if places else HEIGHT * y(limit)
+            places += [(WIDTH * x(moment), before), (WIDTH * x(moment), HEIGHT * y(limit))]
+    return line(places)
 
 
 def _points(series: Series, x: Scale[float], y: Scale[float]) -> Iterator[PlotPoint]:
@@ -143,7 +162,11 @@ def _point(series: Series, x: Scale[float], y: Scale[float]) -> tuple[str, str] 
 
 def _y_ticks(top: float, y: Scale[float], unit: ValueUnit) -> list[AxisLabel]:
     return [
-        AxisLabel(y.percent(value), quantity(value, unit).removesuffix(f" {unit}"), "end")
+        AxisLabel(
+            y.percent(value),
+            quantity(value, unit).removesuffix(f" {unit}").replace(".0 ", " "),
+            "end",
+        )
         for value in round_values(0.0, top, _Y_TICKS)
     ]
 

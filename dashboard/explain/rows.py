@@ -29,7 +29,7 @@ _FACTS: Final = {
     "busy": "Processor time",
     "state": "State",
     "queries": "Queries affected",
-    "records": "Evaluations of the query",
+    "evaluations": "Evaluations of the query",
     "split_node": "Split node",
     "split_utilisation": "Split node used",
 }

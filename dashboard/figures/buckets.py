@@ -14,7 +14,8 @@ from dashboard.time_range import TimeRange
 
 # The series of the lines, and of the loads of nodes.
 LINES: Final = (
-    "version", "arrived", "delivered", "rf", "imbalance", "p50", "p95", "p99", "emitted_ms",
+    "version", "arrived", "delivered", "rf", "rf_limit", "imbalance", "p50", "p95", "p99",
+    "emitted_ms",
 )  # fmt: skip
 LOADS: Final = ("loads", "arrived", "in")
 # Points of a line: more are indistinguishable in half of a page.

@@ -31,14 +31,13 @@ _BEYOND: Final = 10_000.0
 
 @dataclass(frozen=True)
 class ChartLimits:
-    """The limits of the policy, None for none: latency in ms, the others as ratios.
+    """The limits of the policy that do not move: latency in ms, imbalance as a ratio; None: none.
 
     `reachable`: the best replication factor that placement reaches.
     """
 
     latency_ms: float | None = None
     imbalance: float | None = None
-    replication: float | None = None
     reachable: float | None = None
 
 
@@ -46,7 +45,7 @@ class ChartLimits:
 class ChartLine:
     """A line of a chart: the name of its figure, its colour, the word at its end, and its dash.
 
-    `word`: "" for the newest value.
+    `word`: stands before the newest value where that is written.
     """
 
     name: str
@@ -95,13 +94,17 @@ def imbalance(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
 
 def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
     """Return the chart of delivered over read records, with its limit and what is reachable."""
-    best = 1.0 if limits.reachable is None else limits.reachable
-    word = "best possible" if limits.reachable is None else "best reachable"
-    shapes = [
-        *forbidden(limits.replication, f"limit {numbers.ratio(limits.replication)}"),
-        level(best, "--muted", "dot", f"{word} {numbers.ratio(best)}"),
-    ]
-    lines = (ChartLine("rf", "--series-1"),)
+    best = limits.reachable
+    shapes = (
+        []
+        if best is None
+        else [level(best, "--muted", "dot", f"best reachable {numbers.ratio(best)}")]
+    )
+    # The limit follows what is reachable: each time has its own.
+    lines = (
+        ChartLine("rf", "--series-1"),
+        ChartLine("rf_limit", "--limit", "limit", "dash", 1.4),
+    )
     axis = value_axis("", rangemode="normal", minallowed=0)
     return _over_time(lines, marks, axis, shapes, text="ratio", hover="%{y:.3f}", floor=1.0)
 

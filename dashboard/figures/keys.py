@@ -10,6 +10,7 @@ from dashboard.figures.parts import (
     Figure,
     Trace,
     figure,
+    fitted,
     ms,
     scatter,
     time_axis,
@@ -56,7 +57,7 @@ def skew_figures(
     }
     if shown is not None:
         for drawn in figures.values():
-            drawn["layout"]["xaxis"]["range"] = list(shown)
+            drawn["layout"]["xaxis"]["range"] = fitted(shown, ms(history[0].time))
     return figures
 
 

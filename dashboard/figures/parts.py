@@ -37,6 +37,12 @@ def ms(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
+def fitted(shown: Sequence[float], first: float) -> list[float]:
+    """Return a range of time (ms) that begins with its first value, but is not cut to nothing."""
+    start, stop = shown
+    return [max(start, min(first, stop - (stop - start) / 20)), stop]
+
+
 def figure(data: Sequence[Trace], **layout: Any) -> Figure:
     """Return a figure with the layout that all charts share; keywords override it."""
     shared: dict[str, Any] = {

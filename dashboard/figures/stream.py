@@ -12,6 +12,7 @@ from dashboard.figures.parts import (
     Figure,
     Trace,
     figure,
+    fitted,
     limit_note,
     ms,
     scatter,
@@ -85,6 +86,7 @@ def lag_figures(
     near = 0 < limit_s <= _NEAR * highest
     top = 1.15 * max(highest, limit_s if near else 0.0, _LEAST_LAG_S)
     times = [ms(point.time) for point in points]
+    since = next(ms(point.time) for point in points if point.seconds is not None)
     drawn = scatter(
         "lag", times, [point.seconds for point in points], connectgaps=False,
         line={"color": "--series-1", "width": 1.6}, hovertemplate="%{y:,.3~r} s",
@@ -93,7 +95,7 @@ def lag_figures(
         "lag": figure(
             [drawn],
             yaxis=value_axis("s", range=[0, top]),
-            xaxis=time_axis() | {"range": [ms(moment) for moment in shown]},
+            xaxis=time_axis() | {"range": fitted([ms(moment) for moment in shown], since)},
             shapes=[level(limit_s)] if near else [],
             annotations=[limit_note(f"limit {limit_s:g} s", limit_s)] if near else [],
             margin={"l": 52, "r": 12, "t": 8, "b": 28},

@@ -46,6 +46,7 @@ class AlertRow:
     worst_limit: str
     limit: str
     since: str
+    checked: str
     held: str
     handled: str
     subject: str
@@ -85,6 +86,7 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
         status=status,
         title=_title(alert),
         since=clock(alert.since, now),
+        checked=f"{alert.evaluated_at:%H:%M:%S}" if alert.evaluated_at else "",
         held=numbers.duration((alert.cleared_at or now) - alert.since),
         handled=_handled(alert, status, now),
         subject=_subject(alert),
@@ -147,9 +149,10 @@ def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
     if row.value:
         worst = f"worst {row.worst}, limit {row.worst_limit}"
         if row.worst_limit != row.limit:
-            worst += " then"
-        what = f"{row.value} now, limit {row.limit}; {worst}" if row.is_open else raised(worst)
-        what = f"{what}, {since}"
+            moved = alert.subject == AlertMeasure.REPLICATION
+            worst += " then (it follows the best reachable value)" if moved else " then"
+        now = f"{row.value} at {row.checked}, limit {row.limit}; {worst}"
+        what = f"{now if row.is_open else raised(worst)}, {since}"
     else:
         what = f"{alert.detail or 'The Spark application failed'}, {since}"
     handled = row.handled

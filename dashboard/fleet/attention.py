@@ -14,7 +14,7 @@ from dashboard.clusters.headline import headline_of, phrase
 from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
 from dashboard.fleet.alert_rows import alert_row
-from dashboard.fleet.measure_plot import measure_plot
+from dashboard.fleet.measure_plot import limits_of, measure_plot
 from dashboard.fleet.rows import chip_of
 from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import effect_clauses, joined
@@ -70,7 +70,10 @@ def _worst(row: FleetCluster) -> AlertReading | None:
 def _plot(row: FleetCluster, reading: AlertReading) -> Plot | None:
     values = row.lines.get(reading.measure, ())
     finding = phrase(row.assessed.cluster, reading)
-    return measure_plot(reading.kind, values, row.assessed.readings.end, reading.limit, finding)
+    return measure_plot(
+        reading.kind, values, row.assessed.readings.end, reading.limit, finding,
+        limits=limits_of(row.lines, reading.measure),
+    )  # fmt: skip
 
 
 def _effects(row: FleetCluster) -> str:

@@ -1,6 +1,6 @@
 """Small charts of a cluster's measures: one mean per minute, against the limit of the policy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -26,16 +26,24 @@ def measure_plot(
     limit: float | None,
     finding: str,
     period: timedelta = LINE_PERIOD,
+    limits: Sequence[float | None] = (),
 ) -> Plot | None:
     """Return the drawing of the means of a period that ends at `end`; `finding`: its label.
 
-    None with fewer than two means.
+    `limits`: of a limit that moves, at each mean. None with fewer than two means.
     """
     last = round(end.timestamp() * 1000)
     step = round(period.total_seconds() * 1000) // max(1, len(values))
     times = [last - step * (len(values) - 1 - place) for place in range(len(values))]
     series = Series(
-        kind.title, ValueUnit(kind.unit), times, values, limit, "limit", is_lower=kind.is_lower
+        kind.title,
+        ValueUnit(kind.unit),
+        times,
+        values,
+        limit,
+        "limit",
+        is_lower=kind.is_lower,
+        limits=limits,
     )
     return plot_of(series, finding)
 
@@ -53,5 +61,13 @@ def alert_plot(alert: Alert, finding: str) -> Plot | None:
     # Whole minutes, as the means are.
     period = timedelta(milliseconds=_MINUTE_MS * -(-period // timedelta(milliseconds=_MINUTE_MS)))
     measure = AlertMeasure(alert.subject)
-    values = lines_of([alert.cluster], period, end)[alert.cluster_id].get(measure, ())
-    return measure_plot(KINDS[measure], values, end, alert.limit, finding, period)
+    lines = lines_of([alert.cluster], period, end)[alert.cluster_id]
+    return measure_plot(
+        KINDS[measure], lines.get(measure, ()), end, alert.limit, finding, period,
+        limits_of(lines, measure),
+    )  # fmt: skip
+
+
+def limits_of(lines: Mapping[str, Sequence[float | None]], measure: str) -> Sequence[float | None]:
+    """Return the limits beside the means of a measure; none where the limit does not move."""
+    return lines["replication_limit"] if measure == AlertMeasure.REPLICATION else ()

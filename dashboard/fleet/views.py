@@ -14,6 +14,7 @@ from controlplane.alerts.states import AlertStatus
 from controlplane.alerts.statuses import cluster_statuses
 from controlplane.alerts.visits import changes_since, last_visit
 from controlplane.clusters import demo
+from controlplane.clusters.listing import visible_cluster
 from controlplane.numbers import clock
 from dashboard.fleet.alert_rows import AlertRow, alert_rows
 from dashboard.fleet.attention import attention_of
@@ -47,7 +48,13 @@ def overview(request: PageRequest) -> HttpResponse:
 
 @anyone_page
 def navigation_status(request: PageRequest) -> HttpResponse:
-    """Render the counters and dots of the navigation, which replace those of an open page."""
+    """Render the counters and dots of the navigation, which replace those of an open page.
+
+    `cluster`: the open one, whose pages have counts.
+    """
+    require_known(request, {"cluster"})
+    if slug := request.GET.get("cluster"):
+        request.cluster = visible_cluster(request.actor, slug)
     return render_page(
         request, "_navigation_status.html", {"navigation": navigation(request), "oob": True}
     )

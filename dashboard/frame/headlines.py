@@ -130,7 +130,11 @@ def comparison_headline(table: Compared) -> Headline:
         f"Proposal {best.proposal} balances best: imbalance {percent(best.imbalance)},"
         f" now {percent(table.imbalance)}, for {size(best.bytes)} of moved state"
     )
-    return Headline(what, f"{len(better)} of {counted(len(plans), 'plans')} are a best trade-off.")
+    verb = "is" if len(better) == 1 else "are"
+    why = f"{len(better)} of {counted(len(plans), 'plans')} {verb} a best trade-off."
+    if best.state == "stale":
+        why = f"{why} The cluster has changed since: compare again."
+    return Headline(what, why)
 
 
 def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:

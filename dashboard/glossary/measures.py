@@ -41,10 +41,10 @@ MEASURES: Final = (
         ("Load at twice the capacity",),
     ),
     Term(
-        "best possible",
-        "The value that no plan with the same queries and balance can undercut, a lower bound. The "
-        "distance to it is the possible gain.",
-        ("Best possible",),
+        "lower bound",
+        "The value that no plan with the same queries and balance can undercut; that it is reached "
+        "is not known. The best reachable value is that of a plan that was found.",
+        ("Lower bound",),
     ),
     Term(
         "imbalance",
@@ -173,7 +173,7 @@ MEASURES: Final = (
     Term(
         "gain",
         "The improvement that a plan predicts: lower imbalance, replication factor or latency.",
-        ("Gain", "Gain now", "Gain as proposed"),
+        ("Gain", "Gain as proposed"),
     ),
     Term(
         "age of data",

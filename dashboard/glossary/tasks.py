@@ -25,7 +25,7 @@ _TASKS: Final = (
      "Explain the latency", "cluster", "?explain=measure:latency_p95"),
     ("balance the load, or send fewer copies of records?",
      "Request a plan and review it; nothing moves before a person approves it.",
-     "Request a plan", "proposals", "#request"),
+     "Request plan", "proposals", "#request"),
     ("revert a plan?",
      "Open its proposal: Roll back moves everything back, and shows its cost before.",
      "Proposals", "proposals", "?filter=state:done"),

@@ -16,7 +16,7 @@ from dashboard.frame.headline import Headline
 
 GRADES: Final = {Outcome.HOLDS: "good", Outcome.FAILS: "bad", Outcome.UNTESTED: "info"}
 STATE_GRADES: Final = {"done": "good", "failed": "bad", "running": "info", "cancelled": "warn"}
-STATE_WORDS: Final = {"done": "completed", "queued": "waiting"}
+STATE_WORDS: Final = {"queued": "waiting"}
 
 
 @dataclass(frozen=True)

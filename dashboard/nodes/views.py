@@ -83,10 +83,10 @@ def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpRespons
     node = node_by_index(cluster, index)
     measures = ClusterObservation.of_moment(cluster).task_measures
     rows = [
-        (query.name, tasks_text(query.tasks), query.records_per_s, query.state_bytes)
+        (query.name, tasks_text(query.tasks), query.evaluations_per_s, query.state_bytes)
         for query in _by_records(read_node_work(cluster, index, measures))
     ]
-    columns = ("query", "tasks", "records_per_s", "state_bytes")
+    columns = ("query", "tasks", "evaluations_per_s", "state_bytes")
     return csv_file(f"{cluster.slug}-{node.name}-tasks.csv", columns, rows)
 
 
@@ -99,6 +99,7 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
     tasks = _task_rows(queries)
     return {
         "span": time_range,
+        "window_text": "" if time_range.live else "mean of the minute until its end",
         "node": node,
         "row": explanation_row(cluster, explanation),
         "waiting": next((r for r in explanation.remedies if r.proposal), None),
@@ -117,17 +118,17 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
 
 def _by_records(work: NodeQueries) -> list[HostedQuery]:
     """Return the queries of a node, those with the most records first."""
-    return sorted(work.queries.values(), key=lambda query: -(query.records_per_s or 0.0))
+    return sorted(work.queries.values(), key=lambda query: -(query.evaluations_per_s or 0.0))
 
 
 def _task_rows(queries: Sequence[HostedQuery]) -> list[dict[str, Any]]:
     """Return the first queries with their shares of the processed records of all."""
-    total = sum(query.records_per_s or 0.0 for query in queries)
+    total = sum(query.evaluations_per_s or 0.0 for query in queries)
     return [
         {
             "query": query,
             "tasks": tasks_text(query.tasks),
-            "share": (query.records_per_s or 0.0) / total if total else None,
+            "share": (query.evaluations_per_s or 0.0) / total if total else None,
         }
         for query in queries[:SHOWN_TASKS]
     ]

@@ -7,7 +7,7 @@ from typing import Final
 
 from controlplane import numbers
 from controlplane.models import Cluster, Decision
-from controlplane.numbers import lowered
+from controlplane.numbers import counted, lowered
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch import CODES, all_loops, situation_of
 from controlplane.watch.codes import is_calm
@@ -82,16 +82,19 @@ def decisions_headline(last: Sequence[DecisionRow]) -> Headline:
     for grade in (thresholds.BAD, thresholds.WARN):
         worst = [row for row in decided if row.grade == grade]
         if worst:
-            first = worst[0].row
-            return Headline(_by_reason(worst), first.text if first is not None else "", grade)
+            names = ", ".join(row.loop for row in worst)
+            verb = "needs" if len(worst) == 1 else "need"
+            texts = ". ".join(row.row.text for row in worst if row.row is not None)
+            of = f"{len(worst)} of {counted(len(decided), 'monitors')}"
+            return Headline(f"{of} {verb} attention: {names}", f"{texts}.", grade)
     unknown = [row for row in decided if row.grade == thresholds.UNKNOWN]
     first = unknown[0].row if unknown else None
     if len(unknown) == len(decided):
         return Headline(_by_reason(unknown), first.text if first is not None else "")
     satisfied = len(decided) - len(unknown)
-    counted = f"{satisfied} of {len(decided)}" if unknown else f"All {satisfied}"
+    number = f"{satisfied} of {len(decided)}" if unknown else f"All {satisfied}"
     return Headline(
-        f"{counted} monitors find nothing to do",
+        f"{number} monitors find nothing to do",
         _by_reason(unknown) if unknown else "",
         thresholds.GOOD,
     )

@@ -9,11 +9,12 @@ from django.utils import timezone
 from controlplane.clusters.tour import PageKind, note_page
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal, Step
 from controlplane.planning.plan_summary import PlanSummary
-from controlplane.policies.measure_limits import cluster_limits
+from controlplane.plans.proposal_states import ENDED
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import counterfactual
 from controlplane.proposals.ledger import applied_actions
 from controlplane.proposals.listing import proposal_by_id, proposal_of_page
+from controlplane.proposals.outcome import limits_of
 from dashboard.figures.proof import Proof, proof_figures
 from dashboard.figures.proposal import StepShown, balance_of_steps, imbalance_by_action
 from dashboard.guards import PageRequest, cluster_page
@@ -42,6 +43,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     context = page_context(request.actor, cluster, proposal)
     context |= execution_context(request, proposal, context["execution"])
     context["headline"] = page_headline(proposal, context)
+    context["is_over"] = proposal.state in ENDED
     if request.htmx and not request.htmx.boosted:
         return render_page(request, "_proposal_live.html", context)
     if proposal.after:
@@ -53,7 +55,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the chart of the imbalance during the execution, as JSON."""
     proposal = proposal_of_page(cluster, pk)
-    limit = cluster_limits(cluster, policy_of(cluster)).get("imbalance")
+    limit = limits_of(proposal, policy_of(cluster)).get("imbalance")
     summary = PlanSummary.from_json(proposal.summary)
     start = proposal.before.get("imbalance", 0.0)
     drawn = imbalance_by_action(start, summary.places, summary.imbalance, limit)
@@ -92,7 +94,7 @@ def proof_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
         end=execution.finished_at,
         approved=entry.approved,
         expected=entry.expected,
-        limits=cluster_limits(cluster, policy_of(cluster)),
+        limits=limits_of(proposal, policy_of(cluster)),
     )
     return JsonResponse({"figures": proof_figures(proof)})
 

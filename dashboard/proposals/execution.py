@@ -118,6 +118,6 @@ def _reading_tile(reading: AlertReading) -> Tile:
     limit = value_text(reading.limit, reading.kind.unit)
     grade = str(reading.grade) if reading.grade in (Grade.WARN, Grade.BAD) else ""
     return Tile(
-        reading.kind.title, value, unit, "mean of 5 min", f"limit {limit}", reading.value,
+        reading.kind.title, value, unit, "mean of the last minute", f"limit {limit}", reading.value,
         reading.limit, grade=grade,
     )  # fmt: skip

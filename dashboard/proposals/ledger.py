@@ -53,7 +53,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "titles": titles,
         "charted": {name: title for name, title in titles.items() if name in compared},
         "records": records,
-        "tiles": [_tile(record) for record in records],
+        "tiles": [_tile(record) for record in records if record["record"].runs],
         "calibrated": calibrated,
     }
     return render_list(request, "ledger.html", "_ledger_table.html", context)
@@ -86,7 +86,7 @@ def _tile(row: Mapping[str, Any]) -> Tile:
         below = f"limit {percent(row['limit'])}, from {row['runs']} plans"
     return Tile(
         f"{row['planner'].capitalize()}: median error", row["error"], "",
-        plans if record.runs else "no completed plan yet", below,
+        plans if record.runs else "no executed plan yet", below,
         error, row["limit"] if row["is_used"] else None,
         grade=WARN if row["is_used"] and not row["is_good"] else "", term="Median error",
     )  # fmt: skip

@@ -13,8 +13,8 @@ from controlplane.models import Cluster, Proposal
 from controlplane.numbers import counted, percent
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.plan_summary import PlanSummary
-from controlplane.plans.proposal_states import ENDED, State
-from controlplane.policies.gains import Gain, gain_of
+from controlplane.plans.proposal_states import State
+from controlplane.policies.gains import Gain, gain_in, gain_of
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals.outcome import Outcome, outcome_of
@@ -40,17 +40,13 @@ _WORDS: Final[Mapping[Grade, str]] = {
 
 
 def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
-    """Return the row of a proposal; `gain_now`: "" if it does not wait or was not reviewed.
-
-    `waits_since`: since when it waits for a person or a worker, None if it does not.
-    """
+    """Return the row of a proposal; `gain_now`: "" if it does not wait or was not reviewed."""
     grade, icon = STATE_CHIPS[proposal.state]
     outcome = outcome_of(proposal, PlanSummary(), policy) if proposal.after else None
     # The aim of a repair is not a measure.
     (aim,) = proposal.aims if len(proposal.aims) == 1 else ("",)
     aimed = aim if aim in all_measures() else ""
     gain = gain_of(proposal, aimed) if outcome is not None else None
-    waits = proposal.state not in ENDED and proposal.approved_at is None
     measure = all_measures().get(gain.measure) if gain is not None else None
     return {
         "proposal": proposal,
@@ -60,8 +56,7 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
         "outcome_grade": str(outcome.grade) if outcome is not None else "",
         "measure": measure.title if measure is not None else "",
         "gain": _text(gain),
-        "gain_now": _text(outcome.gain) if outcome is not None and outcome.is_current else "",
-        "waits_since": proposal.requested_at if waits else None,
+        "gain_now": _text(_now(outcome, gain)),
     }
 
 
@@ -75,6 +70,15 @@ def _words(outcome: Outcome | None) -> str:
     if outcome.grade is Grade.BAD and outcome.gain.share > 0:
         return WORSENS_ANOTHER
     return _WORDS.get(outcome.grade, "")
+
+
+def _now(outcome: Outcome | None, gain: Gain | None) -> Gain | None:
+    """Return the present gain in the measure of the proposed one, None if it is not known."""
+    row = outcome.of(gain.measure) if outcome is not None and gain is not None else None
+    if outcome is None or not outcome.is_current or row is None:
+        return None
+    name = row.measure.name
+    return gain_in({name: row.now}, {name: row.expected}, name)
 
 
 def _text(gain: Gain | None) -> str:

@@ -49,7 +49,7 @@ def _proof(proposal: Proposal, counts: str, proof: Mapping[str, Any]) -> Headlin
     assessment, samples = proof["assessment"], proof["entry"].samples
     why = [f"{counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
     if proposal.state == Proposal.State.STALE:
-        why.append(f"It became out of date: {proposal.error}. {_SKIPPED}")
+        why.append(f"It became stale: {proposal.error}. {_SKIPPED}")
     what, grade, icon = assessment_text(assessment), str(assessment.grade), ""
     if proposal.state == Proposal.State.ROLLED_BACK:
         what, grade, icon = f"{_rolled_back(proposal)}: {rollback_text(assessment)}", "", "undo"
@@ -94,9 +94,9 @@ def _stale(proposal: Proposal, *, is_executed: bool) -> Headline:
     clauses = proposal.drift.get("exceeded") or [proposal.error or "the cluster has changed"]
     texts = ". ".join(raised(clause).rstrip(".") for clause in clauses)
     if is_executed:
-        return Headline(f"Out of date. {texts}", _SKIPPED, "bad")
+        return Headline(f"Stale. {texts}", _SKIPPED, "bad")
     why = "The cluster has changed since the plan was computed: recompute it."
-    return Headline(f"Out of date. {texts}", why, "bad")
+    return Headline(f"Stale. {texts}", why, "bad")
 
 
 def _waits(known: _Known) -> str:

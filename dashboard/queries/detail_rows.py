@@ -100,7 +100,7 @@ def tiles(report: QueryReport, losses: InputLosses) -> list[Tile]:
     latency, unit = number_and_unit(finding.value, finding.unit)
     size, size_unit = number_and_unit(report.state_bytes, ValueUnit.BYTES)
     grade = str(finding.grade) if finding.grade in (Grade.BAD, Grade.WARN) else ""
-    rate = _or_missing(report.records_per_s, numbers.compact)
+    rate = _or_missing(report.evaluations_per_s, numbers.compact)
     share = _or_missing(report.node_share, numbers.percent)
     source = numbers.compact(report.source_per_s)
     shared = "same computation, stream and node" if report.shared_count else "no other query"
@@ -108,7 +108,7 @@ def tiles(report: QueryReport, losses: InputLosses) -> list[Tile]:
         Tile("Latency p95", latency, unit, finding.node_name,
              f"limit {quantity(finding.limit, finding.unit)}", finding.value, finding.limit,
              grade=grade),
-        Tile("Evaluations", rate, "" if report.records_per_s is None else "/s",
+        Tile("Evaluations", rate, "" if report.evaluations_per_s is None else "/s",
              f"of {source} records/s in {numbers.counted(report.stream_count, 'streams')}"),
         Tile("Share of node", share, "", report.node_share_name,
              "of its evaluations", report.node_share, top=1.0),

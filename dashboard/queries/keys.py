@@ -171,6 +171,7 @@ def _live_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
         "report": report,
         "columns": columns,
         "status": status,
+        "window_text": "sampled records of 10 min",
         "tiles": key_tiles(report, columns, status, bars, trend_of(report.history)),
         "age_grade": _age_grade(report),
         "bars": bars,

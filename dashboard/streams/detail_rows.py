@@ -86,7 +86,7 @@ def tiles(report: StreamReport) -> list[Tile]:
     grade = str(LOAD.grade(own.share)) if own.share is not None else ""
     shown_grade = grade if grade in ("warn", "bad") else ""
     part = rate / own.capacity if rate is not None and own.capacity else None
-    return [
+    shown = [
         Tile("Rate", numbers.compact(rate), "/s", "moving average of 2 min",
              "" if left is None else f"left for it: {numbers.compact(left)}/s",
              rate, left if left and left > 0 else None,
@@ -103,6 +103,8 @@ def tiles(report: StreamReport) -> list[Tile]:
              "query" if report.reader_count == 1 else "queries",
              f"on {numbers.counted(report.node_count, 'nodes')}"),
     ]  # fmt: skip
+    # Without a capacity nothing is known about what is left of it.
+    return [tile for tile in shown if own.capacity or tile not in shown[1:3]]
 
 
 def _share_note(share: float | None, streams: int) -> str:

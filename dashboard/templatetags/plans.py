@@ -9,15 +9,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from algorithms.registry import algorithm_title
-from controlplane.numbers import compact, seconds_range, value_text
+from controlplane.models import Proposal
+from controlplane.numbers import compact, lowered, seconds_range, value_text
 from controlplane.planning.measures import Measure
-from controlplane.plans.proposal_states import State
+from controlplane.planning.plan_summary import PlanSummary
+from controlplane.policies.gains import SAME
+from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress
-from controlplane.proposals.outcome import MeasureStatus, Outcome
+from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome, outcome_of
 from controlplane.svg import percent
 from dashboard.templatetags.design import tick
 
@@ -32,9 +36,6 @@ STATUSES: Final[Mapping[MeasureStatus, str]] = {
     MeasureStatus.WORSENED: "worse",
     MeasureStatus.NO_LIMIT: "",
 }
-# The words of a state, where its name is not what pages show.
-STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
-
 
 # The places of papers in the summaries of algorithms.
 _SOURCE: Final = re.compile(
@@ -54,10 +55,38 @@ def without_source(summary: str) -> str:
     return _SOURCE.sub("", summary)
 
 
-@register.filter
-def state_word(state: str) -> str:
-    """Return the state of a proposal as pages show it."""
-    return STATE_WORDS.get(state, state)
+@register.simple_tag
+def review_button(number: int, size: str = "") -> SafeString:
+    """Return the link to a waiting proposal, which is primary only if its outcome is good.
+
+    What its plan leaves exceeded stands beside it. `size`: "small", or "".
+    """
+    proposal = Proposal.objects.defer(*Proposal.HEAVY).select_related("cluster").get(pk=number)
+    outcome = outcome_of(proposal, PlanSummary())
+    left, is_good = _left_text(outcome), outcome.grade is Grade.GOOD
+    return format_html(
+        '<span class="review"><a class="button{}{}" href="{}">Review proposal {}</a>{}</span>',
+        f" {size}" if size else "", " primary" if is_good else "",
+        reverse("proposal", args=[proposal.cluster.slug, number]), number,
+        format_html('<span class="tiny muted">{}</span>', left) if left else "",
+    )  # fmt: skip
+
+
+def _left_text(outcome: Outcome) -> str:
+    """Return which limits a plan leaves exceeded, "" for none."""
+    return "; ".join(map(_left, outcome.left))
+
+
+def _left(row: MeasureOutcome) -> str:
+    unit, title = row.measure.unit, lowered(row.measure.title)
+    change = (row.expected or 0.0) - (row.now or 0.0)
+    verb = "leaves" if abs(change) <= SAME else "lowers" if change < 0 else "raises"
+    reached = f"{'at' if verb == 'leaves' else 'to'} {value_text(row.expected, unit)}"
+    limit = value_text(row.limit, unit)
+    if reached.endswith(f" {limit}"):
+        return f"{verb} {title} {reached.partition(' ')[0]} just above its limit of {limit}"
+    exceeded = "stays exceeded" if row.is_exceeded else "is exceeded then"
+    return f"{verb} {title} {reached}, limit {limit} {exceeded}"
 
 
 @register.filter

@@ -216,6 +216,8 @@ export function fillTrace(trace, samples, top, range) {
     trace.y = samples.map((sample) => scaled(sample[meta.field]));
     // A percentile that is a copy of a lower one is not drawn: p99 of a small batch is its p95.
     if (meta.field === "p99") trace.visible = differs(samples);
+    // Nor is a limit before it is known: a line without points could not be extended.
+    if (meta.field === "rf_limit") trace.visible = trace.y.some(Number.isFinite);
   } else if (meta.ends) fillEnds(trace, samples, top, range, scaled);
 }
 
@@ -230,7 +232,7 @@ function fillEnds(trace, samples, top, range, scaled) {
   const labels = ends.map((field, place) => {
     const last = samples.findLast((sample) => Number.isFinite(sample[field]));
     const hidden = !last || (field === "p99" && !differs(samples));
-    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: words[place] || format[name](last[field]), place };
+    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: [words[place], name && format[name](last[field])].filter(Boolean).join(" "), place };
   });
   const shown = labels.filter(({ text }) => text).sort((a, b) => a.y - b.y);
   for (let i = 1; i < shown.length; i += 1) shown[i].y = Math.max(shown[i].y, shown[i - 1].y + LABELS_APART * top);

@@ -180,6 +180,21 @@ function startDrawings() {
   });
 }
 
+// A link to a folded part, or to something in it, opens it.
+function startFolds() {
+  const unfold = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    const fold = target?.closest("details.card");
+    if (!fold || fold.open) return;
+    fold.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  // Charts that were drawn without a width.
+  document.addEventListener("toggle", ({ target }) => target.open && dispatchEvent(new Event("resize")), true);
+  unfold();
+}
+
 markTheme();
 startAges();
 startCopying();
@@ -193,6 +208,7 @@ startFilling();
 startSummaries();
 startChoices();
 startDrawings();
+startFolds();
 startTerms();
 startPalette();
 startKeys();

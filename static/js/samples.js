@@ -2,7 +2,7 @@
 
 // As stored roll-ups do it (controlplane/telemetry/grid.py).
 const WORST = new Set(["split_latency", "ladder_position", "input_factor"]);
-const NEWEST = new Set(["t", "version", "capacity", "tasks", "node_waiting", "node_state",
+const NEWEST = new Set(["t", "version", "rf_limit", "capacity", "tasks", "node_waiting", "node_state",
   "split_waiting", "waiting", "state_bytes", "event_ms",
   "emitted_ms"]);
 // The denominators of ratios, and of what the imbalance of merged samples is computed.

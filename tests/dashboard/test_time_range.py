@@ -1,10 +1,14 @@
 """Time ranges of query strings."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
+from controlplane.models import Cluster
+from dashboard.range_parameters import fitting_name
 from dashboard.time_range import DEFAULT, RANGES, time_range_of
+from tests.support.series import add_measures
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -28,3 +32,14 @@ def test_a_fixed_range_is_reproduced_by_its_own_query_string() -> None:
 )
 def test_nonsense_gives_the_default_range(values: dict[str, str]) -> None:
     assert time_range_of(values, NOW).name == DEFAULT
+
+
+@pytest.mark.django_db
+def test_the_range_of_a_young_cluster_is_no_longer_than_its_data() -> None:
+    now = timezone.now()
+    cluster = Cluster.objects.create(slug="young", name="Young")
+    assert fitting_name(cluster, now, "30m") == "30m"
+    add_measures(cluster, now - timedelta(minutes=4), {"latency_p95": 100.0}, 10)
+    assert fitting_name(cluster, now, "30m") == "5m"
+    add_measures(cluster, now - timedelta(minutes=29), {"latency_p95": 100.0}, 10)
+    assert fitting_name(cluster, now, "30m") == "30m"

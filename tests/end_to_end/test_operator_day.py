@@ -203,7 +203,7 @@ def test_proposal_is_approved_carried_out_and_seen_on_the_chart(
     change_policy(weir, node_moves=500, cluster_moves=500)
     page.locator("label.goal", has_text="Own choice").click()
     page.select_option("#algorithm", "mms")
-    page.click("button:has-text('Compute a proposal')")
+    page.click("button:has-text('Request plan')")
     page.wait_for_url(re.compile(r"/proposals/\d+/"))
     page.locator("#do-approve").click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()

@@ -16,7 +16,8 @@ from controlplane.telemetry.packing import code_of
 # The series that measures are means of.
 _OF_MEASURES = {
     "latency_p95": "p95", "imbalance": "imbalance", "replication_factor": "rf",
-    "records_in": "arrived", "input_kept": "kept", "records_dropped": "dropped",
+    "replication_limit": "rf_limit", "records_in": "arrived", "input_kept": "kept",
+    "records_dropped": "dropped",
 }  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def _at_node(evidence: NodeEvidence, change: NearbyChange) -> Cause:
     queries = evidence.work.queries
     largest = max(
         (queries[pk] for pk in change.placed if pk in queries),
-        key=lambda query: query.records_per_s or 0.0, default=None,
+        key=lambda query: query.evaluations_per_s or 0.0, default=None,
     )  # fmt: skip
     return replace(
         cause_of(change, evidence.observed.stream_names), node=evidence.node.index,

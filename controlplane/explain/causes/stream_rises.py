@@ -12,7 +12,7 @@ import numpy as np
 from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.explain.change import ChangeKind, NearbyChange
 from controlplane.telemetry.arrivals import PERIOD_S, RateHistory
-from controlplane.watch.observation import RECENT
+from controlplane.telemetry.measures import PRESENT
 from controlplane.watch.series_shifts import LEAST, filled_forward, largest_shifts
 
 # A change of a rate by less than this part is the usual variation.
@@ -157,9 +157,9 @@ def _common_rise(history: RateHistory) -> CommonRise | None:
 
 
 def _newest(history: RateHistory) -> Floats:
-    """Return the mean rate of each stream over the last `RECENT`, 0 if it is not known."""
+    """Return the mean rate of each stream over the last `PRESENT`, 0 if it is not known."""
     last = history.rates[
-        :, -max(1, round(RECENT.total_seconds() / max(history.seconds, PERIOD_S))) :
+        :, -max(1, round(PRESENT.total_seconds() / max(history.seconds, PERIOD_S))) :
     ]
     known = ~np.isnan(last)
     means: Floats = np.where(known, last, 0.0).sum(axis=1) / np.maximum(1, known.sum(axis=1))

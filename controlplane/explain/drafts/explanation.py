@@ -139,10 +139,10 @@ def _state(
 ) -> StateEstimate:
     """Return the expected state at `rate` records/s; `alike`: ids of queries that compute it."""
     tasks = ClusterObservation.of_moment(cluster).task_measures
-    measured = [row for row in tasks if row.query in alike and row.records_per_s]
+    measured = [row for row in tasks if row.query in alike and row.evaluations_per_s]
     if measured:
         per_record = sum(row.state_bytes for row in measured) / sum(
-            row.records_per_s for row in measured
+            row.evaluations_per_s for row in measured
         )
         size = round(per_record * rate)
         return StateEstimate(size, size, is_measured=True)

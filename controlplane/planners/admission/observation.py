@@ -35,13 +35,12 @@ from controlplane.planning.measured.costs import (
 from controlplane.policies.store import policy_of
 from controlplane.telemetry.arrivals import PERIOD_S, history
 from controlplane.telemetry.grid import RAW, Grid
+from controlplane.telemetry.measures import PRESENT
 from controlplane.telemetry.series import read
 
 # Periods of the past that are read of each stream: an hour, fewer of many streams.
 LONGEST: Final = 360
 MOST_RATES: Final = 720_000
-# Samples of this time give the latencies and capacities of split nodes.
-RECENT: Final = timedelta(seconds=60)
 # The clock of the data plane may be so much ahead.
 _CLOCKS: Final = timedelta(seconds=5)
 # The weight of the newest latency in the moving average (paper 001, section 2.2).
@@ -59,7 +58,7 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     rates = history(cluster, periods, PERIOD_S, ids).rates
     batches = _batches(cluster, now or timezone.now())
     queries = _aggregated_queries(cluster)
-    newest = rates[:, -int(RECENT.total_seconds() / PERIOD_S) :]
+    newest = rates[:, -int(PRESENT.total_seconds() / PERIOD_S) :]
     known = dict(zip(ids, newest, strict=True))
     return AdmissionInput(
         seconds=PERIOD_S,
@@ -149,9 +148,9 @@ def _costs(
 
 
 def _batches(cluster: Cluster, now: datetime) -> Grid:
-    """Return the series of the micro-batches of the last `RECENT`."""
+    """Return the series of the micro-batches of the last `PRESENT`."""
     names = (*COST_SERIES, "split_latency")
-    return read(cluster, names, now - RECENT, now + _CLOCKS, RAW)
+    return read(cluster, names, now - PRESENT, now + _CLOCKS, RAW)
 
 
 def _latency(batches: Grid) -> dict[int, float]:

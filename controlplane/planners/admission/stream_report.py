@@ -57,9 +57,9 @@ class PlannedMove:
 class StreamReader:
     """A running query that reads the stream.
 
-    `records_per_s`, `state_bytes`: of all its tasks; None if they are not measured. `nodes`: names.
-    `top_share`, `skew`: of its keys in the last ten minutes, the share of records of the largest
-    key, and the imbalance of its tasks (a share of capacity); None without samples.
+    `evaluations_per_s`, `state_bytes`: of all its tasks; None if they are not measured. `nodes`:
+    names. `top_share`, `skew`: of its keys in the last ten minutes, the share of records of the
+    largest key, and the imbalance of its tasks (a share of capacity); None without samples.
     """
 
     id: int
@@ -67,7 +67,7 @@ class StreamReader:
     nodes: Sequence[str]
     task_count: int
     window_s: float
-    records_per_s: float | None
+    evaluations_per_s: float | None
     state_bytes: int | None
     top_share: float | None = None
     skew: float | None = None
@@ -180,7 +180,7 @@ def _readers(stream: Stream) -> tuple[list[StreamReader], int, int]:
 
 
 def _costs(cluster: Cluster) -> dict[int, tuple[float, int]]:
-    """Return the measured records/s and bytes of state of each query."""
+    """Return the measured evaluations/s and bytes of state of each query."""
     costs: dict[int, tuple[float, int]] = {}
     try:
         measures = read_tasks(redis_client(), cluster.slug, list(range(cluster.slots)))
@@ -188,5 +188,5 @@ def _costs(cluster: Cluster) -> dict[int, tuple[float, int]]:
         return {}
     for row in measures:
         rate, size = costs.get(row.query, (0.0, 0))
-        costs[row.query] = rate + row.records_per_s, size + row.state_bytes
+        costs[row.query] = rate + row.evaluations_per_s, size + row.state_bytes
     return costs

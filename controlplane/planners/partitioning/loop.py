@@ -7,8 +7,9 @@ from typing import Final
 from controlplane.numbers import percent
 from controlplane.planners.partitioning.skew_history import QuerySkew, recent_skews
 from controlplane.planning.measures import SKEW
+from controlplane.telemetry.measures import PRESENT
 from controlplane.watch.loop import WatchLoop
-from controlplane.watch.observation import RECENT, ClusterObservation
+from controlplane.watch.observation import ClusterObservation
 from controlplane.watch.reading import LoopReading, above
 
 # A text names so many queries.
@@ -19,7 +20,7 @@ def read_skew(observed: ClusterObservation) -> LoopReading:
     """Return the reading of the most skewed query."""
     split = observed.split_queries
     return skew_reading(
-        observed, recent_skews(observed.cluster, observed.now - RECENT) if split else ()
+        observed, recent_skews(observed.cluster, observed.now - PRESENT) if split else ()
     )
 
 

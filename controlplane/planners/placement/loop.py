@@ -18,10 +18,12 @@ def replication_reading(observed: ClusterObservation) -> LoopReading:
     if reachable is None:
         return LoopReading(None, None, "What placement can reach is not computed yet")
     # Placement does not change the records of split queries.
-    number = reachable.factor if observed.split_queries else measured
+    number, of = measured, ""
+    if observed.split_queries:
+        number, of = reachable.factor, f" of unsplit queries at {reachable.computed_at:%H:%M}"
     limit = measure_limits(observed.policy, reachable)[REPLICATION_FACTOR.name]
     text = (
-        f"Replication factor {number:.2f}, limit {limit:.2f}: "
+        f"Replication factor{of} {number:.2f}, limit {limit:.2f}: "
         f"{percent(observed.policy.watch_replication)} above the best reachable"
     )
     return above(number, limit, observed.policy.dead_band, text, RATIO)

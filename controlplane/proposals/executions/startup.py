@@ -38,7 +38,7 @@ def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
     policy = policy_of(proposal.cluster)
     drift = _drift(proposal, policy)
     if drift is not None and drift.stale:
-        raise Conflict("stale", f"Out of date: {drift}. Request it again", drift.to_json())
+        raise Conflict("stale", f"Stale: {drift}. Request it again", drift.to_json())
     with translate_integrity_error(), transaction.atomic():
         move_on(actor, proposal, "begin", named=seal)
         _execution(proposal, policy)

@@ -38,9 +38,9 @@ def _points(cluster: Cluster, start: datetime, count: int, **values: Any) -> Non
 
 def test_a_reading_has_its_mean_its_trend_and_the_policys_limit() -> None:
     cluster, now = _cluster(), timezone.now()
-    _points(cluster, now - timedelta(minutes=10), 29, latency_p95=1000.0, node_load=0.5, node=1)
+    _points(cluster, now - timedelta(seconds=110), 4, latency_p95=1000.0, node_load=0.5, node=1)
     _points(
-        cluster, now - timedelta(minutes=5) + timedelta(seconds=20), 28,
+        cluster, now - timedelta(seconds=40), 4,
         latency_p95=3000.0, node_load=1.2, node=3, records_in=100.0, imbalance=0.1,
     )  # fmt: skip
     update_policy(actor("admin"), cluster, {"latency_ms": 2000, "watch_load": 1.25})
@@ -69,7 +69,7 @@ def test_batches_without_records_are_no_data() -> None:
 
 def test_a_roll_up_writes_the_means_of_its_bucket_and_lines_have_gaps() -> None:
     cluster, now = _cluster(), timezone.now()
-    measured(cluster, now - timedelta(minutes=3), loads=[50.0, 100.0, 150.0, 100.0], kept=0.8)
+    measured(cluster, now - timedelta(seconds=160), loads=[50.0, 100.0, 150.0, 100.0], kept=0.8)
     series.roll_up(now)
     read = cluster_readings(cluster, end=now - timedelta(minutes=2))
     load = read[AlertMeasure.LOAD]
@@ -92,6 +92,15 @@ def test_the_limit_of_replication_is_above_what_placement_reaches() -> None:
     reading = cluster_readings(cluster)[AlertMeasure.REPLICATION]
     assert (reading.reachable, reading.grade, reading.is_unreachable) == (1.4, Grade.BAD, False)
     assert reading.limit == pytest.approx(1.68)
+
+
+def test_a_past_period_has_the_limit_of_its_time() -> None:
+    cluster, now = _cluster(), timezone.now()
+    reachable(cluster, 1.4)
+    _points(cluster, now - timedelta(minutes=10), 6, replication_factor=1.6, replication_limit=1.5)
+    past = cluster_readings(cluster, end=now - timedelta(minutes=9))[AlertMeasure.REPLICATION]
+    assert (past.limit, past.grade) == (1.5, Grade.BAD)
+    assert cluster_readings(cluster)[AlertMeasure.REPLICATION].limit == pytest.approx(1.68)
 
 
 def test_a_limit_that_no_placement_keeps_is_named() -> None:

@@ -51,7 +51,7 @@ def test_costs_of_running_queries_are_stored(sf: Cluster) -> None:
     add_latencies(sf, now - timedelta(seconds=5), [10.0, 400.0, 30.0, 40.0])
     assert record_query_costs(sf, now) == 2
     a = Query.objects.get(cluster=sf, name="a")
-    figures = (a.records_per_s, a.latency_ms, a.state_bytes, a.shared_with, a.measured_at)
+    figures = (a.evaluations_per_s, a.latency_ms, a.state_bytes, a.shared_with, a.measured_at)
     assert figures == (50.0, 400.0, 700, 1, now)
     assert Query.objects.get(cluster=sf, name="c").measured_at is None
     # Equal figures are not written again; those of an ended query are removed.
@@ -59,12 +59,12 @@ def test_costs_of_running_queries_are_stored(sf: Cluster) -> None:
     Query.objects.filter(pk=a.pk).update(state="ended")
     record_query_costs(sf, now + timedelta(seconds=60))
     a.refresh_from_db()
-    assert (a.records_per_s, a.measured_at) == (0.0, None)
+    assert (a.evaluations_per_s, a.measured_at) == (0.0, None)
 
 
 @pytest.mark.parametrize(
     ("order", "names"),
-    [("-records", "badc"), ("records", "cdab"), ("-bytes", "abdc"), ("-shared", "badc")],
+    [("-evaluations", "badc"), ("evaluations", "cdab"), ("-bytes", "abdc"), ("-shared", "badc")],
 )
 def test_lists_are_sorted_by_cost_over_all_pages(sf: Cluster, order: str, names: str) -> None:
     write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
@@ -75,7 +75,7 @@ def test_lists_are_sorted_by_cost_over_all_pages(sf: Cluster, order: str, names:
     ]
     listed = "".join(row.query.name for page in pages for row in page)
     assert listed == names
-    page = queries_listing(sf, QueryFilters(filter="records>100 bytes<=100")).page
+    page = queries_listing(sf, QueryFilters(filter="evaluations>100 bytes<=100")).page
     assert [row.query.name for row in page.rows] == ["b"]
 
 
@@ -96,7 +96,7 @@ def test_the_processor_time_of_a_query_is_estimated_by_its_records(sf: Cluster) 
     report = query_report(query)
     assert report.processor == pytest.approx(0.2 * 0.5)
     assert report.node_share == pytest.approx(0.2)
-    assert report.records_per_s == 50.0
+    assert report.evaluations_per_s == 50.0
     # Lists have the same estimate, stored.
     record_query_costs(sf, timezone.now())
     stored = dict(Query.objects.filter(cluster=sf).values_list("name", "processor_percent"))

@@ -61,7 +61,7 @@ def test_a_shielded_stream_is_named_by_its_id() -> None:
 
 def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:
     each = "[9, 1, 1, 1, 1, 1, 1, 1]"
-    measured = f"  measured: {{records_per_s: {each}, state_bytes: {each}}}"
+    measured = f"  measured: {{evaluations_per_s: {each}, state_bytes: {each}}}"
     text = SMALL.replace("  tasks: 8\n", f"  tasks: 8\n{measured}\n")
     found = planned(parse_description(text), "migration", "single_step", tau=0.2)
     moves = task_moves(Plan(found.computed.actions))

@@ -61,6 +61,21 @@ def test_the_policy_decides_the_grade(operator: Actor, sf: Cluster) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_plan_keeps_the_limits_of_its_computation(operator: Actor, sf: Cluster) -> None:
+    """While it waits, its limits are those of now."""
+    reachable(sf, 1.0)
+    proposal = ready(operator, scattered(operator, sf))
+    reachable(sf, 2.0)
+    waiting = outcome_of(proposal, PlanSummary()).of("replication_factor")
+    assert waiting is not None
+    assert (waiting.limit, waiting.limit_then) == (pytest.approx(2.4), pytest.approx(1.2))
+    proposal.state = Proposal.State.REJECTED
+    ended = outcome_of(proposal, PlanSummary()).of("replication_factor")
+    assert ended is not None
+    assert (ended.limit, ended.limit_then) == (pytest.approx(1.2), None)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
     proposal = ready(operator, scattered(operator, sf))
     review_waiting(timezone.now() + EVERY)

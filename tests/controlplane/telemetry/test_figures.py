@@ -91,7 +91,7 @@ def test_charts_have_the_declared_labels_and_units() -> None:
     drawn = [trace for figure in made.values() for trace in figure["data"]]
     fields = [trace for trace in drawn if "field" in trace.get("meta", {})]
     assert {trace["meta"]["field"] for trace in fields} == {
-        "imbalance", "rf", "p50", "p95", "p99", "arrived", "delivered",
+        "imbalance", "rf", "rf_limit", "p50", "p95", "p99", "arrived", "delivered",
     }  # fmt: skip
     for trace in fields:
         figure = figure_of(trace["meta"]["field"])

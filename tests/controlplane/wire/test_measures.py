@@ -20,9 +20,9 @@ def test_rates_are_over_the_batches_that_are_kept(redis_client: "redis.Redis") -
             write(redis_client, "c", 4, batch, data)
     first, second = read_tasks(redis_client, "c", [4])
     assert (first.query, first.task, first.node) == (7, 0, 4)
-    assert first.records_per_s == pytest.approx(40 / 6)
+    assert first.evaluations_per_s == pytest.approx(40 / 6)
     assert first.state_bytes == 400
-    assert (second.records_per_s, second.state_bytes) == (0.5, 8)
+    assert (second.evaluations_per_s, second.state_bytes) == (0.5, 8)
 
 
 @pytest.mark.parametrize("nodes", [(0, 1), (1, 0)])
@@ -38,4 +38,4 @@ def test_only_the_last_batches_are_kept(redis_client: "redis.Redis") -> None:
     for batch in range(1, measures.KEPT + 20):
         write(redis_client, "c", 0, batch, packed(1_000, table((7, 0, batch, 1))))
     (found,) = read_tasks(redis_client, "c", [0])
-    assert found.records_per_s == pytest.approx(np.mean(range(20, measures.KEPT + 20)))
+    assert found.evaluations_per_s == pytest.approx(np.mean(range(20, measures.KEPT + 20)))

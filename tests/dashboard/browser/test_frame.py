@@ -29,6 +29,14 @@ def operating(page: Page, web: str) -> Page:
     return page
 
 
+def test_a_column_without_values_is_hidden(operating: Page) -> None:
+    """Nothing is known about the capacity of a split node before its first records."""
+    operating.goto("/clusters/sf/streams/")
+    heads = operating.locator("th", has_text="Split node").first.locator("xpath=..")
+    expect(heads.locator("th", has_text="Streams")).to_be_visible()
+    expect(heads.locator("th", has_text="Free")).to_be_hidden()
+
+
 def test_the_palette_opens_what_is_typed_by_keyboard_alone(operating: Page) -> None:
     """What was opened is the first entry the next time."""
     page = operating

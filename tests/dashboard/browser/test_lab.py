@@ -29,7 +29,7 @@ def test_a_run_is_asked_for_watched_and_looked_at(operating: Page, celery_worker
     page.keyboard.press("l")
     expect(page.get_by_role("heading", name="Lab")).to_be_visible()
     asked_for(page, queries="2000", values="1.5 2 2.5")
-    expect(page.locator(".chip").filter(has_text="completed")).to_be_visible()
+    expect(page.locator(".chip").filter(has_text="done")).to_be_visible()
     expect(page.get_by_text("No claim can be tested with these parameters")).to_be_visible()
     expect(page.locator(".chart .main-svg").first).to_be_visible()
     drawn = "document.querySelector('[data-figure=replication_factor]').data.length"

@@ -58,6 +58,6 @@ def test_a_point_is_chosen_by_keyboard_and_requested(page: Page, web: str) -> No
             assert wide <= width, (theme, width)
             if folder:
                 page.screenshot(path=Path(folder) / f"trade-{theme}-{width}.png", full_page=True)
-    page.get_by_role("button", name="Compute a proposal").click()
+    page.locator("#request").get_by_role("button", name="Request plan").click()
     page.wait_for_url("**/proposals/*/")
     assert apart(lambda: Proposal.objects.get().parameters["imbalance"]) == 0.1

@@ -61,7 +61,7 @@ def test_the_worst_cluster_comes_first_with_its_reason_and_its_plan(operating: C
     assert "explain-plot" in card
     assert "near a limit" in html
     assert "Nothing to do" in html
-    assert 'id="nav-needing">1 of 3<' in html
+    assert ": 1 of 3 need you<" in html
     assert "<span data-firing>1</span>" in html
 
 
@@ -139,11 +139,15 @@ def test_live_parts_have_the_counters_of_the_navigation(operating: Client) -> No
     fleet_cluster("bad", imbalance=0.5)
     html = text_of(operating, HTTP_HX_REQUEST="true")
     assert "<html" not in html
-    assert 'id="nav-needing" hx-swap-oob="true">1 of 1<' in html
+    assert 'id="nav-needing" hx-swap-oob="true"' in html
+    assert ": 1 of 1 need you<" in html
     assert 'data-dot="nav-dot-bad"><span class="dot bad">' in html
     status = text_of(operating, "/navigation/", HTTP_HX_REQUEST="true")
     assert 'id="bell"' in status
     assert 'data-dot="nav-dot-bad"' in status
+    assert "nav-count-" not in status
+    of_cluster = text_of(operating, "/navigation/?cluster=bad", HTTP_HX_REQUEST="true")
+    assert 'data-dot="nav-count-queries">0<' in of_cluster
 
 
 def test_the_briefing_is_about_the_time_since_the_last_visit(

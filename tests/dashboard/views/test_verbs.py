@@ -150,7 +150,7 @@ def test_a_stale_proposal_says_what_drifted(approving: Client, ready: Proposal) 
     Node.objects.filter(index=3).update(active=False)
     page = f"/clusters/sf/proposals/{ready.pk}/"
     answer = approving.post(f"{page}approve/", {"seal": ready.seal})
-    assert "Out of date" in said(answer)
+    assert "Stale" in said(answer)
     content = approving.get(page).content.decode()
     assert 'class="headline bad" id="headline"' in content
     assert "odes 3 are no longer active" in content
