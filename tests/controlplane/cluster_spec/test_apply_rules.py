@@ -26,11 +26,6 @@ from tests.support.records import append_at
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
 
 
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    return actor("admin")
-
-
 def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> None:
     """With a version, an audit row and an owner, as if each had been asked for."""
     report = apply_description(admin, parse_description(ruled()), apply=True)

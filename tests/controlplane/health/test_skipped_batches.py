@@ -15,7 +15,7 @@ from controlplane.wire import attempts, keys
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import START, Block
 from tests.controlplane.api.callers import get, post, scripted, user_of
-from tests.support.cluster import actor, stream_id, telemetry
+from tests.support.cluster import stream_id, telemetry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BATCH = 71
@@ -61,11 +61,6 @@ def test_before_three_failures_nothing_can_be_skipped(
     assert stuck_batch(sf) is not None
     client.xadd(keys.telemetry_key("sf"), {"t": "{}"}, id=f"{BATCH}-0")
     assert stuck_batch(sf) is None, "it got through"
-
-
-@pytest.fixture
-def admin(db: None) -> Actor:
-    return actor("admin")
 
 
 def test_what_is_lost_is_told_before_and_after(

@@ -18,14 +18,8 @@ from controlplane.policies.blackouts import (
     in_blackout,
     remove_blackout,
 )
-from tests.support.cluster import actor
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
-
-
-@pytest.fixture
-def admin(sf: Cluster) -> Actor:
-    return actor("admin")
 
 
 def at(hour: int, minute: int = 0, day: int = 0) -> datetime:

@@ -15,11 +15,6 @@ from tests.support.cluster import actor
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def admin(sf: Cluster) -> Actor:
-    return actor("admin")
-
-
 def test_changes_are_listed_newest_first(admin: Actor, sf: Cluster) -> None:
     for seconds in range(60, 60 + MOST_CHANGES + 1):
         update_policy(admin, sf, {"cooldown_s": seconds}, f"to {seconds}")

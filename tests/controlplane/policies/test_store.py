@@ -16,11 +16,6 @@ from tests.support.cluster import actor
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def admin(sf: Cluster) -> Actor:
-    return actor("admin")
-
-
 def test_what_is_not_named_stays(admin: Actor, sf: Cluster) -> None:
     update_policy(admin, sf, {"cooldown_s": 60, "watch": "act"}, "faster")
     update_policy(admin, sf, {"auto_kinds": ["migration", "placement"]})

@@ -14,18 +14,11 @@ from controlplane.integrations import deliveries, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from tests.controlplane.api.callers import granted
 from tests.dashboard.conftest import browser_of
-from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 
 PUBLIC = "https://8.8.8.8/hook"
 GOOD = {"name": "on call", "url": PUBLIC, "kinds": ["proposals", "alerts"], "cluster": "sf"}
-
-
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    """A person who may all."""
-    return actor("admin")
 
 
 @pytest.fixture

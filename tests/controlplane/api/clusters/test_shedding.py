@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import ArmedLadder, Cluster, Query, SheddingInterval
@@ -14,11 +13,6 @@ from tests.support.shedding import busy_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SHEDDING = "/clusters/sf/shedding"
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

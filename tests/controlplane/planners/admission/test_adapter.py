@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Proposal, Query
@@ -25,11 +24,6 @@ from tests.support.watching import measured
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PERIODS = 20
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
@@ -21,11 +20,6 @@ from tests.support.watching import measured, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PERIODS = 20
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Unusable
@@ -39,11 +38,6 @@ from tests.support.watching import measured, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RANDOM_CHOICES = '{"eps":0.5,"grouping":"random_choices"}'
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

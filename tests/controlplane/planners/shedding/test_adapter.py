@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Invalid, Unusable
@@ -28,11 +27,6 @@ from tests.support.watching import measured
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PERIODS = 20
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

@@ -37,21 +37,12 @@ from tests.support.execution import (
     execution_row,
     moved_names,
     moves_of,
-    prepared_scattered,
     ready,
     under_way,
 )
 from tests.support.heartbeats import send_heartbeats
-from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def cluster(operator: Actor, sf: Cluster) -> Cluster:
-    """Twelve scattered queries, and steps of two moves."""
-    set_policy(sf, cluster_moves=2)
-    return prepared_scattered(operator, sf)
 
 
 def acknowledged(proposal: Proposal) -> Step:

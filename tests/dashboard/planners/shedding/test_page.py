@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import (
@@ -26,11 +25,6 @@ from tests.support.shedding import busy_cluster
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 PAGE = "/clusters/sf/shedding/"
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture
