@@ -172,11 +172,6 @@ def test_the_newest_is_listed_first(operator: Actor, cluster: Cluster) -> None:
     assert [row.pk for row in comparisons_listing(cluster).page.rows] == pks[::-1]
 
 
-def test_viewers_compare_nothing(viewer: Actor, cluster: Cluster) -> None:
-    with pytest.raises(Forbidden):
-        comparisons.compare(viewer, cluster, TWO)
-
-
 def test_workers_compute_them_with_their_tasks(
     operator: Actor, cluster: Cluster, celery_worker: None
 ) -> None:
