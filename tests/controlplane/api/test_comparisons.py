@@ -9,11 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, LedgerEntry, Proposal
-from controlplane.proposals import comparisons, computation, requests
+from controlplane.models import Cluster, LedgerEntry
+from controlplane.proposals import computation, requests
 from tests.support.execution import moved_names, prepared_scattered, ready
 
-Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/api/v1/clusters/sf"
 
@@ -57,16 +56,6 @@ def test_a_comparison_is_asked_for_watched_and_read(operating: Client, cluster: 
     assert any(one["pareto"] for one in told["candidates"])
     listed = operating.get(f"{BASE}/comparisons").json()
     assert [(one["id"], one["total"]) for one in listed["comparisons"]] == [(told["id"], 4)]
-
-
-def test_all_candidates_are_cancelled_at_once(
-    operating: Client, operator: Actor, cluster: Cluster
-) -> None:
-    asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
-    comparison = comparisons.compare(operator, cluster, asked)
-    answer = post(operating, f"/comparisons/{comparison.pk}/cancel", {"reason": "too slow"})
-    assert answer.json() == {"cancelled": 2}
-    assert not Proposal.objects.filter(state="computing").exists()
 
 
 def test_a_proposal_under_a_budget_by_its_parameters(operating: Client, cluster: Cluster) -> None:

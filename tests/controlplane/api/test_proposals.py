@@ -173,14 +173,6 @@ def test_the_seal_must_name_these_moves(approving: Client, proposal: Proposal) -
     assert (wrong.status_code, wrong.json()["code"]) == (409, "wrong_seal")
 
 
-def test_a_session_needs_the_token_of_its_forms(approver: Actor, proposal: Proposal) -> None:
-    assert isinstance(approver.user, User)
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(approver.user)
-    assert tell(browser, proposal, "approve", seal=proposal.seal).status_code == 403
-    assert proposal.state == "ready"
-
-
 def test_what_is_allowed_depends_on_the_state_and_on_who_asks(
     approving: Client, operating: Client, viewer: Actor, proposal: Proposal
 ) -> None:
@@ -298,17 +290,6 @@ def test_a_list_reads_no_moves_and_costs_the_same_for_many(
     assert not [sql for sql in listed if '."moves"' in sql or '."path"' in sql]
 
 
-def test_the_documentation_has_an_example_for_every_verb(client: Client, approver: Actor) -> None:
-    assert isinstance(approver.user, User)
-    client.force_login(approver.user)
-    paths = client.get("/api/v1/openapi.json").json()["paths"]
-    for verb in SAID:
-        said = paths[f"/api/v1/clusters/{{slug}}/proposals/{{pk}}/{verb.path}"]["post"]
-        examples = said["requestBody"]["content"]["application/json"]["examples"]
-        assert all(("seal" in one["value"]) == verb.seal for one in examples.values())
-        assert ("Without a reason" in examples) == (not verb.reason)
-
-
 def test_a_plan_without_a_gain_is_not_offered(operating: Client, cluster: Cluster) -> None:
     """It ends with the best reachable values, what would help, and no verb to approve it."""
     set_policy(cluster, watch_imbalance=0.0)
@@ -331,13 +312,3 @@ def test_a_plan_without_a_gain_is_not_offered(operating: Client, cluster: Cluste
     assert refused.status_code in (403, 409)
     rows = operating.get(PROPOSALS, {"filter": 'state:"no better plan"'}).json()["proposals"]
     assert [row["id"] for row in rows] == [body["id"]]
-
-
-def test_a_planner_that_the_cluster_cannot_use_is_refused_at_the_door(
-    operating: Client, cluster: Cluster
-) -> None:
-    refused = operating.post(PROPOSALS, {"planner": "migration"}, "application/json")
-    assert (refused.status_code, refused.json()["code"]) == (422, "no_split_query")
-    offered = operating.get("/api/v1/clusters/sf/planners").json()
-    missing = {row["name"]: (row["missing"] or {}).get("code") for row in offered}
-    assert (missing["migration"], missing["placement"]) == ("no_split_query", None)

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.errors import Conflict, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.queries.spec import QuerySpec
@@ -16,7 +16,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import SetNodeCount
 from controlplane.wire.routing.publication import latest_version, read_table
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route
-from tests.support.cluster import actor, placed, placed_split, replayed_table
+from tests.support.cluster import placed, placed_split, replayed_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TWO = '{"grouping":"partial_key"}'
@@ -214,16 +214,6 @@ def test_only_a_running_query_with_an_aggregator_changes(
     with pytest.raises(Conflict) as refusal:
         aggregators.set_aggregator(operator, query, 1)
     assert refusal.value.code == code
-
-
-def test_it_takes_an_operator(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="key")
-    viewer = actor("viewer")
-    with pytest.raises(Forbidden):
-        key_groupings.set_key_grouping(viewer, query, "partial_key")
-    with pytest.raises(Forbidden):
-        aggregators.set_aggregator(viewer, query, None)
-    assert published(sf, query).key_grouping == ""
 
 
 def test_an_ended_query_is_merged_nowhere(operator: Actor, sf: Cluster) -> None:

@@ -20,12 +20,6 @@ def client(viewer: Actor, operator: Actor, sf: Cluster) -> Client:
     return scripted(viewer)
 
 
-def test_without_samples_there_are_only_tasks(client: Client) -> None:
-    body = get(client, KEYS).json()
-    assert (body["query"], body["sampled_at"], body["keys"]) == ("q", None, [])
-    assert [task["capacity"] for task in body["tasks"]] == [250.0] * 8
-
-
 def test_keys_loads_and_groupings(client: Client, sf: Cluster) -> None:
     sampled(sf.queries.get(name="q"), timezone.now())
     body = get(client, KEYS).json()
