@@ -14,7 +14,7 @@ from algorithms.lab.experiments import Table, experiment
 from algorithms.vocabulary import Progress
 from controlplane import lab
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.errors import Conflict, Invalid
 from controlplane.lab import execution, requests
 from controlplane.models import AuditEntry, LabRun
 from controlplane.processes.isolation.heartbeat import Heartbeat
@@ -64,14 +64,6 @@ def test_what_is_left_out_is_as_the_experiment_has_it(operator: Actor, small: No
     assert run.parameters == {"seeds": 3, "height": 2, "shape": "square", "hollow": False}
 
 
-def test_all_faults_are_told_at_once_by_field(operator: Actor, small: None) -> None:
-    """Nobody fixes a form one field at a time."""
-    with pytest.raises(Invalid) as refused:
-        lab.request(operator, PLANNER, NAME, {"height": 0, "width": 3.0}, [-1.0], ["magic"])
-    assert set(refused.value.fields) == {"height", "width", "values", "series"}
-    assert not LabRun.objects.exists()
-
-
 @pytest.mark.parametrize(
     ("name", "parameters", "values", "series", "field"),
     [
@@ -97,17 +89,6 @@ def test_what_cannot_be_run_is_refused(
     with pytest.raises(Invalid) as refused:
         lab.request(operator, PLANNER, name, parameters, values, series)
     assert list(refused.value.fields) == [field]
-
-
-def test_a_viewer_may_not_decide(operator: Actor, viewer: Actor, small: None) -> None:
-    """Looking is not spending the machine."""
-    run = asked(operator)
-    for decide in (lab.cancel, lab.delete, lab.repeat):
-        with pytest.raises(Forbidden):
-            decide(viewer, run)
-    with pytest.raises(Forbidden):
-        asked(viewer)
-    assert LabRun.objects.get().state == "queued"
 
 
 def test_a_run_is_carried_out_once(operator: Actor, small: None) -> None:
