@@ -118,13 +118,3 @@ def test_the_ledger_and_the_calibration_are_read(
         {"planner": "placement", "algorithm": "mms", "figure": "bytes", "runs": 1, "ratio": 2.0,
          "error": 1.0},
     ]  # fmt: skip
-
-
-def test_viewers_read_and_change_nothing(viewer: Actor, operator: Actor, cluster: Cluster) -> None:
-    proposal = ready(operator, cluster)
-    client = browser_of(viewer)
-    assert post(client, "/comparisons", {"asked": [{}]}).status_code == 403
-    assert post(client, f"/proposals/{proposal.pk}/without", {"places": [0]}).status_code == 403
-    assert client.get(f"{BASE}/comparisons").status_code == 200
-    assert client.get(f"{BASE}/proposals/{proposal.pk}/effects").status_code == 200
-    assert client.get(f"{BASE}/ledger").status_code == 200

@@ -133,13 +133,6 @@ def test_the_other_ends_of_a_life(
     assert (anew.status_code, anew.json()["base"]) == (202, proposal.pk)
 
 
-@pytest.mark.parametrize("verb", SAID, ids=lambda verb: verb.path)
-def test_who_lacks_the_role_is_refused(viewer: Actor, proposal: Proposal, verb: Verb) -> None:
-    answer = tell(client_of(viewer), proposal, verb.path, **body_of(verb, proposal))
-    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
-    assert proposal.state == "ready"
-
-
 @pytest.mark.parametrize(
     "verb", [verb for verb in SAID if "ready" not in verb.sources], ids=lambda verb: verb.path
 )

@@ -14,7 +14,7 @@ from algorithms.lab.experiments import Table, experiment
 from algorithms.vocabulary import Progress
 from controlplane import lab
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Invalid
+from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.lab import execution, requests
 from controlplane.models import AuditEntry, LabRun
 from controlplane.processes.isolation.heartbeat import Heartbeat
@@ -89,6 +89,17 @@ def test_what_cannot_be_run_is_refused(
     with pytest.raises(Invalid) as refused:
         lab.request(operator, PLANNER, name, parameters, values, series)
     assert list(refused.value.fields) == [field]
+
+
+def test_a_viewer_may_not_decide(operator: Actor, viewer: Actor, small: None) -> None:
+    """Looking is not spending the machine."""
+    run = asked(operator)
+    for decide in (lab.cancel, lab.delete, lab.repeat):
+        with pytest.raises(Forbidden):
+            decide(viewer, run)
+    with pytest.raises(Forbidden):
+        asked(viewer)
+    assert LabRun.objects.get().state == "queued"
 
 
 def test_a_run_is_carried_out_once(operator: Actor, small: None) -> None:

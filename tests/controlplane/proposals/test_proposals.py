@@ -192,17 +192,6 @@ def test_what_is_excluded_is_not_moved(operator: Actor, scattered: Cluster) -> N
     assert proposal.predicted["left_out"] > 0
 
 
-def test_a_viewer_may_not_request_or_apply(
-    operator: Actor, viewer: Actor, scattered: Cluster
-) -> None:
-    """Looking is not deciding."""
-    with pytest.raises(Forbidden):
-        requests.request(viewer, scattered, "mms", {})
-    proposal = ready(operator, scattered)
-    with pytest.raises(Forbidden):
-        decisions.approve(viewer, proposal, proposal.seal)
-
-
 def test_a_cancelled_proposal_stops_computing(operator: Actor, scattered: Cluster) -> None:
     """The next heartbeat ends it, and nothing is saved over the decision."""
     proposal = requests.request(operator, scattered, "mms", {})

@@ -71,19 +71,6 @@ def test_streams_and_queries_show_their_drops(script: Client, sf: Cluster) -> No
     assert [(one["stream"], one["share"]) for one in query["drops"]] == [("s0", 0.5)]
 
 
-def test_a_viewer_looks_and_does_not_drop(script: Client, viewer: Actor) -> None:
-    client = Client(headers=bearer(viewer))
-    send(script, "put", DROPS, {"share": 0.25})
-    assert len(client.get(DROPS).json()) == 1
-    assert send(client, "put", DROPS, {"share": 0.5}).status_code == 403
-    assert client.delete(DROPS).status_code == 403
-    assert (
-        send(client, "post", f"{BASE}/queries/q/key-grouping", {"key_grouping": "key"}).status_code
-        == 403
-    )
-    assert send(client, "post", f"{BASE}/queries/q/aggregator", {"node": 1}).status_code == 403
-
-
 def test_what_is_not_there_is_not_found(script: Client) -> None:
     assert script.get(f"{BASE}/streams/nowhere/drops").status_code == 404
     answer = send(script, "post", f"{BASE}/queries/ghost/key-grouping", {"key_grouping": "key"})

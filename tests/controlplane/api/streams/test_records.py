@@ -242,13 +242,6 @@ def test_a_log_that_is_away_answers_503(script: Client, settings: Any) -> None:
     assert answer.json()["code"] == "log_away"
 
 
-def test_who_may_not_operate_may_not_append(viewer: Actor, sf: Cluster, log: Log) -> None:
-    """401 without a token, 403 as a viewer; a token needs no CSRF, a session does."""
-    assert post(Client(), {"records": [GOOD]}).status_code == 401
-    assert post(client_of(viewer), {"records": [GOOD]}).status_code == 403
-    assert entries(log) == []
-
-
 def test_the_log_is_moved_to_kafka_while_the_cluster_is_stopped(
     script: Client, owner: Client, sf: Cluster, redis_url: str
 ) -> None:
