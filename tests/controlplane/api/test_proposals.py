@@ -21,12 +21,11 @@ from controlplane.proposals import computation, requests
 from controlplane.proposals.executions import progression
 from controlplane.proposals.review import Review
 from tests.support.execution import (
-    batch,
     carried_out,
     moves_of,
     prepared_plan,
     prepared_scattered,
-    under_way,
+    step_through,
 )
 from tests.support.policies import set_policy
 
@@ -78,14 +77,6 @@ def body_of(verb: Verb, proposal: Proposal) -> dict[str, str]:
 
 def get(client: Client, proposal: Proposal, what: str = "") -> Any:
     return client.get(f"{PROPOSALS}/{proposal.pk}{what}").json()
-
-
-def step_through(proposal: Proposal) -> None:
-    step = under_way(proposal)
-    assert step is not None
-    batch(proposal.cluster, step)
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
 
 
 def started(client: Client, proposal: Proposal) -> Proposal:

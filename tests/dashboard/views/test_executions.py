@@ -17,12 +17,11 @@ from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made
 from tests.support.execution import (
-    batch,
     carried_out,
     moves_of,
     prepared_plan,
     prepared_scattered,
-    under_way,
+    step_through,
 )
 from tests.support.heartbeats import send_heartbeats
 from tests.support.policies import set_policy
@@ -59,14 +58,6 @@ def tell(client: Client, proposal: Proposal, verb: str, reason: str = "") -> str
     told = said(client.post(path_to(proposal, f"{verb}/"), values))
     proposal.refresh_from_db()
     return told
-
-
-def step_through(proposal: Proposal) -> None:
-    step = under_way(proposal)
-    assert step is not None
-    batch(proposal.cluster, step)
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
 
 
 def start(client: Client, proposal: Proposal) -> Proposal:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -42,14 +41,6 @@ def client_of(by: Actor) -> Client:
 def script(operator: Actor, sf: Cluster) -> Client:
     """A client with an operator's token."""
     return client_of(operator)
-
-
-@pytest.fixture
-def log(sf: Cluster, redis_url: str) -> Iterator[Log]:
-    """The log of the cluster."""
-    opened = open_log("", "sf", redis_url)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
