@@ -58,7 +58,7 @@ def faults_in(content: str) -> list[str]:
 def test_nobody_but_admins_sees_addresses_or_forms(
     operating: Client, viewing: Client, admin: Actor, sf: Cluster
 ) -> None:
-    """The page says whom to ask."""
+    """The page names whom to ask."""
     hook_to(admin)
     for client in (operating, viewing):
         content = page(client, "/webhooks/")

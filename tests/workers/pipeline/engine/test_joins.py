@@ -37,8 +37,8 @@ TASKS = 3
 
 
 def all_tasks() -> Tasks:
-    one = Subscription(9, 0, (1, 2), TASKS, np.ones(TASKS, np.bool_))
-    return Tasks.of([NodeGroup.of(computation_of(PAIRED, COLUMNS), [one])])
+    subscription = Subscription(9, 0, (1, 2), TASKS, np.ones(TASKS, np.bool_))
+    return Tasks.of([NodeGroup.of(computation_of(PAIRED, COLUMNS), [subscription])])
 
 
 def test_a_window_closes_when_all_streams_have_passed_it() -> None:
