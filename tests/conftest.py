@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from celery import Celery
     from redis import Redis
 
+    from controlplane.access.roles import Actor
     from tests.support.databases import Templates
 
 ALIASES = ("default", "results")
@@ -282,6 +284,44 @@ def redis_url(redis_server: str, settings: Settings) -> Iterator[str]:
     yield redis_server
     _speak_to(app, before)
     channel_layers.backends.clear()
+
+
+@pytest.fixture
+def operator(db: None, redis_url: str) -> "Actor":
+    """A person who may change things."""
+    from tests.support.prepared import prepared_actor  # noqa: PLC0415
+
+    return prepared_actor("operator")
+
+
+@pytest.fixture
+def approver(db: None, redis_url: str) -> "Actor":
+    """A person who may approve plans."""
+    from tests.support.prepared import prepared_actor  # noqa: PLC0415
+
+    return prepared_actor("approver")
+
+
+@pytest.fixture
+def viewer(db: None, redis_url: str) -> "Actor":
+    """A person who may look."""
+    from tests.support.prepared import prepared_actor  # noqa: PLC0415
+
+    return prepared_actor("viewer")
+
+
+@pytest.fixture
+def admin(db: None, redis_url: str) -> "Actor":
+    """A person who may do everything, and has just confirmed to be present."""
+    from tests.support.cluster import actor  # noqa: PLC0415
+
+    return actor("admin")
+
+
+@pytest.fixture
+def now() -> datetime:
+    """The time when a test began."""
+    return datetime.now(UTC)
 
 
 @pytest.fixture

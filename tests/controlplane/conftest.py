@@ -5,25 +5,7 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from tests.support import cluster as made
-from tests.support.prepared import prepared, prepared_actor
-
-
-@pytest.fixture
-def operator(db: None, redis_url: str) -> Actor:
-    """A person who may change things."""
-    return prepared_actor("operator")
-
-
-@pytest.fixture
-def approver(db: None, redis_url: str) -> Actor:
-    """A person who may approve plans."""
-    return prepared_actor("approver")
-
-
-@pytest.fixture
-def viewer(db: None, redis_url: str) -> Actor:
-    """A person who may look."""
-    return prepared_actor("viewer")
+from tests.support.prepared import prepared
 
 
 @pytest.fixture

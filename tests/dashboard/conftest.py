@@ -13,25 +13,7 @@ from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.proposals import computation, requests
 from controlplane.telemetry import time_series
 from tests.support import cluster as made
-from tests.support.prepared import prepared, prepared_actor
-
-
-@pytest.fixture
-def operator(db: None, redis_url: str) -> Actor:
-    """A person who may change things."""
-    return prepared_actor("operator")
-
-
-@pytest.fixture
-def approver(db: None, redis_url: str) -> Actor:
-    """A person who may decide on plans."""
-    return prepared_actor("approver")
-
-
-@pytest.fixture
-def viewer(db: None, redis_url: str) -> Actor:
-    """A person who may look."""
-    return prepared_actor("viewer")
+from tests.support.prepared import prepared
 
 
 @pytest.fixture

@@ -100,6 +100,16 @@ def batch(
     cluster.refresh_from_db()
 
 
+def step_through(proposal: Proposal) -> Step:
+    """Acknowledge the step under way, which there must be, and go on; return the step."""
+    step = under_way(proposal)
+    assert step is not None
+    batch(proposal.cluster, step)
+    progression.advance(proposal.pk)
+    proposal.refresh_from_db()
+    return step
+
+
 def carried_out(proposal: Proposal) -> Execution:
     """Acknowledge every step until nothing is under way any more."""
     for _ in range(100):

@@ -106,14 +106,6 @@ def test_small_cases(
     assert solved(algorithm, problem, *more)["traffic"] == traffic
 
 
-def test_online_algorithms_take_queries_in_their_order(solved: Any) -> None:
-    chain = solved("least_cost", CHAIN, "--param", "alpha=1")
-    assert chain["assignment"] == [0, 0, 1, 1, 1, 1, 0, 0]
-    pairs = solved("least_cost", PAIRS)
-    assert pairs["assignment"] == [0, 1, 0, 1, 0, 1]
-    assert pairs["replication_factor"] == pytest.approx(1.4444, abs=1e-4)
-
-
 @pytest.mark.parametrize("algorithm", [one.name for one in algorithms(PLACEMENT)])
 def test_every_algorithm_is_reached(solved: Any, algorithm: str) -> None:
     """Whether or not it draws at random, a seed may be given."""
@@ -159,13 +151,6 @@ def test_a_bad_problem_is_one_line(refused: Any, tmp_path: Path, problem: Any, w
     line = refused("placement", "ic", "--input", written(tmp_path, problem))
     assert why in line
     assert len(line) < 700
-
-
-def test_who_finds_no_room_is_told_what_to_do(refused: Any, tmp_path: Path) -> None:
-    ten = {"rates": {"A": 1}, "queries": ["A"] * 10, "servers": 3}
-    line = refused("placement", "mms", "--input", written(tmp_path, ten), "--param", "nu=0")
-    assert "9 places" in line
-    assert "raise nu, add servers" in line
 
 
 @pytest.mark.parametrize(

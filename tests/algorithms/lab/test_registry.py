@@ -1,11 +1,10 @@
 import pytest
 
-from algorithms.errors import UnknownAlgorithm, UnknownPlanner
+from algorithms.errors import UnknownPlanner
 from algorithms.lab.registry import PLACEMENT, PLANNERS, algorithm, algorithms, planner
 from algorithms.placement.offline import Mms
 from algorithms.placement.online import LeastCost
 from algorithms.planner import Planner
-from tests.algorithms.placement.instances import chain
 
 pytestmark = pytest.mark.nightly("lab", by_day=True)
 
@@ -15,22 +14,6 @@ def test_algorithms_are_found_by_planner_and_name() -> None:
     assert [known.name for known in PLANNERS] == [
         PLACEMENT, "migration", "admission", "partitioning", "shedding",
     ]  # fmt: skip
-
-
-def test_names_are_unique() -> None:
-    names = [(known.name, a.name) for known in PLANNERS for a in known.algorithms]
-    assert len(names) == len(set(names))
-
-
-def test_an_unknown_name_says_which_are_known() -> None:
-    with pytest.raises(UnknownAlgorithm) as caught:
-        algorithm(PLACEMENT, "best")
-    assert "mms" in caught.value.known
-
-
-def test_parameters_of_another_algorithm_are_refused() -> None:
-    with pytest.raises(TypeError, match="LeastCost"):
-        algorithm(PLACEMENT, "least_cost").solve(chain(), Mms())
 
 
 def test_kinds_are_told_apart() -> None:

@@ -53,27 +53,6 @@ def test_every_plan_passes_the_certificate(name: str, problem: MigrationProblem)
         certify(problem, plan, intervals=name in INTERVALS)
 
 
-@given(problem=problems())
-def test_no_feasible_plan_in_intervals_undercuts_the_single_step(
-    problem: MigrationProblem,
-) -> None:
-    least = planned("single_step", problem)
-    for name in ("storm", "storm_matched"):
-        other = planned(name, problem)
-        if other is not None and other.feasible:
-            assert least is not None
-            assert least.cost <= other.cost
-
-
-@given(problem=problems())
-def test_freedom_costs_nothing(problem: MigrationProblem) -> None:
-    """What intervals can do, a free assignment can do; its bound is below both."""
-    interval, free = planned("single_step", problem), planned("free", problem)
-    if interval is not None:
-        assert free is not None
-        assert free.lower_bound <= free.cost <= interval.cost
-
-
 @given(problem=problems(), factor=st.sampled_from([0.5, 2.0, 1024.0]))
 def test_only_proportions_of_work_and_state_matter(
     problem: MigrationProblem, factor: float
@@ -83,40 +62,6 @@ def test_only_proportions_of_work_and_state_matter(
     assert (one is None) == (other is None)
     if one is not None and other is not None:
         assert one.cost * factor == other.cost
-
-
-@given(problem=problems())
-def test_a_looser_balance_never_costs_more(problem: MigrationProblem) -> None:
-    tight = planned("single_step", problem)
-    if tight is not None:
-        loose = planned("single_step", replace(problem, tau=problem.tau + 0.5))
-        assert loose is not None
-        assert loose.cost <= tight.cost
-
-
-@given(problem=problems())
-def test_mirrored_positions_cost_the_same(problem: MigrationProblem) -> None:
-    owner = problem.present - 1 - problem.owner[::-1]
-    given_ = problem.work[::-1], problem.state[::-1], owner, problem.present, problem.nodes
-    one = planned("single_step", problem)
-    other = planned("single_step", MigrationProblem.of_owner(*given_, problem.tau))
-    assert (one is None) == (other is None)
-    if one is not None and other is not None:
-        assert one.cost == other.cost
-
-
-@given(problem=problems())
-def test_a_plan_carried_out_has_nothing_left_to_move(problem: MigrationProblem) -> None:
-    plan = planned("single_step", problem)
-    if plan is None:
-        return
-    order = np.full(max(plan.nodes) + 1, -1)
-    for position, run in enumerate(plan.intervals):
-        order[run.node] = position
-    given_ = problem.work, problem.state, order[plan.assignment], problem.nodes, problem.nodes
-    again = planned("single_step", MigrationProblem.of_owner(*given_, problem.tau))
-    assert again is not None
-    assert again.cost == 0
 
 
 @given(problem=problems(), other=st.integers(1, 6), seed=st.integers(0, 1000))

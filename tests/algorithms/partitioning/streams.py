@@ -19,6 +19,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "two_choices": ({}, {"seed": 7}),
     "random_choices": ({}, {"eps": 0.0}, {"eps": 0.5, "seed": 3}),
     "bounded_load": ({}, {"eps": 0.0}),
+    "consistent_grouping": ({}, {"virtual": 3, "eps": 0.0, "seed": 5}),
     "frequency_aware": ({"period": 1024}, {"top": 3, "parts": 9.0, "spread": False}),
     "head_aware": ({"period": 1024}, {"hot": 0.05, "eps": 0.0}),
     "panes": ({"window_ms": 60, "slide_ms": 25}, {"window_ms": 7, "slide_ms": 7}),

@@ -1,7 +1,6 @@
 """Signals, queues of idle and busy workers, and moves of virtual workers."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,29 +59,6 @@ def test_hysteresis_sums_what_exceeds_a_threshold() -> None:
     assert signals([0.84], steady, evidence) == [0.0]
 
 
-def test_a_move_needs_a_busy_and_an_idle_worker() -> None:
-    known = view([0, 0, 0, 1, 1, 1], 2)
-    receive_signal(known, 0, 0, 0.5, 1)
-    assert pair_workers(known, 0, rules()) == 0
-    receive_signal(known, 0, 1, 2.0, 1)
-    assert pair_workers(known, 0, rules()) == 1
-    assert known.owner[0].tolist() == [1, 0, 0, 1, 1, 1]
-    assert not known.wanted.any()
-
-
-def test_pairs_are_first_come_first_served() -> None:
-    known = view([0, 0, 1, 1, 2, 2, 3, 3], 4)
-    for worker in (3, 2, 3):
-        receive_signal(known, 0, worker, 0.5, 1)
-    receive_signal(known, 0, 1, 2.0, 1)
-    pair_workers(known, 0, rules())
-    # Worker 3 signalled first and kept its place.
-    assert known.owner[0].tolist() == [0, 0, 1, 1, 2, 2, 1, 3]
-    receive_signal(known, 0, 0, 2.0, 1)
-    pair_workers(known, 0, rules())
-    assert known.owner[0].tolist() == [0, 0, 1, 1, 0, 2, 1, 3]
-
-
 def test_the_newest_signal_counts() -> None:
     known = view([0, 0, 1, 1], 2)
     receive_signal(known, 0, 0, 0.5, 1)
@@ -96,20 +72,6 @@ def test_the_newest_signal_counts() -> None:
     assert pair_workers(known, 0, rules()) == 0
 
 
-@pytest.mark.parametrize(("oldest", "expected"), [(True, [1, 0, 0, 1]), (False, [0, 0, 1, 1])])
-def test_the_oldest_or_the_newest_moves(oldest: bool, expected: list[int]) -> None:
-    """Worker 0 has 0 and 1 from the start and receives 2, then gives one back."""
-    known = view([0, 0, 1, 1], 2)
-    receive_signal(known, 0, 1, 0.5, 1)
-    receive_signal(known, 0, 0, 2.0, 1)
-    pair_workers(known, 0, rules(oldest=oldest))
-    assert known.owner[0].tolist() == [0, 0, 0, 1]
-    receive_signal(known, 0, 0, 0.5, 1)
-    receive_signal(known, 0, 1, 2.0, 1)
-    pair_workers(known, 0, rules(oldest=oldest))
-    assert known.owner[0].tolist() == expected
-
-
 def test_several_moves_lead_to_the_middle_of_the_thresholds() -> None:
     """Worker 0 has twice its load, so it gives half of its 10, to the other in all 3 at most."""
     known = view([0] * 10 + [1] * 3, 2)
@@ -118,14 +80,6 @@ def test_several_moves_lead_to_the_middle_of_the_thresholds() -> None:
     assert known.wanted[0].tolist() == [-5, 3]
     assert pair_workers(known, 0, rules()) == 3
     assert known.wanted[0].tolist() == [-2, 0]
-
-
-def test_a_worker_keeps_its_last_virtual_worker() -> None:
-    known = view([0, 1], 2)
-    receive_signal(known, 0, 0, 0.5, 1)
-    receive_signal(known, 0, 1, 2.0, 1)
-    assert pair_workers(known, 0, rules()) == 0
-    assert known.owned[0].tolist() == [1, 1]
 
 
 def test_probing_moves_to_the_least_recently_busy() -> None:

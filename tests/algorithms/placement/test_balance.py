@@ -65,16 +65,6 @@ def test_the_smallest_slack_is_enough_and_less_is_not(n: int, capacities: list[f
         assert relative_caps(n, sizes, smallest * (1 - 1e-9)).sum() < n
 
 
-@pytest.mark.parametrize(
-    ("queries", "capacities", "smallest"),
-    [(10, [1.0] * 3, 0.2), (3, [1.0] * 4, 1 / 3), (8, [1.0] * 4, 0.0), (1, [1.0, 3.0], 1 / 3)],
-)
-def test_the_smallest_slack_of_small_clusters(
-    queries: int, capacities: list[float], smallest: float
-) -> None:
-    assert smallest_slack(queries, np.array(capacities)) == pytest.approx(smallest)
-
-
 def test_even_share_rounds_up() -> None:
     assert [even_caps(n, np.ones(3)).tolist()[0] for n in (0, 1, 3, 4)] == [0, 1, 1, 2]
 

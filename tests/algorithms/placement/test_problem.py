@@ -22,15 +22,6 @@ def test_lists_and_arrays_give_the_same_problem() -> None:
     assert lists.indptr.tolist() == arrays.indptr.tolist()
 
 
-def test_types_are_numbered_in_order_of_first_appearance() -> None:
-    """The numbering decides ties, so that it must not depend on hashing."""
-    types = PlacementProblem.from_lists([1] * 3, [[2], [0, 1], [1, 0], [2], [1]], 1, 0).types
-    assert types.of_query.tolist() == [0, 1, 1, 0, 2]
-    assert types.sizes.tolist() == [2, 2, 1]
-    assert types.indices.tolist() == [2, 0, 1, 1]
-    assert types.indptr.tolist() == [0, 1, 3, 4]
-
-
 def test_the_arrays_cannot_be_written_and_the_callers_stay_theirs() -> None:
     """A frozen problem over an array that somebody changes would not be frozen."""
     rates = np.array([1.0, 2.0])
@@ -70,12 +61,6 @@ def test_the_slack_that_the_message_names_is_enough() -> None:
         problem.require_feasible()
     for slack in (0.333334, caught.value.smallest):
         PlacementProblem.from_lists([1.0], [[0]] * 3, 4, slack).require_feasible()
-
-
-def test_caps_rounded_up_have_room_for_few_queries() -> None:
-    problem = PlacementProblem.from_lists([1.0], [[0]] * 3, 4, 0.05, round_up=True)
-    problem.require_feasible()
-    assert problem.caps.tolist() == [1, 1, 1, 1]
 
 
 def test_lower_bound_counts_the_servers_a_popular_source_must_reach() -> None:

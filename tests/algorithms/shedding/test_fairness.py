@@ -10,7 +10,6 @@ from algorithms.lab.shedding.exact.algorithm import fair_plan
 from algorithms.shedding import fairness
 from algorithms.shedding.kept_parts import KeptRows, maximize
 from algorithms.shedding.lp import Lp
-from algorithms.shedding.network import Network, Operator
 from algorithms.shedding.problem import SheddingProblem
 from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import (
@@ -47,26 +46,6 @@ def test_weights_divide_the_kept_parts() -> None:
     assert kept(problem(network, 2, 0.2)) == approx({"n1_q1": 2 / 5, "n1_q2": 1.0})
 
 
-def test_room_on_other_nodes_is_used() -> None:
-    """Outputs 1 and 2 share A; output 3 is limited by B alone, output 4 by nothing."""
-    operators = (
-        Operator("q1", "A", 1.0, 1.0, ("i1",)),
-        Operator("q2", "A", 3.0, 1.0, ("i2",)),
-        Operator("q3", "B", 2.0, 1.0, ("i3",)),
-        Operator("q4", "C", 0.5, 1.0, ("i4",)),
-    )
-    outputs = dict.fromkeys(("q1", "q2", "q3", "q4"), 1.0)
-    nodes = {"A": 1.0, "B": 1.0, "C": 1.0}
-    network = Network(nodes, ("i1", "i2", "i3", "i4"), operators, outputs)
-    assert kept(problem(network, 1, 1, 1, 1)) == approx(
-        {"q1": 1 / 4, "q2": 1 / 4, "q3": 1 / 2, "q4": 1.0}
-    )
-
-
-def test_branches_of_a_split_share_its_node() -> None:
-    assert kept(problem(fan_out([2.0, 5.0]), 1 / 5)) == approx({"b1": 5 / 8, "b2": 5 / 8})
-
-
 def test_floors_hold_before_fair_shares() -> None:
     plain = chain_network([[1.0], [1.0]])
     network = replace(plain, floors={"n1_q1": 0.5})
@@ -85,12 +64,6 @@ def test_outputs_without_a_weight_get_nothing_that_others_need() -> None:
     assert kept(problem(network, 2, 2))["n1_q1"] == approx(0.5)
     none = replace(plain, outputs=dict.fromkeys(plain.outputs, 0.0))
     check_plan(problem(none, 2, 2), fair_plan(problem(none, 2, 2)))
-
-
-def test_links_limit_fair_shares() -> None:
-    plain = figure_1()
-    network = replace(plain, nodes={"A": 10.0, "B": 10.0}, links={("A", "B"): 0.5})
-    assert kept(problem(network, 1, 1)) == approx({"b1": 0.25, "b2": 0.25})
 
 
 def test_many_outputs_are_too_many_programs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -84,15 +84,6 @@ def test_a_token_that_does_not_hold_is_refused(operator: Actor, sf: Cluster, spo
     assert Client(headers=headers).get(QUERIES).status_code == 401
 
 
-def test_a_viewer_reads_and_does_not_write(viewer: Actor, sf: Cluster) -> None:
-    """403 names the role that is missing."""
-    client = Client(headers=bearer(viewer))
-    assert client.get(QUERIES).status_code == 200
-    answer = post(client, QUERIES, GOOD)
-    assert answer.status_code == 403
-    assert "operator" in answer.json()["detail"]
-
-
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
@@ -145,24 +136,6 @@ def test_a_body_of_json_is_bounded_and_strict(
     assert answer.status_code == 400
     problem = answer.json()
     assert (problem["code"], problem["data"]["fault"]) == ("bad_json", fault)
-
-
-def test_a_live_name_is_a_duplicate(script: Client, sf: Cluster) -> None:
-    """Told under name."""
-    assert post(script, QUERIES, GOOD).status_code == 201
-    answer = post(script, QUERIES, GOOD)
-    assert answer.status_code == 422
-    assert list(answer.json()["fields"]) == ["name"]
-
-
-def test_bulk_is_all_or_nothing_with_errors_per_row(script: Client, sf: Cluster) -> None:
-    """The good row is not saved either."""
-    rows = [GOOD | {"name": "a"}, GOOD | {"name": "b", "streams": ["nowhere"]}]
-    answer = post(script, f"{QUERIES}/bulk", {"queries": rows})
-    assert answer.status_code == 422
-    assert list(answer.json()["rows"]) == ["1"]
-    assert not Query.objects.exists()
-    assert post(script, f"{QUERIES}/bulk", {"queries": rows[:1]}).json()["names"] == ["a"]
 
 
 def test_a_query_is_read_and_ended_by_name(script: Client, operator: Actor, sf: Cluster) -> None:
@@ -220,37 +193,6 @@ def test_a_cluster_is_started_and_stopped(script: Client, sf: Cluster) -> None:
     assert post(script, "/api/v1/clusters/sf/start", {}).json()["desired"] == "running"
     assert post(script, "/api/v1/clusters/sf/stop", {"reason": "fair"}).json()["state"] == "stopped"
     assert post(script, "/api/v1/clusters/nowhere/start", {}).status_code == 404
-
-
-def test_a_proposal_is_requested_and_refused_with_a_code(
-    script: Client, operator: Actor, sf: Cluster
-) -> None:
-    """202 now; approving before it is ready is a conflict that says so."""
-    placed(operator, sf, {"q": ["s0"]})
-    path = "/api/v1/clusters/sf/proposals"
-    asked = post(script, path, {"algorithm": "mms"})
-    assert (asked.status_code, asked.json()["state"]) == (202, "computing")
-    Group.objects.get_or_create(name="approver")[0].user_set.add(user_of(operator))
-    answer = post(script, f"{path}/{asked.json()['id']}/approve", {"seal": "x"})
-    assert (answer.status_code, answer.json()["code"]) == (409, "not_allowed")
-    assert script.get(path).json()["total"] == 1
-    assert list(post(script, path, {"algorithm": "x"}).json()["fields"]) == ["algorithm"]
-
-
-def test_parameters_of_every_kind_are_taken_or_refused_by_name(
-    script: Client, operator: Actor, sf: Cluster
-) -> None:
-    """Texts are one of their choices, and numbers are not texts."""
-    placed(operator, sf, {"q": ["s0"]})
-    path = "/api/v1/clusters/sf/proposals"
-    given = {"start": "mms", "seconds": 1, "nu": 0.2}
-    asked = post(script, path, {"algorithm": "refined", "parameters": given})
-    assert asked.status_code == 202
-    assert given.items() <= asked.json()["parameters"].items()
-    wrong = {"start": "best", "seconds": "1"}
-    refused = post(script, path, {"algorithm": "refined", "parameters": wrong})
-    assert refused.status_code == 422
-    assert sorted(refused.json()["fields"]) == ["seconds", "start"]
 
 
 def test_the_documentation_is_behind_the_login(client: Client, operator: Actor) -> None:

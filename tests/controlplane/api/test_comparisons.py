@@ -9,11 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, LedgerEntry, Proposal
-from controlplane.proposals import comparisons, computation, requests
+from controlplane.models import Cluster, LedgerEntry
+from controlplane.proposals import computation, requests
 from tests.support.execution import moved_names, prepared_scattered, ready
 
-Asking = list[tuple[str, str, dict[str, Any]]]
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/api/v1/clusters/sf"
 
@@ -57,16 +56,6 @@ def test_a_comparison_is_asked_for_watched_and_read(operating: Client, cluster: 
     assert any(one["pareto"] for one in told["candidates"])
     listed = operating.get(f"{BASE}/comparisons").json()
     assert [(one["id"], one["total"]) for one in listed["comparisons"]] == [(told["id"], 4)]
-
-
-def test_all_candidates_are_cancelled_at_once(
-    operating: Client, operator: Actor, cluster: Cluster
-) -> None:
-    asked: Asking = [("placement", "mms", {}), ("placement", "off_rand", {})]
-    comparison = comparisons.compare(operator, cluster, asked)
-    answer = post(operating, f"/comparisons/{comparison.pk}/cancel", {"reason": "too slow"})
-    assert answer.json() == {"cancelled": 2}
-    assert not Proposal.objects.filter(state="computing").exists()
 
 
 def test_a_proposal_under_a_budget_by_its_parameters(operating: Client, cluster: Cluster) -> None:
@@ -129,13 +118,3 @@ def test_the_ledger_and_the_calibration_are_read(
         {"planner": "placement", "algorithm": "mms", "figure": "bytes", "runs": 1, "ratio": 2.0,
          "error": 1.0},
     ]  # fmt: skip
-
-
-def test_viewers_read_and_change_nothing(viewer: Actor, operator: Actor, cluster: Cluster) -> None:
-    proposal = ready(operator, cluster)
-    client = browser_of(viewer)
-    assert post(client, "/comparisons", {"asked": [{}]}).status_code == 403
-    assert post(client, f"/proposals/{proposal.pk}/without", {"places": [0]}).status_code == 403
-    assert client.get(f"{BASE}/comparisons").status_code == 200
-    assert client.get(f"{BASE}/proposals/{proposal.pk}/effects").status_code == 200
-    assert client.get(f"{BASE}/ledger").status_code == 200

@@ -10,7 +10,6 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.cli.main import main
 from controlplane.models import Cluster
-from tests.support.cluster import actor
 from tests.support.execution import prepared_scattered
 
 
@@ -54,12 +53,6 @@ def weir(capsys: pytest.CaptureFixture[str]) -> Weir:
         return Ran(code, told.out, told.err)
 
     return call
-
-
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    """A person who may do everything."""
-    return actor("admin")
 
 
 @pytest.fixture

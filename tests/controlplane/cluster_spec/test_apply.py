@@ -27,11 +27,6 @@ from tests.support.schemas import REPORTS
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    return actor("admin")
-
-
 @pytest.mark.both_databases(daily="postgresql")
 @given(description=descriptions())
 @settings(

@@ -13,22 +13,16 @@ from controlplane.cluster_spec.document import BadDescription
 from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.text import as_yaml, parse_description
 from controlplane.connections import redis_client
-from controlplane.errors import Forbidden
 from controlplane.models import AuditEntry, Blackout, Cluster, Drop, Exclusion, Grant, Query
 from controlplane.topology import drop_rules, queries, rows
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import read_table
-from tests.support.cluster import actor, replayed_table
+from tests.support.cluster import replayed_table
 from tests.support.descriptions import MERGED, RULES, ruled, soon
 from tests.support.records import append_at
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
-
-
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    return actor("admin")
 
 
 def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> None:
@@ -50,25 +44,6 @@ def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> Non
     assert set(Exclusion.objects.values_list("owner", flat=True)) == {admin.name}
     actions = Counter(AuditEntry.objects.values_list("action", flat=True))
     assert (actions["blackout.add"], actions["exclusion.add"], actions["drop.set"]) == (2, 2, 3)
-
-
-def test_the_same_again_changes_nothing(admin: Actor) -> None:
-    text = ruled()
-    assert apply_description(admin, parse_description(text), apply=True).changes
-    version = Cluster.objects.get().routing_version
-    entries = AuditEntry.objects.count()
-    again = apply_description(admin, parse_description(text), apply=True)
-    assert (again.changes, again.left) == (0, [])
-    assert Cluster.objects.get().routing_version == version
-    assert AuditEntry.objects.count() == entries
-
-
-def test_without_apply_no_rule_stays(admin: Actor) -> None:
-    report = apply_description(admin, parse_description(ruled()), apply=False)
-    assert len(report.created["drops"]) == 3
-    for model in (Cluster, Drop, Blackout, Exclusion):
-        assert not model.objects.exists()
-    assert redis_client().keys("*pump*") == []
 
 
 def test_shares_and_exclusions_are_brought_up_to_date(admin: Actor) -> None:
@@ -226,22 +201,6 @@ def test_the_windows_of_an_edge_to_a_query_are_those_of_the_query(admin: Actor) 
     assert not apply_description(
         admin, parse_description(f"{text}drops: [{drop}]\n"), apply=True
     ).changes
-
-
-def test_windows_that_overlap_are_not_those_that_do_not(admin: Actor) -> None:
-    drop = "{stream: flow, share: 0.5, window_s: 60.0}"
-    apply_description(admin, parse_description(f"{MERGED}drops: [{drop}]\n"), apply=True)
-    overlapping = drop.replace("60.0", "60.0, slide_s: 30.0")
-    with pytest.raises(BadDescription) as refused:
-        apply_description(admin, parse_description(f"{MERGED}drops: [{overlapping}]\n"), apply=True)
-    assert "lift that first" in refused.value.faults["drops[0].window_s"][0]
-
-
-def test_an_import_takes_an_admin_for_rules_as_well(admin: Actor) -> None:
-    apply_description(admin, parse_description(MERGED), apply=True)
-    with pytest.raises(Forbidden):
-        apply_description(actor("operator"), parse_description(ruled()), apply=True)
-    assert not Exclusion.objects.exists()
 
 
 def test_grants_are_no_part_of_it(admin: Actor) -> None:

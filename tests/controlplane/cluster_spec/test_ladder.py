@@ -17,16 +17,11 @@ from controlplane.topology import queries, rows
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import Cost, KeptPart, ResourceKind, WindowDrop
 from controlplane.wire.routing.publication import read_table
-from tests.support.cluster import actor, replayed_table
+from tests.support.cluster import replayed_table
 from tests.support.descriptions import LADDER, SMALL
 from tests.support.shedding import busy_cluster
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
-
-
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    return actor("admin")
 
 
 def described(text: str = SMALL + LADDER) -> ClusterDescription:

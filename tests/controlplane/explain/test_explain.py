@@ -30,11 +30,6 @@ from tests.support.key_samples import sampled
 from tests.support.watching import reachable
 
 
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
-
-
 def node_of(query: Query) -> Node:
     return Task.objects.get(query=query, index=0).node
 

@@ -15,11 +15,6 @@ from tests.support.cluster import placed, stream_id
 from tests.support.explaining import OverTime, record_past, steps
 
 
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
-
-
 def on_one_node(operator: Actor, sf: Cluster, now: datetime) -> Node:
     """Place a query over two streams, hours ago; return its node."""
     (query,) = placed(operator, sf, {"q": ["s0", "s1"]})

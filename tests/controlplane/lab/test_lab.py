@@ -64,14 +64,6 @@ def test_what_is_left_out_is_as_the_experiment_has_it(operator: Actor, small: No
     assert run.parameters == {"seeds": 3, "height": 2, "shape": "square", "hollow": False}
 
 
-def test_all_faults_are_told_at_once_by_field(operator: Actor, small: None) -> None:
-    """Nobody fixes a form one field at a time."""
-    with pytest.raises(Invalid) as refused:
-        lab.request(operator, PLANNER, NAME, {"height": 0, "width": 3.0}, [-1.0], ["magic"])
-    assert set(refused.value.fields) == {"height", "width", "values", "series"}
-    assert not LabRun.objects.exists()
-
-
 @pytest.mark.parametrize(
     ("name", "parameters", "values", "series", "field"),
     [

@@ -1,13 +1,12 @@
 """What applies by itself: each condition of the policy, with the number that decided."""
 
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Blackout, Cluster, LedgerEntry, Proposal
+from controlplane.models import Blackout, Cluster, Proposal
 from controlplane.policies.auto_approval import decide_auto_approval, refusals
 from controlplane.policies.settings import PolicySettings, settings_of
 from tests.support.execution import prepared_plan, prepared_scattered
@@ -67,37 +66,6 @@ def test_a_gain_is_asked_for(plan: Proposal) -> None:
     assert code(plan, auto_gain=0.0) == "gain", "nothing to move is not a gain at all"
 
 
-def test_a_plan_that_spoils_another_measure_does_not(plan: Proposal) -> None:
-    """The loop of that measure would undo it next."""
-    plan.before["imbalance"], plan.after["imbalance"] = 0.1, 0.3
-    assert code(plan, watch_imbalance=0.2) == "spoils"
-    assert code(plan, watch_imbalance=0.4) == "allowed"
-
-
-@pytest.mark.parametrize(
-    ("days", "begin", "end", "hour", "expected"),
-    [
-        ([2], None, None, 12, "allowed"),
-        ([0, 1], None, None, 12, "day"),
-        ([], time(11), time(13), 12, "allowed"),
-        ([], time(13), time(14), 12, "time"),
-        ([], time(11), time(12), 12, "time"),
-        ([], time(22), time(6), 23, "allowed"),
-        ([], time(22), time(6), 5, "allowed"),
-        ([], time(22), time(6), 12, "time"),
-        ([1], time(22), time(6), 5, "allowed"),
-        ([2], time(22), time(6), 5, "day"),
-        ([2], time(22), time(6), 23, "allowed"),
-    ],
-)
-def test_days_and_hours(
-    plan: Proposal, days: list[int], begin: time | None, end: time | None, hour: int, expected: str
-) -> None:
-    """The small hours of a window over midnight belong to the day before."""
-    at = WEDNESDAY.replace(hour=hour)
-    assert code(plan, at, auto_days=days, auto_from=begin, auto_until=end) == expected
-
-
 def test_not_in_a_blackout(plan: Proposal) -> None:
     Blackout.objects.create(
         cluster=plan.cluster, cron="0 11 * * *", minutes=120, reason="rush", owner="x",
@@ -105,28 +73,6 @@ def test_not_in_a_blackout(plan: Proposal) -> None:
     )  # fmt: skip
     verdict = decide_auto_approval(plan, policy(plan), WEDNESDAY)
     assert (verdict.code, "rush" in verdict.text) == ("blackout", True)
-
-
-@pytest.mark.parametrize(
-    ("measured", "runs", "expected"),
-    [([0.5] * 2, 3, "record"), ([0.5] * 3, 3, "allowed"), ([1.0, 1.0, 0.5], 3, "record")],
-)
-def test_the_planner_must_have_a_good_record(
-    plan: Proposal, measured: list[float], runs: int, expected: str
-) -> None:
-    """0.5 was promised; the median run is off by half or by nothing."""
-    for imbalance in measured:
-        entry = Proposal.objects.create(cluster=plan.cluster, requested_at=timezone.now())
-        LedgerEntry.objects.create(
-            proposal=entry, cluster=plan.cluster, planner="placement", algorithm="mms",
-            approved={"imbalance": 0.5}, measured={"imbalance": imbalance}, at=WEDNESDAY,
-        )  # fmt: skip
-    asked: dict[str, Any] = {
-        "auto_record": True,
-        "auto_record_runs": runs,
-        "auto_record_error": 0.25,
-    }
-    assert code(plan, **asked) == expected
 
 
 def test_who_asked_may_matter(plan: Proposal) -> None:

@@ -5,19 +5,13 @@ from datetime import time
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Forbidden, Invalid, NotFound
+from controlplane.errors import Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster
 from controlplane.policies.history import MOST_CHANGES, changes_of, revert_change
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of, update_policy
-from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def admin(sf: Cluster) -> Actor:
-    return actor("admin")
 
 
 def test_changes_are_listed_newest_first(admin: Actor, sf: Cluster) -> None:
@@ -54,11 +48,9 @@ def test_a_change_that_is_reverted_already_changes_nothing(admin: Actor, sf: Clu
     assert len(changes_of(sf)) == 2
 
 
-def test_only_admins_revert_changes_of_their_cluster(admin: Actor, sf: Cluster) -> None:
+def test_changes_of_another_cluster_are_not_reverted(admin: Actor, sf: Cluster) -> None:
     update_policy(admin, sf, {"cooldown_s": 60})
     change = changes_of(sf)[0]
-    with pytest.raises(Forbidden):
-        revert_change(actor("approver"), sf, change.pk)
     other = Cluster.objects.create(slug="other", name="Other", slots=1, splits=1)
     with pytest.raises(NotFound):
         revert_change(admin, other, change.pk)

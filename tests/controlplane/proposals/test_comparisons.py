@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Forbidden, Invalid
+from controlplane.errors import Invalid
 from controlplane.models import Cluster, Comparison, Proposal, Snapshot, Stream
 from controlplane.proposals import comparisons, computation, decisions, requests
 from controlplane.proposals.comparison_table import compared, comparisons_listing
@@ -109,13 +109,11 @@ def test_one_is_approved_and_the_others_are_superseded(
     }  # fmt: skip
 
 
-def test_one_or_all_can_be_cancelled(operator: Actor, viewer: Actor, cluster: Cluster) -> None:
+def test_one_or_all_can_be_cancelled(operator: Actor, cluster: Cluster) -> None:
     comparison = comparisons.compare(operator, cluster, [*TWO, ("placement", "mms", {"nu": 2.0})])
     first, second, _ = comparison.candidates.order_by("pk")
     computation.compute(first.pk)
     decisions.cancel(operator, second)
-    with pytest.raises(Forbidden):
-        comparisons.cancel(viewer, comparison)
     assert comparisons.cancel(operator, comparison, "too slow") == 1
     assert comparisons.cancel(operator, comparison) == 0
     states = comparison.candidates.order_by("pk").values_list("state", flat=True)
@@ -170,11 +168,6 @@ def test_the_newest_is_listed_first(operator: Actor, cluster: Cluster) -> None:
         for _ in range(3)
     ]
     assert [row.pk for row in comparisons_listing(cluster).page.rows] == pks[::-1]
-
-
-def test_viewers_compare_nothing(viewer: Actor, cluster: Cluster) -> None:
-    with pytest.raises(Forbidden):
-        comparisons.compare(viewer, cluster, TWO)
 
 
 def test_workers_compute_them_with_their_tasks(

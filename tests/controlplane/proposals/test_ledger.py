@@ -17,19 +17,10 @@ from tests.support.execution import (
     batch,
     begun,
     carried_out,
-    prepared_scattered,
     under_way,
 )
-from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def cluster(operator: Actor, sf: Cluster) -> Cluster:
-    """Twelve scattered queries, and steps of two moves."""
-    set_policy(sf, cluster_moves=2)
-    return prepared_scattered(operator, sf)
 
 
 @pytest.fixture

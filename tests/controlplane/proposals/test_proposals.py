@@ -72,14 +72,6 @@ def test_no_placement_moves_a_split_query(operator: Actor, scattered: Cluster) -
     assert split.pk not in {move.query for move in moves_of(proposal)}
 
 
-def test_a_wrong_seal_is_refused(approver: Actor, scattered: Cluster) -> None:
-    """Approval names the moves, not the row."""
-    proposal = ready(approver, scattered)
-    with pytest.raises(Conflict) as refused:
-        decisions.approve(approver, proposal, "0" * 64)
-    assert refused.value.code == "wrong_seal"
-
-
 def test_moves_changed_behind_the_seal_are_refused(approver: Actor, scattered: Cluster) -> None:
     """The seal is recomputed: a row edited in the database is not what was approved."""
     proposal = ready(approver, scattered)
@@ -198,23 +190,6 @@ def test_what_is_excluded_is_not_moved(operator: Actor, scattered: Cluster) -> N
     assert not names & {"q1", "q4", "q7", "q10"}
     assert 3 not in {n for move in moves_of(proposal) for n in (move.source, move.target)}
     assert proposal.predicted["left_out"] > 0
-
-
-def test_a_rejection_needs_a_reason(approver: Actor, scattered: Cluster) -> None:
-    """Those who ask later find it in the audit log."""
-    with pytest.raises(Invalid):
-        decisions.reject(approver, ready(approver, scattered), " ")
-
-
-def test_a_viewer_may_not_request_or_apply(
-    operator: Actor, viewer: Actor, scattered: Cluster
-) -> None:
-    """Looking is not deciding."""
-    with pytest.raises(Forbidden):
-        requests.request(viewer, scattered, "mms", {})
-    proposal = ready(operator, scattered)
-    with pytest.raises(Forbidden):
-        decisions.approve(viewer, proposal, proposal.seal)
 
 
 def test_a_cancelled_proposal_stops_computing(operator: Actor, scattered: Cluster) -> None:

@@ -26,11 +26,9 @@ from tests.support.cluster import actor
 from tests.support.execution import (
     batch,
     begun,
-    prepared_scattered,
     ready,
     under_way,
 )
-from tests.support.policies import set_policy
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -40,13 +38,6 @@ pytestmark = [
 Work = Callable[[], Any]
 # A race that is lost in one of so many is found.
 ROUNDS = 5
-
-
-@pytest.fixture
-def cluster(operator: Actor, sf: Cluster) -> Cluster:
-    """Twelve scattered queries, steps of two moves, and no worker that begins by itself."""
-    set_policy(sf, cluster_moves=2)
-    return prepared_scattered(operator, sf)
 
 
 def at_once(*work: Work) -> list[Any]:

@@ -8,7 +8,7 @@ from django.db import connection
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.errors import Away, Conflict, Forbidden, Invalid
+from controlplane.errors import Away, Conflict, Invalid
 from controlplane.models import AuditEntry, Cluster, Drop, Stream
 from controlplane.telemetry.samples import moment_of
 from controlplane.topology import drop_rules, placement, queries
@@ -16,7 +16,7 @@ from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import latest_version, read_table
-from tests.support.cluster import actor, placed, replayed_table
+from tests.support.cluster import placed, replayed_table
 from tests.support.records import append_at
 from tests.support.series import add_sample
 
@@ -186,16 +186,6 @@ def test_the_edge_must_be_there(operator: Actor, sf: Cluster, stream: Stream) ->
     with pytest.raises(Invalid) as refusal:
         drop_rules.lift(operator, stream, "q")
     assert "query" in refusal.value.fields
-
-
-def test_it_takes_an_operator(operator: Actor, sf: Cluster, stream: Stream) -> None:
-    drop_rules.set_drop(operator, stream, DropSpec(0.5))
-    viewer = actor("viewer")
-    with pytest.raises(Forbidden):
-        drop_rules.set_drop(viewer, stream, DropSpec(0.9))
-    with pytest.raises(Forbidden):
-        drop_rules.lift(viewer, stream)
-    assert published(sf)[stream.pk, INPUT] == DropRule.of(0.5)
 
 
 def test_what_a_query_drops_ends_with_it(operator: Actor, sf: Cluster, stream: Stream) -> None:

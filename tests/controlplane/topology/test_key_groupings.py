@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.errors import Conflict, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.queries.spec import QuerySpec
@@ -16,7 +16,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import SetNodeCount
 from controlplane.wire.routing.publication import latest_version, read_table
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route
-from tests.support.cluster import actor, placed, placed_split, replayed_table
+from tests.support.cluster import placed, placed_split, replayed_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TWO = '{"grouping":"partial_key"}'
@@ -32,22 +32,19 @@ def published(cluster: Cluster, query: Query) -> Route:
     return table.queries[query.pk]
 
 
-def test_a_query_with_a_key_grouping_gets_an_aggregator(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="partial_key")
+@pytest.mark.parametrize(
+    ("key_grouping", "routed", "is_merged"),
+    [("partial_key", TWO, True), ("key", "", True), ("", "", False)],
+)
+def test_a_query_that_names_a_key_grouping_gets_an_aggregator(
+    operator: Actor, sf: Cluster, key_grouping: str, routed: str, *, is_merged: bool
+) -> None:
+    """Also plain hashing, so that it can be changed later; others are merged by their readers."""
+    query = placed_split(operator, sf, key_grouping=key_grouping)
+    merged = NO_AGGREGATOR if query.aggregator is None else query.aggregator.index
     route = published(sf, query)
-    assert query.aggregator is not None
-    assert (route.key_grouping, route.aggregator) == (TWO, query.aggregator.index)
-
-
-def test_a_query_without_one_is_merged_by_its_readers(operator: Actor, sf: Cluster) -> None:
-    route = published(sf, placed_split(operator, sf))
-    assert (route.key_grouping, route.aggregator) == ("", NO_AGGREGATOR)
-
-
-def test_a_query_by_hash_may_ask_for_an_aggregator(operator: Actor, sf: Cluster) -> None:
-    """So that its key grouping can be changed later."""
-    route = published(sf, placed_split(operator, sf, key_grouping="key"))
-    assert (route.key_grouping, route.aggregator >= 0) == ("", True)
+    assert (route.key_grouping, route.aggregator) == (routed, merged)
+    assert (merged != NO_AGGREGATOR) is is_merged
 
 
 def test_the_node_with_the_least_traffic_merges(operator: Actor, sf: Cluster) -> None:
@@ -214,16 +211,6 @@ def test_only_a_running_query_with_an_aggregator_changes(
     with pytest.raises(Conflict) as refusal:
         aggregators.set_aggregator(operator, query, 1)
     assert refusal.value.code == code
-
-
-def test_it_takes_an_operator(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="key")
-    viewer = actor("viewer")
-    with pytest.raises(Forbidden):
-        key_groupings.set_key_grouping(viewer, query, "partial_key")
-    with pytest.raises(Forbidden):
-        aggregators.set_aggregator(viewer, query, None)
-    assert published(sf, query).key_grouping == ""
 
 
 def test_an_ended_query_is_merged_nowhere(operator: Actor, sf: Cluster) -> None:

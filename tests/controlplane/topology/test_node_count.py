@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.errors import Conflict
 from controlplane.models import AuditEntry, Cluster, Node, Task
 from controlplane.topology import aggregators, nodes
 from controlplane.topology.rows import current_table
@@ -85,13 +85,3 @@ def test_the_same_number_makes_no_version(sf: Cluster) -> None:
     Node.objects.filter(index=3).delete()
     nodes.set_count(by, sf, 4)
     assert (current_table(sf.pk).version, Node.objects.count()) == (version + 1, 4)
-
-
-def test_it_takes_an_operator_and_a_sensible_number(sf: Cluster) -> None:
-    """A viewer may not, and no cluster has no node."""
-    with pytest.raises(Forbidden):
-        nodes.check_count(actor("viewer"), sf, 6)
-    with pytest.raises(Invalid):
-        nodes.check_count(actor(name="op"), sf, 0)
-    with pytest.raises(Invalid):
-        nodes.set_count(actor(name="second"), sf, nodes.MAX_NODES + 1)

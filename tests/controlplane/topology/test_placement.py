@@ -12,24 +12,12 @@ from hypothesis import strategies as st
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.errors import VersionMoved
-from controlplane.models import Cluster, Node, Query, RoutingVersion, Task
-from controlplane.topology import placement, queries, rows, versions
-from controlplane.wire.routing.publication import latest_version, read_table
+from controlplane.models import Cluster, Node, Query, Task
+from controlplane.topology import placement, queries, rows
+from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, placed, replayed_table, small_cluster, submit
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
-
-
-def test_a_pending_query_gets_one_task_and_is_published(operator: Actor, sf: Cluster) -> None:
-    """What is decided in the database is what the pipeline reads in Redis."""
-    (query,) = placed(operator, sf, {"q": ["s0", "s1"]})
-    assert query.state == "running"
-    sf.refresh_from_db()
-    assert latest_version(redis_client(), "sf") == sf.routing_version
-    table = read_table(redis_client(), "sf", sf.routing_version)
-    assert table.queries[query.pk].node == Task.objects.get(query=query).node.index
-    assert len(table.splits) == 6
 
 
 def test_one_drain_places_many_in_one_version(operator: Actor, sf: Cluster) -> None:
@@ -64,27 +52,9 @@ def test_an_inactive_node_gets_nothing(operator: Actor, sf: Cluster) -> None:
     assert set(Task.objects.values_list("node__index", flat=True)) == {3}
 
 
-def test_an_ending_query_leaves_the_table(operator: Actor, sf: Cluster) -> None:
-    """Removal is a version like any other."""
-    (query,) = placed(operator, sf, {"q": ["s0"]})
-    queries.end(operator, sf, ["q"])
-    assert placement.place_pending(sf.pk) == placement.PlacementPass(removed=1)
-    query.refresh_from_db()
-    assert query.state == "ended"
-    assert query.ended_at is not None
-    assert replayed_table(sf).queries == {}
-
-
 def test_a_gone_cluster_is_left_quietly(db: None) -> None:
     """A task may outlive the row it was sent for."""
     assert placement.place_pending(4711) == placement.PlacementPass()
-
-
-def test_a_version_taken_meanwhile_is_told(operator: Actor, sf: Cluster) -> None:
-    """The conditional update changes one row or raises: nobody's version is overwritten."""
-    with pytest.raises(VersionMoved):
-        versions.append(sf.pk, sf.routing_version - 1, [], "late")
-    assert RoutingVersion.objects.filter(cluster=sf).count() == sf.routing_version
 
 
 def test_more_than_one_pass_is_placed(

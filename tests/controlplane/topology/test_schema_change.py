@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Forbidden, Invalid, VersionMoved
+from controlplane.errors import Conflict, Invalid, VersionMoved
 from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries, rows, streams, versions
@@ -191,13 +191,6 @@ def test_another_writer_in_between_starts_the_change_anew(
         revise(operator, orders, change)
     assert len(tries) == 2
     assert [one["queries"] for one in conflict.value.data["columns"]] == [["late"]]
-
-
-def test_who_may_not_operate_changes_no_schema(viewer: Actor, orders: Stream) -> None:
-    """They may see what a change would do."""
-    assert preview(orders, without("gift"))[0].queries == ("gifts",)
-    with pytest.raises(Forbidden):
-        set_schema(viewer, orders, without("gift"))
 
 
 def test_a_stream_of_before_schemas_takes_its_first(operator: Actor, sf: Cluster) -> None:

@@ -33,11 +33,6 @@ SCATTERED = {"rf": 4.0}
 
 
 @pytest.fixture
-def now() -> datetime:
-    return timezone.now()
-
-
-@pytest.fixture
 def spread(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve queries on three streams, each stream delivered to all four nodes."""
     cluster = prepared_scattered(operator, sf)

@@ -99,15 +99,3 @@ def test_without_htmx_the_page_shows_the_refusal(operating: Client, sf: Cluster)
     told: Iterable[object] = get_messages(answer.wsgi_request)
     assert answer["Location"] == "/clusters/sf/"
     assert [str(message) for message in told] == ["Must be from 1 to 1000."]
-
-
-@pytest.mark.parametrize(("path", "values"), [(NODES, {"nodes": "6"}), (LIMITS, SMALL)])
-def test_a_viewer_sees_no_form_and_is_refused(
-    viewing: Client, sf: Cluster, path: str, values: dict[str, str]
-) -> None:
-    before = limits(sf)
-    assert f'action="{path}"' not in viewing.get("/clusters/sf/").content.decode()
-    assert viewing.post(path, values).status_code == 403
-    # Also before the values are looked at.
-    assert viewing.post(path, {}, headers=HTMX).status_code == 403
-    assert (limits(sf), sf.slots) == (before, 4)

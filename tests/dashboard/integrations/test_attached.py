@@ -14,8 +14,6 @@ from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import LOST_AFTER, SHOWN_RUNS
 from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedJob, AttachedQuery
-from tests.dashboard.conftest import browser_of
-from tests.support import cluster as made
 from tests.support.attached import JOB, event, message, progress_event, run_number
 
 pytestmark = pytest.mark.nightly("pages")
@@ -43,18 +41,6 @@ def query(viewer: Actor) -> AttachedQuery:
 
 
 ABOUT = "/attached/queries/{query}/?part=about"
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_who_may_see_sees_the_page(
-    viewing: Client, operating: Client, query: AttachedQuery, path: str
-) -> None:
-    address = path.format(query=query.pk)
-    assert viewing.get(address).status_code == 200
-    assert operating.get(address).status_code == 200
-    answer = Client().get(address)
-    assert (answer.status_code, answer["Location"][:7]) == (302, "/login/")
-    assert browser_of(made.actor("")).get(address).status_code == 403
 
 
 def test_an_empty_list_shows_the_two_lines_with_the_address(viewing: Client) -> None:

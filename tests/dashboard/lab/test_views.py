@@ -138,13 +138,10 @@ def test_faults_are_told_at_their_field_and_what_was_typed_stays(
     assert not LabRun.objects.exists()
 
 
-def test_a_viewer_sees_no_verb_and_is_refused(viewing: Client, done: LabRun) -> None:
+def test_a_viewer_sees_no_verb(viewing: Client, done: LabRun) -> None:
     page = f"/lab/runs/{done.pk}/"
     assert "Run again" not in text(viewing, page)
     assert "Start the run" not in text(viewing, PAGE)
-    for path in (PAGE, f"{page}cancel/", f"{page}again/", f"{page}change/", f"{page}delete/"):
-        assert viewing.post(path, FORM).status_code == 403
-    assert LabRun.objects.get().state == "done"
 
 
 @pytest.mark.parametrize("verb", ["cancel", "again", "change", "delete"])

@@ -11,16 +11,10 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of, update_policy
 from dashboard.policies.history import change_rows
 from tests.dashboard.conftest import browser_of
-from tests.support.cluster import actor
 
 pytestmark = pytest.mark.nightly("pages")
 
 PAGE = "/clusters/sf/policy/"
-
-
-@pytest.fixture
-def admin(sf: Cluster) -> Actor:
-    return actor("admin")
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,6 @@ ADD = ["/clusters/sf/blackouts/add/", "/clusters/sf/exclusions/add/"]
 
 
 @pytest.fixture
-def admin(sf: Cluster) -> Actor:
-    return actor("admin")
-
-
-@pytest.fixture
 def ruling(admin: Actor) -> Client:
     """An admin's browser."""
     return browser_of(admin)

@@ -90,7 +90,3 @@ def test_without_queries_the_reason_is_shown(sf: Cluster, operating: Client) -> 
     text = shown(operating, sf)
     assert "Nothing can be computed now" in text
     assert "hx-trigger" not in text
-
-
-def test_viewers_see_no_trade(sf: Cluster, viewing: Client) -> None:
-    assert viewing.get(reverse("proposal-trade", args=[sf.slug])).status_code == 403

@@ -61,11 +61,6 @@ def test_an_explanation_has_the_node_and_the_streams(operating: Client, sf: Clus
     assert [stream.name for stream in draft.streams] == ["s0", "s1"]
 
 
-def test_viewers_preview_nothing(viewing: Client, sf: Cluster) -> None:
-    for part in ("preview/", "preview/cancel/"):
-        assert viewing.post(f"/clusters/sf/queries/{part}", FORM, **HTMX).status_code == 403
-
-
 def test_completions_are_those_of_the_language() -> None:
     words = completions()
     assert {"max", "count"} <= {word["name"] for word in words["aggregate"]}

@@ -111,12 +111,3 @@ def test_the_chart_has_rates_interval_and_redirections(
     expected = figure["data"][3]
     assert expected["y"][0] == pytest.approx(30.0)
     assert len(figure["layout"]["annotations"]) == 1
-
-
-def test_viewers_see_the_outlook_and_change_nothing(viewing: Client, stream: Stream) -> None:
-    assert viewing.get(page_of(stream)).status_code == 200
-    assert viewing.post(page_of(stream, "redirect/"), {"split": "1"}).status_code == 403
-    assert viewing.post(page_of(stream, "characteristics/"), {}).status_code == 403
-    assert (
-        viewing.post("/clusters/sf/streams/split-capacity/", {"capacity": "5"}).status_code == 403
-    )

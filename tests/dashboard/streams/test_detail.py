@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Stream
@@ -25,11 +24,6 @@ from tests.support.windows import write_windows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 PERIODS = 60
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

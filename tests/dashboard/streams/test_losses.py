@@ -17,11 +17,6 @@ from tests.dashboard.queries.test_results import window
 
 
 @pytest.fixture
-def now() -> datetime:
-    return timezone.now()
-
-
-@pytest.fixture
 def query(sf: Cluster) -> Query:
     return sf.queries.get(name="a")
 

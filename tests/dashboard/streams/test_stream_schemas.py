@@ -203,19 +203,3 @@ def test_dead_letters_are_shown_appended_again_and_given_up(
     gone = browser.post(f"{DEAD}delete/", {"all": "1", "why": "a test"}, follow=True)
     assert "1 dead letter deleted" in text(gone)
     assert "No dead letters" in text(browser.get(DEAD))
-
-
-def test_who_may_look_previews_and_changes_nothing(viewer: Actor, bookings: Stream) -> None:
-    """The form is theirs to try; its verbs are not."""
-    reader = browser_of(viewer)
-    path = f"{STREAMS}{bookings.pk}/schema/"
-    sent = form(present(nights="int16"), event_time="booked_at", max_future_s="60")
-    page = text(reader.get(path))
-    assert "Preview the change" in page
-    assert "Change the schema</button>" not in page
-    assert reader.post(f"{path}preview/", sent).status_code == 200
-    assert reader.post(path, sent).status_code == 403
-    assert reader.get(f"{STREAMS}new/").status_code == 403
-    assert reader.get(DEAD).status_code == 200
-    for verb in ("replay", "delete"):
-        assert reader.post(f"{DEAD}{verb}/", {"all": "1"}).status_code == 403

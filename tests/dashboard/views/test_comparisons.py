@@ -175,10 +175,3 @@ def test_every_measure_of_every_planner_has_its_row(viewing: Client, ledger: Led
     assert all(title in text(viewing, "/ledger/") for title, *_ in LEDGER.values())
     page = text(viewing, f"/proposals/{ledger.proposal_id}/")
     assert "Largest skew of a query" in page
-
-
-def test_viewers_ask_for_nothing(viewing: Client, comparison: Comparison, ready: Proposal) -> None:
-    assert "Compare planners" not in text(viewing, "/compare/")
-    for path in ("/compare/ask/", f"/compare/{comparison.pk}/cancel/",
-                 f"/proposals/{ready.pk}/without/"):  # fmt: skip
-        assert viewing.post(f"{BASE}{path}", {"place": ["0"]}).status_code == 403

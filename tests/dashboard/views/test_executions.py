@@ -17,12 +17,11 @@ from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made
 from tests.support.execution import (
-    batch,
     carried_out,
     moves_of,
     prepared_plan,
     prepared_scattered,
-    under_way,
+    step_through,
 )
 from tests.support.heartbeats import send_heartbeats
 from tests.support.policies import set_policy
@@ -59,14 +58,6 @@ def tell(client: Client, proposal: Proposal, verb: str, reason: str = "") -> str
     told = said(client.post(path_to(proposal, f"{verb}/"), values))
     proposal.refresh_from_db()
     return told
-
-
-def step_through(proposal: Proposal) -> None:
-    step = under_way(proposal)
-    assert step is not None
-    batch(proposal.cluster, step)
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
 
 
 def start(client: Client, proposal: Proposal) -> Proposal:
@@ -184,27 +175,12 @@ def test_no_way_back_is_offered_from_nothing(operating: Client, proposal: Propos
     assert "/request-again/" in content
 
 
-def test_an_approval_is_withdrawn(approving: Client, proposal: Proposal) -> None:
-    tell(approving, proposal, "approve")
-    tell(approving, proposal, "withdraw", "not yet")
-    assert (proposal.state, proposal.approved_by) == ("ready", "")
-
-
 def test_a_verb_that_the_state_does_not_allow_is_told(
     approving: Client, proposal: Proposal
 ) -> None:
     told = tell(approving, proposal, "resume")
     assert told == "The proposal is ready: that does not allow “resume”."
     assert approving.post(path_to(proposal, "explode/")).status_code == 404
-
-
-def test_a_form_from_elsewhere_says_nothing(approver: Actor, proposal: Proposal) -> None:
-    assert isinstance(approver.user, User)
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(approver.user)
-    answer = client.post(path_to(proposal, "approve/"), {"seal": proposal.seal})
-    proposal.refresh_from_db()
-    assert (answer.status_code, proposal.state) == (403, "ready")
 
 
 def test_the_steps_say_what_they_took(approving: Client, proposal: Proposal) -> None:

@@ -138,13 +138,6 @@ def test_the_form_carries_the_seal_and_approves_exactly_it(
     assert (ready.state, ready.approved_by) == ("approved", "a-approver")
 
 
-def test_another_seal_is_refused(approving: Client, ready: Proposal) -> None:
-    answer = approving.post(f"/clusters/sf/proposals/{ready.pk}/approve/", {"seal": "0" * 64})
-    assert said(answer) == "The fingerprint does not name these actions."
-    ready.refresh_from_db()
-    assert ready.state == "ready"
-
-
 def test_a_stale_proposal_says_what_drifted(approving: Client, ready: Proposal) -> None:
     """The page shows it also later, not only as an answer."""
     Node.objects.filter(index=3).update(active=False)

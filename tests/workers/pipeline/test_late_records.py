@@ -123,18 +123,6 @@ def test_partitions_of_a_backlog_one_after_the_other_are_counted_as_late(
     ]  # fmt: skip
 
 
-def test_partitions_merged_by_time_are_complete(pipeline: Pipeline, redis_server: str) -> None:
-    rng, begin = random.Random(6), now_ms() // HOUR * HOUR - 48 * HOUR
-    times = sorted(begin + rng.randrange(24 * HOUR) for _ in range(4_000))
-    with Producer(redis_server, "c") as producer:
-        for first in range(0, 4_000, 250):
-            position = producer.append({1: rows(*times[first : first + 250])})
-            assert position is not None
-            assert (position.late, position.ahead) == ({1: 0}, {})
-    assert pipeline.batch()["late_queries"] == {}
-    assert counted(pipeline) == 4_000
-
-
 def test_a_stream_that_resumes_after_a_gap_loses_nothing(
     pipeline: Pipeline, redis_server: str
 ) -> None:

@@ -20,6 +20,7 @@ from controlplane.models import Cluster, ClusterHealth, Incident, Query
 from controlplane.results.pages import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
+from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
@@ -35,16 +36,6 @@ pytestmark = [
 
 NOON_MS = 1_760_000_400_000
 NAME = "checkpoint"
-
-
-class Memory(dict[str, bytes]):
-    """A state store in a dictionary."""
-
-    def put(self, name: str, value: bytes) -> None:
-        self[name] = value
-
-    def remove(self, name: str) -> None:
-        self.pop(name, None)
 
 
 class Plant:

@@ -64,12 +64,12 @@ def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
     return place | {"s0": count, "s1": count, "s2": total}
 
 
-def write(client: "redis.Redis", report: NodeMeasures, changed: Changes, runs: int = 0) -> None:
-    """Write as the sink does; `runs`: the incarnation of queries, which have several parts then."""
+def write(client: "redis.Redis", report: NodeMeasures, changed: Changes) -> None:
+    """Write as the sink does."""
     write_parts(client, "c", report, changed, report.merged)
 
     def queries(wanted: Collection[int]) -> dict[int, ResultQuery]:
-        return dict.fromkeys(wanted, ResultQuery.of(READINGS, 1, runs))
+        return dict.fromkeys(wanted, ResultQuery.of(READINGS, 1, 0))
 
     writer = WindowWriter(results_database(), "c")
     writer.take(report.batch, without_queries(changed, report.merged), queries)
@@ -88,14 +88,6 @@ def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int]]:
     return [(dict(row.values), row.batch) for row in windows]
 
 
-def test_nodes_that_share_a_query_write_in_the_same_batch(redis_client: "redis.Redis") -> None:
-    """In whatever order, and again: the tasks of all of them make the window."""
-    for node in (2, 0, 1, 2):
-        rows = changes(window(5, 0, node + 1, 10) | {"task": node})
-        write(redis_client, report(4, node), rows, runs=1)
-    assert read(redis_client, 5) == [({"n": 6, "mean": 5.0}, 4)]
-
-
 def test_replayed_batch_changes_nothing_and_later_words_win(redis_client: "redis.Redis") -> None:
     first = changes(window(5, 0, 2, 10), window(6, 0, 1, 1))
     for _ in range(2):
@@ -105,22 +97,6 @@ def test_replayed_batch_changes_nothing_and_later_words_win(redis_client: "redis
     write(redis_client, report(1), first)
     assert read(redis_client, 5) == [({"n": 3, "mean": 16 / 3}, 2)]
     assert read(redis_client, 6) == [({"n": 1, "mean": 1.0}, 1)]
-
-
-def test_runs_of_a_moved_query_add_up(redis_client: "redis.Redis") -> None:
-    """A query moved without its state begins anew; together its runs hold each record once."""
-    write(redis_client, report(1), changes(window(5, 0, 2, 10)))
-    write(redis_client, report(2), changes(window(5, 1, 3, 20)), runs=1)
-    assert read(redis_client, 5) == [({"n": 5, "mean": 6.0}, 2)]
-
-
-def test_a_task_that_moved_with_its_state_replaces_what_it_wrote(
-    redis_client: "redis.Redis",
-) -> None:
-    """Its rows at the new node hold those from before."""
-    write(redis_client, report(1, node=0), changes(window(5, 0, 2, 10)))
-    write(redis_client, report(2, node=3), changes(window(5, 0, 5, 40)))
-    assert read(redis_client, 5) == [({"n": 5, "mean": 8.0}, 2)]
 
 
 def test_parts_for_an_aggregator_are_kept_by_batch(redis_client: "redis.Redis") -> None:

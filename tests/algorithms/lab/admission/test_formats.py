@@ -1,14 +1,11 @@
 """JSON problems and plans, as `python -m algorithms admission` reads and prints them."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from algorithms.admission.problem import StreamTooLarge
 from algorithms.errors import BadParameters, BadProblem
-from algorithms.lab.__main__ import main
 from algorithms.lab.admission.planner import PLANNER
 
 PROBLEM: dict[str, Any] = {
@@ -52,17 +49,6 @@ def test_a_known_peak_moves_its_stream() -> None:
 def test_names_of_new_nodes_are_free() -> None:
     nodes = {"n3": ["s1", "s2", "s3"], "n2": ["s4"]}
     assert run("drf_m", PROBLEM | {"nodes": nodes})["opened"] == ["n4"]
-
-
-def test_the_command_line_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "problem.json"
-    path.write_text(json.dumps(PROBLEM))
-    assert main(["admission", "drf_m", "--input", str(path)]) == 0
-    assert json.loads(capsys.readouterr().out)["opened"] == ["n3"]
-    path.write_text(json.dumps({"capacity": 100, "items": [60, 58, 53, 46, 24, 24, 22]}))
-    assert main(["admission", "bounds", "--input", str(path)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found == {"l2": 3, "l3": 4, "wasted_space": 3, "optimum": 4}
 
 
 @pytest.mark.parametrize(

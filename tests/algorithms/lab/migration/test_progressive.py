@@ -45,14 +45,6 @@ def test_every_prefix_keeps_the_bound_where_an_order_does() -> None:
     assert steps[0].moves[0].task == 0
 
 
-def test_full_nodes_exchange_tasks_in_one_step() -> None:
-    problem = MigrationProblem.of_owner([4, 4], [1, 1], [0, 1], 2, 2, 0.0)
-    swapped = measure(problem, np.array([1, 0], np.int32), (0, 1), 0.0)
-    steps = progressive(problem, swapped, 1)
-    assert [len(step.moves) for step in steps] == [2]
-    assert steps[0].balanced
-
-
 def test_a_ring_of_full_nodes_passes_its_tasks_on_in_one_step() -> None:
     problem = MigrationProblem.of_owner([4, 4, 4], [1, 1, 1], [0, 1, 2], 3, 3, 0.0)
     turned = measure(problem, np.array([1, 2, 0], np.int32), (0, 1, 2), 0.0)

@@ -55,12 +55,6 @@ def test_whole_bytes_are_scheduled_exactly() -> None:
     check(matrix, schedule)
 
 
-def test_two_nodes_exchange_at_once() -> None:
-    schedule = schedule_transfers([[0, 4], [1, 0]])
-    assert schedule.total == 4
-    assert [(phase.duration, len(phase.transfers)) for phase in schedule.phases] == [(4, 2)]
-
-
 def test_nothing_to_send_takes_no_time() -> None:
     assert schedule_transfers([[0, 0], [0, 0]]) == Schedule((), 0.0)
     assert schedule_transfers(np.zeros((0, 0))) == Schedule((), 0.0)

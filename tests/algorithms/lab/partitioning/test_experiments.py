@@ -8,8 +8,7 @@ import pytest
 
 from algorithms.errors import BadParameters, BadProblem
 from algorithms.lab.datasets import DATA_FOLDER
-from algorithms.lab.experiment import Experiment
-from algorithms.lab.experiments import experiment, experiments, summarise
+from algorithms.lab.experiments import experiment, summarise
 from algorithms.lab.partitioning.experiments.courses import Changing
 from algorithms.lab.partitioning.experiments.setup import CHOICES, STREAMS, Served
 from algorithms.lab.partitioning.experiments.windows_and_keys import relocations
@@ -23,26 +22,6 @@ def rows_of(name: str, values: Any = None, series: Any = None, **more: Any) -> d
     one = experiment("partitioning", name)
     table = one.run(one.parameters.from_mapping(more), values, series)
     return {(row[one.x.name], row["series"]): row for row in table.records()}
-
-
-def test_every_figure_is_listed() -> None:
-    names = [one.name for one in experiments("partitioning")]
-    assert names == [
-        "fig4", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11", "fig12", "fig13", "slots",
-        "panes", "relocations", "frequent_keys",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("one", experiments("partitioning"), ids=lambda one: str(one.name))
-def test_every_experiment_describes_itself(one: Experiment) -> None:
-    """Forms, help texts and charts are made of this alone."""
-    parameters = one.parameters()
-    assert "aper 00" in one.about
-    assert "section" in one.about
-    assert one.x.name in {field.name for field in one.parameters.fields()}
-    assert len(one.points(parameters, one.values)) == len(one.values) > 1
-    assert one.checked_series(one.series) == one.series
-    assert {panel.y.name for panel in one.panels} <= set(one.measures)
 
 
 @pytest.mark.parametrize("name", SERVED)

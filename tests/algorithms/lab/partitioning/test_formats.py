@@ -1,11 +1,9 @@
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 
 from algorithms.errors import BadParameters, BadProblem, UnknownAlgorithm
-from algorithms.lab.__main__ import main
 from algorithms.lab.partitioning.certificate import Counts, certify
 from algorithms.lab.partitioning.formats import key_hash
 from algorithms.lab.partitioning.planner import PLANNER
@@ -118,14 +116,3 @@ def test_progress_ascends_to_its_end() -> None:
         PLANNER.run(PLANNER.algorithm("key"), problem, {}, shares.append)
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
-
-
-def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "problem.json"
-    path.write_text(json.dumps(LISTED))
-    call = ["partitioning", "random_choices", "--input", str(path), "--param", "eps=0.01"]
-    assert main(call) == 0
-    row = json.loads(capsys.readouterr().out)
-    assert np.bincount(row["assignment"], minlength=3).tolist() == row["loads"]
-    assert main([*call[:-1], "eps=-1"]) == 2
-    assert "eps" in capsys.readouterr().err

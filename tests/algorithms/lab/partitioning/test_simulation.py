@@ -170,15 +170,6 @@ def test_consistent_grouping_reaches_the_demanded_imbalance() -> None:
     assert standard(grouping("shuffle")).imbalance.min() > 0.3
 
 
-def test_hysteresis_ends_the_moves() -> None:
-    """Without it they never end, and memory grows by them."""
-    chosen = consistent(hysteresis=0.5, moves=16, lower=0.77, upper=0.83, probe=True)
-    steady, paper = standard(chosen), standard(consistent())
-    assert np.ptp(steady.moves[40:]) == 0
-    assert (np.diff(paper.moves)[-10:] > 0).all()
-    assert steady.memory[-1] < paper.memory[-1]
-
-
 def test_moves_start_again_when_capacities_change() -> None:
     stream = draw_zipf(1.0, 10_000, 400_000)
     fast, slow = [5.0] * 3 + [1.0] * 7, [1.0] * 7 + [5.0] * 3

@@ -10,48 +10,13 @@ from algorithms.lab.partitioning.relocations import key_relocations
 from algorithms.partitioning.grouping import Messages, Workers
 from algorithms.partitioning.groupings.bounded_load import BoundedLoad
 from algorithms.partitioning.groupings.key import KeyGrouping
-from algorithms.partitioning.groupings.load_state import empty_loads
-from algorithms.partitioning.groupings.panes import Panes
-from algorithms.partitioning.groupings.partial_key import PartialKeyGrouping, two_workers
 from algorithms.partitioning.groupings.random_choices import RandomChoices
 from algorithms.partitioning.groupings.rate_aware import RateAware
-from algorithms.partitioning.groupings.shuffle import ShuffleGrouping
 from algorithms.partitioning.groupings.two_choices import TwoChoices
 from algorithms.partitioning.replay import key_hashes
-from tests.algorithms.partitioning.plain import first_with_room
-from tests.algorithms.partitioning.streams import messages, workers, zipf
+from tests.algorithms.partitioning.streams import messages, workers
 
 THREE = Workers.of(3)
-
-
-@pytest.mark.parametrize(
-    ("eps", "expected", "loads"),
-    [(0.0, "012012102", [3, 3, 3]), (0.5, "010101101", [4, 5, 0])],
-)
-def test_random_choices_of_given_sequences(eps: float, expected: str, loads: list[int]) -> None:
-    sequences = {"a": (0, 1, 2), "b": (1, 0, 2)}
-    grouping, assigned = RandomChoices(eps=eps), ""
-    state = grouping.start(THREE)
-    for key in "aaaaaabbb":
-        worker, state = first_with_room(eps, state, sequences[key])
-        assigned += str(worker)
-    assert assigned == expected
-    assert state.load.tolist() == loads
-
-
-def key_with(first: int, second: int) -> int:
-    """Return a key whose workers with partial key grouping are these."""
-    keys: list[int] = key_hashes(1_000).tolist()
-    return next(key for key in keys if two_workers(THREE, key) == (first, second))
-
-
-def test_partial_key_grouping_of_given_pairs() -> None:
-    keys = {"a": key_with(0, 1), "b": key_with(1, 2), "c": key_with(0, 2)}
-    stream = Messages(np.array([keys[letter] for letter in "aaaabbbc"], np.uint64))
-    grouping = PartialKeyGrouping()
-    assigned, state = grouping.route(grouping.start(THREE), stream)
-    assert assigned.tolist() == [0, 1, 0, 1, 2, 2, 1, 0]
-    assert state.load.tolist() == [3, 3, 2]
 
 
 def test_key_grouping_is_the_hash_modulo_the_workers() -> None:
@@ -72,18 +37,6 @@ def test_the_remainder_is_exact(keys: list[int], count: int) -> None:
     assert assigned.tolist() == [key % count for key in [*keys, *edges]]
 
 
-def test_shuffle_is_a_round_robin_in_proportion_to_capacities() -> None:
-    stream, grouping = Messages(np.zeros(12, np.uint64)), ShuffleGrouping()
-    assigned, state = grouping.route(grouping.start(THREE), stream)
-    assert assigned.tolist() == [0, 1, 2] * 4
-    assert grouping.route(state, stream)[0].tolist() == [0, 1, 2] * 4
-    assigned, state = grouping.route(grouping.start(Workers.of(3, [1, 2, 3])), stream)
-    assert state.load.tolist() == [2, 4, 6]
-    assert [np.bincount(assigned[k : k + 6], minlength=3).tolist() for k in (0, 6)] == [
-        [1, 2, 3]
-    ] * 2
-
-
 @settings(deadline=None, max_examples=60)
 @example(Messages(np.zeros(5, np.uint64)), Workers.of(5), 2.0)
 @given(stream=messages(400), of=workers(), eps=st.sampled_from([0.0, 0.01, 0.3, 2.0]))
@@ -98,42 +51,11 @@ def test_loads_are_bounded_at_any_time(stream: Messages, of: Workers, eps: float
                 assert loads.max() - m / of.count < eps * m / of.count + 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 100])
-def test_random_choices_end_without_slack(n: int) -> None:
-    """With a single key and eps = 0 every worker must be filled in each round."""
-    grouping = RandomChoices(eps=0.0)
-    assigned, _ = grouping.route(
-        grouping.start(Workers.of(n)), Messages(np.zeros(20 * n, np.uint64))
-    )
-    for start in range(0, 20 * n, n):
-        assert sorted(assigned[start : start + n].tolist()) == list(range(n))
-
-
-@pytest.mark.parametrize("kind", [TwoChoices, RandomChoices])
-def test_seeds(kind: type[TwoChoices] | type[RandomChoices]) -> None:
-    stream, of = Messages(zipf(1.0, 1_000, 5_000)), Workers.of(10)
-    first, again, other = (
-        grouping.route(grouping.start(of), stream)[0].tolist()
-        for grouping in (kind(seed=1), kind(seed=1), kind(seed=2))
-    )
-    assert first == again
-    assert sum(a != b for a, b in zip(first, other, strict=True)) > 1_000
-
-
 def test_two_choices_draw_two_workers_per_message() -> None:
     """Messages of a single key reach every worker, with loads that hardly differ."""
     grouping = TwoChoices()
     _, state = grouping.route(grouping.start(Workers.of(20)), Messages(np.zeros(20_000, np.uint64)))
     assert state.load.max() - state.load.min() <= 12
-
-
-def test_panes_go_to_the_workers_in_turn() -> None:
-    grouping = Panes(window_ms=9, slide_ms=6)
-    times = np.arange(20)
-    assigned, _ = grouping.route(grouping.start(Workers.of(2)), Messages(zipf(0, 5, 20), times))
-    assert assigned.tolist() == [t // 3 % 2 for t in range(20)]
-    counted, _ = grouping.route(grouping.start(Workers.of(2)), Messages(zipf(0, 5, 20)))
-    assert counted.tolist() == assigned.tolist(), "without times, messages are counted"
 
 
 def test_a_pane_is_continued_beyond_mean_and_deviation() -> None:
@@ -180,10 +102,3 @@ def test_relocated_keys() -> None:
     for wrong in ([], [1, 1], [-1]):
         with pytest.raises(BadProblem):
             key_relocations(keys, range(3), wrong)
-
-
-def test_loads_of_no_message() -> None:
-    state = empty_loads(THREE)
-    assert (
-        RandomChoices().route(state, Messages(np.empty(0, np.uint64)))[1].load.tolist() == [0] * 3
-    )

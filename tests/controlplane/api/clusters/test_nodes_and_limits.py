@@ -46,10 +46,3 @@ def test_what_is_out_of_bounds_is_refused(
     assert answer.status_code == 422
     sf.refresh_from_db()
     assert (sf.max_records, sf.max_batch_mb) == (200_000, 64)
-
-
-@pytest.mark.parametrize(("path", "body"), [("nodes", {"nodes": 9}), ("limits", {})])
-def test_a_viewer_changes_nothing(
-    viewer: Actor, sf: Cluster, path: str, body: dict[str, Any]
-) -> None:
-    assert post(scripted(viewer), f"{BASE}/{path}", body).status_code == 403

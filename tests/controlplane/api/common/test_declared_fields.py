@@ -143,22 +143,6 @@ def test_an_empty_list_selects_nothing(script: Client, world: Cluster) -> None:
     assert len(tried) > 20
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {}, {"ids": []}, {"ids": None}, {"stream": ""}, {"reason_code": ""}, {"reason": "r"},
-        {"ids": [], "all": True}, {"stream": "s0", "all": True},
-    ],
-)  # fmt: skip
-def test_dead_letters_are_deleted_only_as_selected(
-    script: Client, world: Cluster, body: dict[str, Any]
-) -> None:
-    path = "/api/v1/clusters/sf/dead-letters/delete"
-    assert send(script, "post", path, body).status_code == 422
-    assert state(world)[2] == 3
-    assert send(script, "post", path, {"all": True}).json() == {"deleted": 3}
-
-
 def test_an_empty_name_of_a_query_is_no_input_of_a_stream(script: Client, world: Cluster) -> None:
     """Without a query the rule is that of the input: an empty text is not left out."""
     path = "/api/v1/clusters/sf/streams/s0/drops"

@@ -51,12 +51,6 @@ def test_nobody_known_and_a_role_that_is_missing(viewer: Actor, sf: Cluster) -> 
     assert told(post(scripted(viewer), "/clusters/sf/start")) == (403, "forbidden")
 
 
-def test_a_missing_csrf_token(operator: Actor, sf: Cluster) -> None:
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(operator.user)  # type: ignore[arg-type]
-    assert told(post(browser, "/clusters/sf/start"))[0] == 403
-
-
 def test_a_body_of_another_shape_names_rows_and_fields(script: Client) -> None:
     """What the framework refuses has rows like what a service refuses."""
     rows = [{"name": name, "streams": ["s0"], "text": SUMMARY_JSON} for name in ("a", 3)]

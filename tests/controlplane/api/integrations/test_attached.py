@@ -71,19 +71,6 @@ def test_secrets_of_an_older_client_are_neither_stored_nor_shown(job: Client) ->
     assert "hunter2" not in job.get("/api/v1/attached/jobs").content.decode()
 
 
-def test_without_a_token_nothing_is_taken_or_told(client: Client, db: None) -> None:
-    assert post(client, message()).status_code == 401
-    assert client.get("/api/v1/attached/jobs").status_code == 401
-    assert not AttachedJob.objects.exists()
-
-
-def test_a_session_needs_the_csrf_token(viewer: Actor) -> None:
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(viewer.user)  # type: ignore[arg-type]
-    assert post(browser, message()).status_code == 403
-    assert not AttachedJob.objects.exists()
-
-
 def spoiled(**changed: Any) -> dict[str, Any]:
     return message(BAD | {"progress": BAD["progress"] | changed})
 

@@ -21,7 +21,7 @@ from controlplane.integrations import deliveries, outbound, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from controlplane.proposals import computation, decisions, requests
 from tests.controlplane.api.callers import get, granted, post, scripted
-from tests.support.cluster import actor, placed
+from tests.support.cluster import placed
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 
@@ -35,12 +35,6 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     list_destinations(monkeypatch, RECEIVERS)
     with receiving() as found:
         yield found
-
-
-@pytest.fixture
-def admin(db: None, redis_url: str) -> Actor:
-    """A person who may all."""
-    return actor("admin")
 
 
 def hook_to(admin: Actor, url: str, **more: Any) -> tuple[Webhook, str]:

@@ -8,13 +8,11 @@ from django.test import Client
 
 from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.access.roles import Actor
-from controlplane.api.application import api
-from controlplane.models import Cluster, Drop, Query
+from controlplane.models import Cluster
 from controlplane.topology import placement
 from tests.controlplane.api.test_api import bearer
-from tests.support.cluster import placed, placed_split
+from tests.support.cluster import placed
 from tests.support.records import append_at
-from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/api/v1/clusters/sf"
@@ -71,42 +69,6 @@ def test_streams_and_queries_show_their_drops(script: Client, sf: Cluster) -> No
     assert alone == streams["s0"], "a stream alone is told as in the list"
     (query,) = script.get(f"{BASE}/queries").json()["queries"]
     assert [(one["stream"], one["share"]) for one in query["drops"]] == [("s0", 0.5)]
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"share": 0}, "share"),
-        ({"share": 1.5}, "share"),
-        ({"share": "x"}, "share"),
-        ({}, "share"),
-        ({"share": 0.5, "query": "ghost"}, "query"),
-        ({"share": 0.5, "window_s": -1}, "window_s"),
-        ({"share": 0.5, "window_s": 30, "query": "q"}, "window_s"),
-        ({"share": 0.5, "slide_s": 5}, "slide_s"),
-        ({"share": 0.5, "window_s": 5, "batch": 0}, "batch"),
-    ],
-)
-def test_a_drop_that_makes_no_sense_is_told_by_field(
-    script: Client, body: dict[str, Any], field: str
-) -> None:
-    answer = send(script, "put", DROPS, body)
-    assert answer.status_code == 422
-    assert list(answer.json()["fields"]) == [field]
-    assert not Drop.objects.exists()
-
-
-def test_a_viewer_looks_and_does_not_drop(script: Client, viewer: Actor) -> None:
-    client = Client(headers=bearer(viewer))
-    send(script, "put", DROPS, {"share": 0.25})
-    assert len(client.get(DROPS).json()) == 1
-    assert send(client, "put", DROPS, {"share": 0.5}).status_code == 403
-    assert client.delete(DROPS).status_code == 403
-    assert (
-        send(client, "post", f"{BASE}/queries/q/key-grouping", {"key_grouping": "key"}).status_code
-        == 403
-    )
-    assert send(client, "post", f"{BASE}/queries/q/aggregator", {"node": 1}).status_code == 403
 
 
 def test_what_is_not_there_is_not_found(script: Client) -> None:
@@ -185,35 +147,3 @@ def test_the_key_groupings_are_listed_with_their_parameters(client: Client, scri
     eps = next(item for item in rows["random_choices"]["parameters"] if item["name"] == "eps")
     assert (eps["type"], eps["default"], eps["minimum"]) == ("float", 0.01, 0.0)
     assert eps["help"]
-
-
-def test_a_query_without_an_aggregator_says_what_to_do(
-    script: Client, operator: Actor, sf: Cluster
-) -> None:
-    placed_split(operator, sf, "plain")
-    answer = send(
-        script, "post", f"{BASE}/queries/plain/key-grouping", {"key_grouping": "partial_key"}
-    )
-    assert (answer.status_code, answer.json()["code"]) == (409, "no_aggregator")
-    assert Query.objects.get(name="plain").key_grouping == ""
-
-
-def test_a_key_grouping_that_cannot_be_is_told_at_its_field(script: Client) -> None:
-    body = {"name": "x", "streams": ["s0"], "text": SUMMARY_JSON, "key_grouping": "partial_key"}
-    answer = send(script, "post", f"{BASE}/queries", body)
-    assert "more than one task" in answer.json()["fields"]["key_grouping"][0]
-
-
-def test_the_documentation_has_examples() -> None:
-    paths = api.get_openapi_schema(path_prefix="/api/v1/")["paths"]
-    drops = paths["/api/v1/clusters/{slug}/streams/{key}/drops"]
-    assert set(drops) == {"get", "put", "delete"}
-    for path, verb in (
-        ("/streams/{key}/drops", "put"),
-        ("/queries/{name}/key-grouping", "post"),
-        ("/queries/{name}/tasks", "post"),
-        ("/queries/{name}/aggregator", "post"),
-        ("/queries/{name}/aggregators", "post"),
-    ):
-        operation = paths[f"/api/v1/clusters/{{slug}}{path}"][verb]
-        assert operation["requestBody"]["content"]["application/json"]["examples"]

@@ -7,7 +7,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from tests.controlplane.api.callers import get, scripted
-from tests.support.cluster import actor, placed_split
+from tests.support.cluster import placed_split
 from tests.support.key_samples import sampled
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -18,12 +18,6 @@ KEYS = "/clusters/sf/queries/q/keys"
 def client(viewer: Actor, operator: Actor, sf: Cluster) -> Client:
     placed_split(operator, sf, "q", "key")
     return scripted(viewer)
-
-
-def test_without_samples_there_are_only_tasks(client: Client) -> None:
-    body = get(client, KEYS).json()
-    assert (body["query"], body["sampled_at"], body["keys"]) == ("q", None, [])
-    assert [task["capacity"] for task in body["tasks"]] == [250.0] * 8
 
 
 def test_keys_loads_and_groupings(client: Client, sf: Cluster) -> None:
@@ -41,8 +35,3 @@ def test_keys_loads_and_groupings(client: Client, sf: Cluster) -> None:
 def test_parameters_have_bounds(client: Client, query: str) -> None:
     assert get(client, f"{KEYS}?{query}").status_code == 422
     assert get(client, f"{KEYS}?span_s=60&history_s=86400").json()["span_s"] == 60
-
-
-def test_other_callers_and_names_have_no_report(client: Client) -> None:
-    assert get(client, "/clusters/sf/queries/none/keys").status_code == 404
-    assert get(scripted(actor("")), KEYS).status_code in (403, 404)

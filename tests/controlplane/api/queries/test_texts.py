@@ -118,14 +118,6 @@ def test_a_check_tells_faults_with_their_places(script: Client, sf: Cluster) -> 
     assert answer["columns"] == []
 
 
-def test_a_viewer_may_check(viewer: Actor, sf: Cluster) -> None:
-    """It changes nothing."""
-    token = tokens.create(viewer.user, "test")  # type: ignore[arg-type]
-    client = Client(headers={"authorization": f"Bearer {token}"})
-    assert post(client, f"{QUERIES}/check", {"text": TEXT}).json()["valid"]
-    assert post(client, QUERIES, GOOD).status_code == 403
-
-
 def test_results_are_windows_by_key(script: Client, sf: Cluster) -> None:
     """Newest first, streams by name, moments as ISO 8601."""
     assert post(script, QUERIES, GOOD).status_code == 201

@@ -10,7 +10,6 @@ from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 from tests.support.admission import arrived
-from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/clusters/sf"
@@ -65,15 +64,6 @@ def test_a_stream_is_redirected_and_the_redirections_are_listed(
     (row,) = get(client, f"{path}/redirections").json()
     assert (row["source"], row["target"], row["reason"]) == (stream.split, target, "maintenance")
     assert post(client, f"{path}/redirect", {"split": 10_000}).status_code == 422
-
-
-def test_viewers_change_nothing(sf: Cluster) -> None:
-    viewer, stream = scripted(actor("viewer")), sf.streams.get(name="s0")
-    path = f"{BASE}/streams/{stream.pk}"
-    assert put(viewer, f"{path}/characteristics", {}).status_code == 403
-    assert post(viewer, f"{path}/redirect", {"split": 1}).status_code == 403
-    assert post(viewer, f"{BASE}/split-capacity", {"capacity": 5}).status_code == 403
-    assert get(viewer, f"{BASE}/split-nodes").status_code == 200
 
 
 def test_the_outlook_of_a_stream(client: Client, sf: Cluster) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.records import dead_letters as service
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
-from controlplane.wire.log import open_log
 from controlplane.wire.log.values import START, Log, LogPosition
 from controlplane.wire.records.record_codec import decode_block, encode_block
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
@@ -41,14 +39,6 @@ def script(operator: Actor, sf: Cluster) -> Client:
     client = scripted(operator)
     post(client, f"{BASE}/streams", {"streams": [{"name": "visits", "schema": VISITS}]})
     return client
-
-
-@pytest.fixture
-def log(sf: Cluster, redis_url: str) -> Iterator[Log]:
-    """The log of the cluster."""
-    opened = open_log("", "sf", redis_url)
-    yield opened
-    opened.close()
 
 
 def append(client: Client, rows: Any, query: str = "?on_bad=dead_letter", kind: str = JSON) -> Any:
@@ -241,14 +231,3 @@ def test_dead_letters_are_given_up(script: Client) -> None:
     assert listed(script) == []
     assert AuditEntry.objects.filter(action="dead_letters.delete").latest("pk").reason == "a test"
     assert post(script, path, {"ids": ["../x"]}).status_code == 422
-
-
-def test_who_may_look_reads_dead_letters_and_changes_none(script: Client, viewer: Actor) -> None:
-    """Appending again and giving up takes an operator."""
-    append(script, [LONG])
-    reader = scripted(viewer)
-    assert len(listed(reader)) == 1
-    assert get(reader, f"{BASE}/dead-letters/export").status_code == 200
-    for verb in ("replay", "delete"):
-        assert post(reader, f"{BASE}/dead-letters/{verb}", {}).status_code == 403
-    assert len(listed(reader)) == 1

@@ -1,7 +1,6 @@
 """Producers that nobody trusts: their tokens append to one cluster, and end in time."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -16,7 +15,6 @@ from controlplane.access.roles import PRODUCER, Actor
 from controlplane.errors import Invalid
 from controlplane.models import ApiToken, AuditEntry, Cluster, Grant
 from controlplane.wire import dead_letters
-from controlplane.wire.log import open_log
 from controlplane.wire.log.values import START, Log, LogPosition
 from controlplane.wire.records.record_codec import decode_block
 from tests.controlplane.api.callers import JSON, granted, user_of
@@ -25,14 +23,6 @@ from tests.support.cluster import stream_id
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = "/api/v1/clusters/sf/streams"
 GOOD = {"ts": 1_211_587_200_000, "car": 17, "x": 52300, "y": 65100, "speed": 830}
-
-
-@pytest.fixture
-def log(sf: Cluster, redis_url: str) -> Iterator[Log]:
-    """The log of the cluster."""
-    opened = open_log("", "sf", redis_url)
-    yield opened
-    opened.close()
 
 
 def producer_of(by: Actor, cluster: Cluster, name: str = "loader") -> Client:

@@ -127,15 +127,3 @@ def test_a_sample_suggests_a_schema_that_can_be_declared(script: Client) -> None
     broken = script.post(f"{ROOT}{STREAMS}/infer", "[1]", content_type=JSON)
     assert (broken.status_code, list(broken.json()["fields"])) == (422, ["sample"])
     assert script.post(f"{ROOT}{STREAMS}/infer", "x", content_type="text/plain").status_code == 415
-
-
-def test_who_may_look_sees_schemas_and_changes_none(script: Client, viewer: Actor) -> None:
-    """Viewers read and preview; declaring, changing and proposing takes an operator."""
-    reader = scripted(viewer)
-    assert get(reader, f"{STREAMS}/levels/schema").status_code == 200
-    assert post(reader, f"{STREAMS}/levels/schema/preview", LEVELS).status_code == 200
-    assert sent(reader, "put", f"{STREAMS}/levels/schema", LEVELS).status_code == 403
-    assert sent(reader, "patch", f"{STREAMS}/levels/schema", {}).status_code == 403
-    sample = reader.post(f"{ROOT}{STREAMS}/infer", "a\n1\n", content_type="text/csv")
-    assert sample.status_code == 403
-    assert post(reader, STREAMS, {"streams": [{"name": "x", "schema": LEVELS}]}).status_code == 403

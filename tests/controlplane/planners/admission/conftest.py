@@ -1,17 +1,11 @@
 from datetime import datetime
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
 from controlplane.topology.split_nodes import set_split_capacity
 from tests.support.admission import arrived
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Proposal, Query
@@ -15,21 +14,15 @@ from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import computation, decisions, requests
-from controlplane.proposals.executions import progression
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.query_actions import SetAggregators, SetTaskCount
 from tests.support.admission import arrived
 from tests.support.cluster import placed_split
-from tests.support.execution import batch, under_way
+from tests.support.execution import carried_out
 from tests.support.watching import measured
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PERIODS = 20
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture
@@ -82,10 +75,7 @@ def test_an_approved_proposal_scales_the_query(
     assert proposal.before["query_overload"] == pytest.approx(9_000 - 8 * 900)
     assert proposal.after["query_overload"] == 0
     decisions.approve(approver, proposal, proposal.seal)
-    progression.advance(proposal.pk)
-    while (step := under_way(proposal)) is not None:
-        batch(sf, step)
-        progression.advance(proposal.pk)
+    carried_out(proposal)
     query.refresh_from_db()
     assert query.task_count == 10
     assert len(current_table(sf.pk).queries[query.pk].owners()) == 10

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Unusable
@@ -27,23 +26,18 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
 from controlplane.proposals.comparisons import compare
-from controlplane.proposals.executions import control, progression
+from controlplane.proposals.executions import control
 from controlplane.topology.key_groupings import set_key_grouping
 from controlplane.topology.rows import current_table
 from controlplane.watch import review_proposal, watch_cluster
 from controlplane.wire.routing.query_actions import SetKeyGrouping
 from tests.support.cluster import actor, placed_split
-from tests.support.execution import batch, under_way
+from tests.support.execution import carried_out
 from tests.support.key_samples import EVEN, sampled
 from tests.support.watching import measured, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RANDOM_CHOICES = '{"eps":0.5,"grouping":"random_choices"}'
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture
@@ -66,16 +60,6 @@ def proposed(by: Actor, cluster: Cluster, **parameters: float) -> Proposal:
     computation.compute(proposal.pk)
     proposal.refresh_from_db()
     return proposal
-
-
-def executed(proposal: Proposal) -> None:
-    """Let the pipeline acknowledge every step."""
-    progression.advance(proposal.pk)
-    step = under_way(proposal)
-    assert step is not None
-    batch(proposal.cluster, step)
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
 
 
 def test_keys_are_read_from_the_recent_samples(
@@ -270,13 +254,13 @@ def test_from_the_watch_loop_to_the_rollback(
     (action,) = [planned.action for planned in proposal.plan]
     assert isinstance(action, SetKeyGrouping)
     decisions.approve(approver, proposal, proposal.seal)
-    executed(proposal)
+    carried_out(proposal)
     assert proposal.state == Proposal.State.DONE
     assert current_table(sf.pk).queries[query.pk].key_grouping == action.key_grouping
     query.refresh_from_db()
     assert query.key_grouping != "random_choices"
     control.roll_back(approver, proposal, proposal.seal, "not better")
-    executed(proposal)
+    carried_out(proposal)
     assert proposal.state == Proposal.State.ROLLED_BACK
     assert current_table(sf.pk).queries[query.pk].key_grouping == RANDOM_CHOICES
     query.refresh_from_db()

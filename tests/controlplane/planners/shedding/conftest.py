@@ -3,16 +3,10 @@
 from datetime import datetime
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from tests.support.shedding import busy_cluster
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Invalid, Unusable
@@ -18,21 +17,16 @@ from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
-from controlplane.proposals.executions import control, progression
+from controlplane.proposals.executions import control
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.cluster_actions import SetLadder
 from tests.support.admission import arrived
 from tests.support.cluster import actor, placed, placed_split
-from tests.support.execution import batch, under_way
+from tests.support.execution import carried_out
 from tests.support.watching import measured
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PERIODS = 20
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
 
 
 @pytest.fixture
@@ -57,16 +51,6 @@ def proposed(by: Actor, cluster: Cluster) -> Proposal:
     computation.compute(proposal.pk)
     proposal.refresh_from_db()
     return proposal
-
-
-def executed(proposal: Proposal) -> None:
-    """Let the pipeline acknowledge every step."""
-    progression.advance(proposal.pk)
-    step = under_way(proposal)
-    assert step is not None
-    batch(proposal.cluster, step)
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
 
 
 def test_rates_costs_and_weights_are_read(sf: Cluster, busy: Query, now: datetime) -> None:
@@ -112,7 +96,7 @@ def test_a_proposal_arms_and_disarms_a_ladder(
     # Recorded and applied without a person by default.
     assert decide_auto_approval(proposal, PolicySettings()).allowed
     decisions.approve(approver, proposal, seal=proposal.seal)
-    executed(proposal)
+    carried_out(proposal)
     assert proposal.state == Proposal.State.DONE
     assert current_table(sf.pk).ladder == action.ladder
     row = ArmedLadder.objects.get(cluster=sf)
@@ -122,7 +106,7 @@ def test_a_proposal_arms_and_disarms_a_ladder(
         replace(ClusterSnapshot.from_json(snapshot.to_json()), inputs=snapshot.inputs) == snapshot
     )
     control.roll_back(approver, proposal, proposal.seal, "try it")
-    executed(proposal)
+    carried_out(proposal)
     assert current_table(sf.pk).ladder is None
     assert not ArmedLadder.objects.filter(cluster=sf).exists()
 

@@ -4,9 +4,8 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.catalog.query_checks import FLOOR, WEIGHT, setting_faults
-from controlplane.catalog.query_settings import set_shedding
-from controlplane.errors import Forbidden, Invalid
-from controlplane.models import Cluster, Query
+from controlplane.errors import Invalid
+from controlplane.models import Cluster
 from controlplane.queries.spec import QuerySpec
 from controlplane.topology import queries
 from tests.support.texts import SUMMARY
@@ -26,16 +25,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 )
 def test_bounds(weight: float, floor: float, fields: list[str]) -> None:
     assert list(setting_faults({WEIGHT: weight, FLOOR: floor})) == fields
-
-
-def test_operators_set_them(operator: Actor, viewer: Actor, busy: Cluster) -> None:
-    query = Query.objects.get(name="low")
-    with pytest.raises(Forbidden):
-        set_shedding(viewer, query, 2.0)
-    with pytest.raises(Invalid):
-        set_shedding(operator, query, floor=-0.5)
-    query.refresh_from_db()
-    assert (query.shedding_weight, query.shedding_floor) == (0.1, 0.0)
 
 
 def test_a_submitted_query_has_them(operator: Actor, sf: Cluster) -> None:

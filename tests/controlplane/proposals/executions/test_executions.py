@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.errors import Conflict, Invalid
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
 from controlplane.proposals import computation, decisions, requests, transitions
 from controlplane.proposals.executions import control, progression, startup, steps
@@ -20,7 +20,6 @@ from tests.support.execution import (
     moved_names,
     moves_of,
     nodes_of,
-    prepared_scattered,
     ready,
     scattered,
     under_way,
@@ -28,13 +27,6 @@ from tests.support.execution import (
 from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
-
-
-@pytest.fixture
-def cluster(operator: Actor, sf: Cluster) -> Cluster:
-    """Twelve scattered queries, and steps of two moves."""
-    set_policy(sf, cluster_moves=2)
-    return prepared_scattered(operator, sf)
 
 
 def test_all_moves_are_made_in_steps_and_nothing_else(approver: Actor, cluster: Cluster) -> None:
@@ -98,14 +90,6 @@ def test_a_skipped_action_does_not_end_its_step(approver: Actor, cluster: Cluste
     assert selection.tasks == len(selection.actions)
 
 
-def test_asked_many_times_it_is_done_once(approver: Actor, cluster: Cluster) -> None:
-    """Beat, relay and a worker's retry may all ask at once."""
-    proposal = begun(approver, cluster)
-    for _ in range(5):
-        progression.advance(proposal.pk)
-    assert Step.objects.count() == 1
-
-
 def test_a_lease_keeps_others_out_until_it_expires(approver: Actor, cluster: Cluster) -> None:
     """A worker that was killed is followed by another."""
     proposal = begun(approver, cluster)
@@ -151,16 +135,6 @@ def test_the_cap_grows_by_one_and_is_halved_when_latency_breaks_its_bound(
     assert under_way(proposal) is None, "it waits for the latency to come down"
 
 
-def test_bytes_per_second_hold_the_next_step_back(approver: Actor, cluster: Cluster) -> None:
-    set_policy(cluster, bytes_per_s=100)
-    proposal = begun(approver, cluster)
-    batch(cluster, _step(proposal), size=1_000_000)
-    execution = Execution.objects.get(proposal=proposal)
-    assert execution.waits == "100 bytes/s are allowed"
-    assert execution.not_before is not None
-    assert execution.not_before > timezone.now() + timedelta(hours=1)
-
-
 def test_pause_resume_and_stop(approver: Actor, operator: Actor, cluster: Cluster) -> None:
     proposal = begun(approver, cluster)
     with pytest.raises(Invalid):
@@ -191,18 +165,6 @@ def test_pause_resume_and_stop(approver: Actor, operator: Actor, cluster: Cluste
     assert refused.value.data["allowed"] == ["roll back"]
 
 
-def test_it_stops_after_the_step_under_way(
-    approver: Actor, operator: Actor, cluster: Cluster
-) -> None:
-    proposal = begun(approver, cluster)
-    control.finish_step(operator, proposal, "lunch")
-    assert proposal.state == "executing"
-    batch(cluster, _step(proposal))
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
-    assert (proposal.state, Step.objects.count()) == ("stopped", 1)
-
-
 @pytest.mark.parametrize("steps", [1, 3, None])
 def test_rolling_back_moves_back_what_has_moved(
     approver: Actor, operator: Actor, cluster: Cluster, steps: int | None
@@ -225,15 +187,6 @@ def test_rolling_back_moves_back_what_has_moved(
     assert (execution.done, execution.undone) == (done, done)
     assert nodes_of() == before
     assert replayed_table(cluster) == rows.current_table(cluster.pk)
-
-
-def test_there_is_no_way_back_from_nothing(
-    approver: Actor, operator: Actor, cluster: Cluster
-) -> None:
-    proposal = ready(approver, cluster)
-    with pytest.raises(Conflict) as refused:
-        control.roll_back(operator, proposal, proposal.seal, "why not")
-    assert refused.value.code == "nothing_applied"
 
 
 def test_queries_that_end_meanwhile_are_left_out(
@@ -336,20 +289,6 @@ def test_where_the_policy_says_so_a_person_begins(
     startup.begin(operator, proposal, proposal.seal)
     assert carried_out(proposal).done == len(proposal.actions)
     assert proposal.state == "done"
-
-
-def test_who_may_not_begin_changes_nothing(
-    approver: Actor, viewer: Actor, cluster: Cluster
-) -> None:
-    """Not even that a proposal which has drifted is marked."""
-    set_policy(cluster, starts=False)
-    proposal = ready(approver, cluster)
-    decisions.approve(approver, proposal, proposal.seal)
-    Node.objects.filter(cluster=cluster, index=0).update(capacity=1)
-    with pytest.raises(Forbidden):
-        startup.begin(viewer, proposal, proposal.seal)
-    proposal.refresh_from_db()
-    assert proposal.state == "approved"
 
 
 def _step(proposal: Proposal) -> Step:

@@ -11,7 +11,7 @@ from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Execution, Proposal, Step
-from controlplane.proposals.executions import control, progression
+from controlplane.proposals.executions import control
 from controlplane.proposals.executions.action_status import (
     ActionStatus,
     Status,
@@ -31,36 +31,17 @@ from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.topology import placement, queries
 from controlplane.topology.applicability import OBSTACLES
 from tests.support.execution import (
-    batch,
     begun,
     carried_out,
     execution_row,
     moved_names,
     moves_of,
-    prepared_scattered,
     ready,
-    under_way,
+    step_through,
 )
 from tests.support.heartbeats import send_heartbeats
-from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def cluster(operator: Actor, sf: Cluster) -> Cluster:
-    """Twelve scattered queries, and steps of two moves."""
-    set_policy(sf, cluster_moves=2)
-    return prepared_scattered(operator, sf)
-
-
-def acknowledged(proposal: Proposal) -> Step:
-    step = under_way(proposal)
-    assert step is not None
-    batch(proposal.cluster, step)
-    progression.advance(proposal.pk)
-    proposal.refresh_from_db()
-    return step
 
 
 def states(proposal: Proposal) -> list[ActionStatus]:
@@ -74,7 +55,7 @@ def test_progress_counts_what_has_arrived_and_not_what_is_under_way(
     first = progress_of(execution_of(proposal))
     assert (first.actions, first.total, first.step) == (0, len(proposal.actions), 1)
     assert (first.applied, first.skipped) == (0, 0)
-    acknowledged(proposal)
+    step_through(proposal)
     second = progress_of(execution_of(proposal))
     assert (second.actions, second.steps, second.step, second.bytes) == (1, 2, 2, 1000)
     assert second.share == pytest.approx(1 / len(proposal.actions))
@@ -85,7 +66,7 @@ def test_the_time_to_go_follows_the_pace_of_the_steps(approver: Actor, cluster: 
     proposal = begun(approver, cluster)
     predicted = progress_of(execution_of(proposal)).eta_s
     assert predicted == pytest.approx(proposal.predicted["seconds"], abs=0.2)
-    acknowledged(proposal)
+    step_through(proposal)
     first = Step.objects.get(number=1)
     Step.objects.filter(pk=first.pk).update(
         acknowledged_at=first.published_at + timedelta(seconds=20)
@@ -150,13 +131,13 @@ def test_the_way_back_has_a_progress_of_its_own(
     approver: Actor, operator: Actor, cluster: Cluster
 ) -> None:
     proposal = begun(approver, cluster)
-    acknowledged(proposal)
-    acknowledged(proposal)
+    step_through(proposal)
+    step_through(proposal)
     control.roll_back(operator, proposal, proposal.seal, "worse")
-    acknowledged(proposal)
+    step_through(proposal)
     found = progress_of(execution_of(proposal))
     assert (found.back, found.actions, found.total, found.step) == (True, 0, 5, 4)
-    acknowledged(proposal)
+    step_through(proposal)
     assert progress_of(execution_of(proposal)).actions == Step.objects.get(number=4).stop > 0
     carried_out(proposal)
     done = progress_of(execution_of(proposal))
@@ -188,7 +169,7 @@ def test_what_has_not_moved_when_it_is_stopped_does_not_move(
     approver: Actor, operator: Actor, cluster: Cluster
 ) -> None:
     proposal = begun(approver, cluster)
-    acknowledged(proposal)
+    step_through(proposal)
     control.stop(operator, proposal, "enough")
     found = dict(counted(states(proposal)))
     assert found == {"applied": 1, "applying": 2, "not applied": len(proposal.actions) - 3}

@@ -111,29 +111,15 @@ def test_every_format_gives_the_same_record(name: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "value", "stored"),
     [
-        ("int8", 127, 127),
-        ("int64", 2.0, 2),
-        ("uint64", 0, 0),
-        ("float64", 2**53 + 1, float(2**53)),
-        ("float64", 10**200, 1e200),
         ("float64", "NaN", None),
         ("float32", "-Infinity", float("-inf")),
-        ("decimal(38, 9)", "12345678901234567890123456789.123456789",
-         Decimal("12345678901234567890123456789.123456789")),
-        ("decimal(25, 0)", 10**24, Decimal(10**24)),
-        ("decimal(3, 2)", 1.10, Decimal("1.10")),
-        ("timestamp(ms)", -1, datetime(1969, 12, 31, 23, 59, 59, 999000, UTC)),
-        ("timestamp(ms)", "2024-01-01T00:00:00.9999Z", datetime(2024, 1, 1, 0, 0, 0, 999000, UTC)),
-        ("timestamp(ms)", "2024-01-01T00:00:00.123456789+01:00",
-         datetime(2023, 12, 31, 23, 0, 0, 123000, UTC)),
-        ("timestamp(s)", "9999-12-31T23:59Z", datetime(9999, 12, 31, 23, 59, tzinfo=UTC)),
         ("list<list<int8>>", [[1], [], None], [[1], [], None]),
         ("list<struct<a: decimal(4, 1)>>", [{"a": 1.5}, {}, None],
          [{"a": Decimal("1.5")}, {"a": None}, None]),
     ],
 )  # fmt: skip
 def test_values_that_fit(spec: str, value: Any, stored: Any) -> None:
-    """Numbers keep their digits; a float takes the nearest value."""
+    """Those of one number or time are in the laws of numbers and times."""
     found = one(spec, value)
     assert found.faults == {}
     held = found.batch.column("v")[0].as_py()
@@ -144,17 +130,12 @@ def test_values_that_fit(spec: str, value: Any, stored: Any) -> None:
     ("spec", "value", "why"),
     [
         ("int8", 128, "v: Must be a whole number from -128 to 127, not 128"),
-        ("uint8", -1, "from 0 to 255"),
-        ("int64", 2**63, "from -9223372036854775808 to 9223372036854775807"),
-        ("uint64", 2**64, "to 18446744073709551615"),
-        ("uint64", -(2**63) - 1, "not -9223372036854775809"),
         ("int32", 1.5, "not 1.5"),
         ("int32", True, "not true"),
         ("int32", "7", 'not "7"'),
         ("bool", 1, "true or false"),
         ("bool", "true", "true or false"),
         ("float64", "1.5", "a number"),
-        ("float64", 10**400, "a number"),
         ("float32", 1e39, "32 bits"),
         ("decimal(4, 2)", 100, "at most 2 digits before the point, 2 after"),
         ("decimal(4, 2)", "1.005", "2 after"),
@@ -163,13 +144,9 @@ def test_values_that_fit(spec: str, value: Any, stored: Any) -> None:
         ("string", "\ud800", "text in Unicode"),
         ("binary", "not base64", "base64"),
         ("date", "2024-02-30", "a date"),
-        ("date", "2024-2-3", "a date"),
         ("timestamp(ms)", "2024-01-01T00:00:00", "with a zone"),
-        ("timestamp(ms)", "yesterday", "with a zone"),
         ("timestamp(ms)", 10**15, "milliseconds"),
         ("timestamp(ns)", "2300-01-01T00:00:00Z", "of the years 1678 to 2261"),
-        ("timestamp(ms)", "3024-01-01T00:00:00.123456789Z", "milliseconds"),
-        ("date", "0000-01-01", "a date"),
         ("list<int8>", {"a": 1}, "a list"),
         ("list<int8>", [1, 999], "v[1]"),
         ("struct<a: int8, b: list<bool>>", {"a": 1, "b": [True, 0]}, "v.b[1]: Must be true"),

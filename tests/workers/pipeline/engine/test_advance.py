@@ -200,18 +200,6 @@ def test_what_an_edge_drops_is_counted_on_one_node() -> None:
     assert sum(dropped) + kept == len(rows)
 
 
-def test_a_late_record_is_counted_on_one_node() -> None:
-    rows: list[Row] = [(1, at, at % 40, "a", 1) for at in range(400)]
-    late = [
-        advance_state(
-            Memory(), tasks_of({(48, task) for task in mine}), records_of(rows, 10**9), {}, 1
-        )
-        for mine in ((0, 2, 3), (1, 4))
-    ]
-    assert min(one.late for one in late) > 0
-    assert sum(one.late for one in late) == len(rows)
-
-
 def test_records_that_waited_find_their_task_as_when_they_came() -> None:
     """The key grouping of the query may have changed since then."""
     rows: list[Row] = [(1, at, at % 40, "a", 1) for at in range(400)]

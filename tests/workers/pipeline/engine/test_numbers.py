@@ -1,8 +1,6 @@
 """The contract for numbers: overflow, exact sums, stable variance, NaN, infinities and null."""
 
-import datetime as dt
 import math
-import statistics
 from decimal import Decimal
 from typing import Any
 
@@ -27,31 +25,6 @@ def one(aggregates: dict[str, str], kind: Kind, *batches: Any, **parts: Any) -> 
     return dict(row.values)
 
 
-def test_the_deviation_of_times_in_milliseconds_is_stable() -> None:
-    times = [1_753_000_000_000 + 7 * at for at in range(1000)]
-    found = one({"s": "stddev(x)", "v": "variance(x)"}, Kind.INT, times[:300], times[300:])
-    assert found["s"] == pytest.approx(statistics.stdev(times), rel=1e-12)
-    assert found["v"] == pytest.approx(statistics.variance(times), rel=1e-12)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6, 1e12, 1e15])
-def test_variance_does_not_lose_what_the_offset_of_a_key_hides(offset: float) -> None:
-    """Keys far apart in one batch, over three batches, sliding windows merged from panes."""
-    rng = np.random.default_rng(1)
-    values = rng.integers(0, 9, 600).astype(float) + offset
-    keys = np.where(rng.random(600) < 0.5, 1, -1)
-    batches = [
-        {"x": values[part] * keys[part], "k": keys[part]}
-        for part in np.array_split(np.arange(600), 3)
-    ]
-    text = QueryText({"v": "variance(x)"}, key=["k"], window_s=4.0, slide_s=2.0)
-    rows = results(text, {"x": Kind.FLOAT, "k": Kind.INT}, batches)
-    assert {row.key["k"] for row in rows} == {1, -1}
-    for row in rows:
-        mine = (values * keys)[keys == row.key["k"]].tolist()
-        assert row.values["v"] == pytest.approx(statistics.variance(mine), rel=1e-9)
-
-
 def test_a_sum_of_whole_numbers_is_exact_beyond_64_bits() -> None:
     values = [MOST, MOST, MOST, 5, LEAST]
     found = one({"s": "sum(x)", "m": "mean(x)"}, Kind.INT, values[:2], values[2:3], values[3:])
@@ -74,40 +47,6 @@ def test_an_infinite_sum_is_infinite() -> None:
     }
     found = one({"s": "sum(x)", "v": "variance(x)"}, Kind.FLOAT, [INF, -INF])
     assert all(math.isnan(value) for value in found.values())
-
-
-def test_nan_is_greater_than_every_other_number() -> None:
-    found = one(
-        {"low": "min(x)", "high": "max(x)", "q": "quantile(x, 1)", "first": "quantile(x, 0)",
-         "distinct": "count_distinct(x)", "n": "count(x)"},
-        Kind.FLOAT, [1.0, None], [NAN, -INF], [INF, -NAN],
-    )  # fmt: skip
-    assert math.isnan(found["high"])
-    assert math.isnan(found["q"])
-    assert (found["low"], found["first"], found["distinct"], found["n"]) == (-INF, -INF, 4, 5)
-    found = one({"low": "min(x)", "high": "max(x)"}, Kind.FLOAT, [NAN, NAN])
-    assert all(math.isnan(value) for value in found.values())
-    assert one({"high": "max(x)"}, Kind.FLOAT, [-5.0, None], [-7.5]) == {"high": -5.0}
-
-
-@pytest.mark.parametrize(
-    ("where", "kept"),
-    [
-        ("x > 1e300", [NAN, INF]), ("x >= cast('nan' as float)", [NAN]), ("x = x", "all"),
-        ("x < cast('nan' as float)", [0.0, -0.0, INF, -INF, 1.5]), ("x <> x", []),
-        ("x = 0.0", [0.0, -0.0]), ("x in (0.0, 1.5)", [0.0, -0.0, 1.5]), ("x <= x", "all"),
-        ("x in (cast('nan' as float))", [NAN]), ("greatest(x, 1) > 1e308", [NAN, INF]),
-        ("least(x, 1) = 1", [NAN, INF, 1.5]), ("nullif(x, cast('nan' as float)) is null", [NAN]),
-        ("isnan(x)", [NAN]), ("isfinite(x)", [0.0, -0.0, 1.5]), ("-x > 0.0", [NAN, -INF]),
-        ("x between 0 and 2", [0.0, -0.0, 1.5]), ("1.5 < x", [NAN, INF]),
-        ("1.5 <= x", [NAN, INF, 1.5]),
-    ],
-)  # fmt: skip
-def test_comparisons_know_nan_infinities_and_both_zeros(where: str, kept: Any) -> None:
-    values = [0.0, -0.0, NAN, INF, -INF, 1.5]
-    rows = results(QueryText({"n": "count(*)"}, where=where), {"x": Kind.FLOAT}, [{"x": values}])
-    wanted = len(values) if kept == "all" else len(kept)
-    assert sum(row.values["n"] for row in rows) == wanted
 
 
 def test_floats_are_keys_with_one_nan_and_one_zero() -> None:
@@ -169,75 +108,6 @@ def test_the_overflow_of_another_stream_is_not_ones_own() -> None:
     running.take(batch_of({"x": [2]}, stream=1))
     assert not running.faults
     assert [row.values["s"] for row in running.rows(9)] == [4]
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("x + 1", ["2.5", "-0.5"]),
-        ("x * x", ["2.25", "2.25"]),
-        ("x / 7", ["0.214285714", "-0.214285714"]),
-        ("x // 1", ["1", "-2"]),
-        ("x % 1", ["0.5", "0.5"]),
-        ("x * decimal '0.000000001'", ["0.000000002", "-0.000000002"]),
-        ("x * decimal '0.000000003'", ["0.000000004", "-0.000000004"]),
-        ("round(x)", ["2", "-2"]),
-        ("round(x * x, 1)", ["2.2", "2.2"]),
-        ("abs(x)", ["1.5", "1.5"]),
-        ("-x", ["-1.5", "1.5"]),
-        ("greatest(x, 0)", ["1.5", "0"]),
-        ("decimal '1' / 0", [None, None]),
-        ("x % decimal '-0.4'", ["-0.1", "-0.3"]),
-    ],
-)
-def test_decimals_compute_exactly_and_round_half_to_even(text: str, values: list[Any]) -> None:
-    column = pa.array([Decimal("1.5"), Decimal("-1.5")], DECIMAL)
-    for at, value in enumerate(values):
-        found = one({"v": f"max({text})"}, Kind.DECIMAL, column[at : at + 1])
-        assert found == {"v": None if value is None else Decimal(value)}
-
-
-def test_large_decimals_divide_as_small_ones() -> None:
-    column = pa.array([Decimal("1000000000000000000000000000.5"), -(Decimal(10) ** 27)], DECIMAL)
-    found = one({"a": "min(x / 3)", "b": "max(x / 3)", "c": "min(x // 7)", "d": "max(x % 7)"},
-                Kind.DECIMAL, column)  # fmt: skip
-    assert {name: str(value) for name, value in found.items()} == {
-        "a": "-333333333333333333333333333.333333333",
-        "b": "333333333333333333333333333.500000000",
-        "c": "-142857142857142857142857143.000000000",
-        "d": "6.500000000",
-    }
-
-
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        (Kind.TEXT, ["b", "", "ä", "a", "𝄞", None]),
-        (Kind.BOOL, [True, False, None]),
-        (Kind.DATE, [dt.date(2024, 1, 31), dt.date(1969, 12, 31), None]),
-        (Kind.DECIMAL, [Decimal("1.5"), Decimal("-0.1"), None]),
-    ],
-)
-def test_least_and_greatest_of_every_kind(kind: Kind, values: list[Any]) -> None:
-    there = [value for value in values if value is not None]
-    found = one({"low": "min(x)", "high": "max(x)", "n": "count_distinct(x)"}, kind, values, values)
-    assert found == {"low": min(there), "high": max(there), "n": len(there)}
-    (top,) = one({"t": "top_k(x, 1)"}, kind, values, there[:1])["t"]
-    assert top == (there[0], 2)
-
-
-def test_dates_and_times_have_their_arithmetic() -> None:
-    days = pa.array([dt.date(2024, 3, 1), dt.date(1969, 12, 31)])
-    found = one(
-        {"days": "max(x - date '2024-02-28')", "y": "min(year(x))", "w": "max(day_of_week(x))",
-         "t": "max(cast(x as timestamp))", "d": "min(cast(cast(x as timestamp) as date))",
-         "text": "max(cast(x as text))"},
-        Kind.DATE, days,
-    )  # fmt: skip
-    assert found == {
-        "days": 2, "y": 1969, "w": 5, "t": 1_709_251_200_000, "d": dt.date(1969, 12, 31),
-        "text": "2024-03-01",
-    }  # fmt: skip
 
 
 def test_columns_of_structs_have_the_path_as_their_name() -> None:

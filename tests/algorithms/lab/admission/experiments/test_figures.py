@@ -10,8 +10,7 @@ from algorithms.lab.admission.experiments.figures import MEASURES, ByLevel, ByWo
 from algorithms.lab.admission.experiments.setup import CHOICES, WORKLOAD_NAMES
 from algorithms.lab.admission.real_workloads import RECORDED
 from algorithms.lab.datasets import DATA_FOLDER
-from algorithms.lab.experiment import Experiment
-from algorithms.lab.experiments import experiment, experiments, summarise
+from algorithms.lab.experiments import experiment, summarise
 
 SMALL = {"streams": 40, "level": 3.0, "duration_s": 300}
 
@@ -21,22 +20,6 @@ def means(name: str, y: str, values: Any, series: Any, **more: Any) -> dict[Any,
     table = one.run(one.parameters.from_mapping(SMALL | more), values, series)
     rows = summarise(table, one.x.name, y).rows
     return {(row[0], row[1]): float(row[2] or 0) for row in rows}
-
-
-def test_every_figure_is_listed() -> None:
-    names = [one.name for one in experiments("admission")]
-    assert names == ["fig10", "fig11", "fig14", "levels"]
-
-
-@pytest.mark.parametrize("one", experiments("admission"), ids=lambda one: str(one.name))
-def test_every_experiment_describes_itself(one: Experiment) -> None:
-    """Forms, help texts and charts are made of this alone."""
-    parameters = one.parameters()
-    assert "ection" in one.about
-    assert one.x.name in {field.name for field in one.parameters.fields()}
-    assert len(one.points(parameters, one.values)) == len(one.values) > 1
-    assert one.checked_series(one.series) == one.series
-    assert {panel.y.name for panel in one.panels} <= set(one.measures)
 
 
 def test_numbers_name_the_workloads() -> None:

@@ -81,13 +81,6 @@ def bytes_of(kept: Floats, steps: list[Any]) -> list[float]:
     ]
 
 
-def test_the_papers_sequence_can_be_had_for_less() -> None:
-    """Table 3: single steps cost 4 and 6, its alternative 5 and 4; with an idle node 4 and 2."""
-    present = np.array([0, 13, 20])
-    found = optimal_sequence(UNIT, UNIT, present, [3, 4], 0.4)
-    assert bytes_of(UNIT, [present, *found]) == [4, 2]
-
-
 def test_sequences_are_optimal() -> None:
     draw = np.random.default_rng(2)
     for _ in range(30):
@@ -114,12 +107,6 @@ def test_projected_costs_satisfy_their_equation() -> None:
                 least = (costs[0] + 0.8 * projection.values[column]).min()
                 mean += transitions.chances[row, column] * least
             assert projection.values[row][at] == pytest.approx(mean, abs=1e-6)
-
-
-def test_gamma_zero_is_the_single_step() -> None:
-    transitions = Transitions.from_matrix(MATRIX)
-    projection = project(Landscape(ONES, ONES, 0.4, 0.0, transitions))
-    assert projection.best(UNIT, np.array([0, 13, 20]), 1)[1] == 4
 
 
 def test_a_discount_of_one_does_not_converge() -> None:

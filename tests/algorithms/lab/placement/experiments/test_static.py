@@ -1,7 +1,6 @@
 """Figures 3, 4 and 7 on small instances: every row there, and each one the figure of a plan."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,22 +106,6 @@ def test_rates_can_be_multiples_of_popularity_instead() -> None:
     over = NegativeRates(**SMALL, over_popularity=1).problem(3)
     assert times.rates.tolist() == (drawn.rates * drawn.readers).tolist()
     assert over.rates.tolist() == (drawn.rates / drawn.readers).tolist()
-
-
-def test_cancelling_reaches_into_a_solve() -> None:
-    """A single point: only the algorithm itself can hear of it before it is done."""
-    one = experiment("placement", "fig4a")
-    heard: list[float] = []
-
-    def cancel(share: float) -> None:
-        heard.append(share)
-        if share > 0:
-            raise KeyboardInterrupt
-
-    parameters = replace(OneByOne(**SMALL), seeds=1, queries=20_000)
-    with pytest.raises(KeyboardInterrupt):
-        one.run(parameters, [2.0], ["least_cost", "on_rand"], cancel)
-    assert heard[-1] < 0.5
 
 
 def test_what_cannot_be_drawn_is_refused_with_the_values() -> None:

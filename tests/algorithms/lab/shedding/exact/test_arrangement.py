@@ -72,12 +72,6 @@ def test_equal_inputs_are_planned_though_several_lines_are_one() -> None:
         assert value == pytest.approx(program.solve(rates).value, rel=1e-9)
 
 
-def test_inputs_without_costs_are_always_kept() -> None:
-    planner = ExactPlanner(chain_network([[1.0, 2.0], [2.0, 1.0], [0.0, 0.0]]))
-    assert planner.is_complete
-    assert planner.flows(np.array([5.0, 5.0, 7.0])) == pytest.approx([1 / 3, 1 / 3, 7.0])
-
-
 def test_splits_other_counts_of_nodes_and_large_networks_are_left_to_programs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,7 +15,6 @@ from tests.algorithms.shedding.certificate import check_plan
 from tests.algorithms.shedding.networks import (
     chain_network,
     crossed,
-    fan_out,
     figure_1,
     figure_7,
     join,
@@ -79,14 +78,6 @@ def test_small_cases_without_a_linear_program(
     assert planner.programs == 0
 
 
-def test_without_overload_everything_is_kept() -> None:
-    """Also records of outputs without a weight."""
-    plain = figure_7()
-    network = replace(plain, outputs={"upper": 0.0, "lower": 1.0})
-    plan = ExactPlanner(network).plan({"i1": 1 / 8})
-    assert plan.keep == {"i1": 1.0, "common->upper": 1.0, "common->lower": 1.0}
-
-
 def test_inputs_without_operators_keep_everything() -> None:
     plain = figure_1()
     network = replace(plain, inputs=("unread", *plain.inputs))
@@ -112,18 +103,6 @@ def test_values_equal_those_of_the_linear_program(data: st.DataObject) -> None:
         check_flows(model, rates, flows)
         assert float(model.values @ flows) == pytest.approx(value, rel=1e-8, abs=1e-8)
         assert planner.value(rates) == pytest.approx(value, rel=1e-8, abs=1e-8)
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_plans_pass_the_certificate_check(data: st.DataObject) -> None:
-    network = data.draw(networks(links=True))
-    planner = ExactPlanner(network)
-    for _ in range(3):
-        given_problem = problem(network, *data.draw(rates_of(network)).tolist())
-        plan = planner.plan(given_problem.rates)
-        check_plan(given_problem, plan)
-        assert set(plan.keep) == set(network.locations)
 
 
 @settings(deadline=None)
@@ -158,16 +137,6 @@ def test_cuts_of_the_crossed_chains() -> None:
     assert lines[order] == approx(np.array(expected)[np.lexsort(np.array(expected).T)])
 
 
-def test_cuts_of_parallel_chains() -> None:
-    """Both nodes are full at once, so their prices can be exchanged: no optimum is the only one."""
-    planner = ExactPlanner(chain_network([[0.064, 0.064], [0.032, 0.032]]))
-    assert planner.cuts == 3
-    points = np.array([[5.0, 5.0], [20.0, 5.0], [1.0, 30.0], [60.0, 60.0]])
-    best = [5 + 5, 5 + 0.84 / 0.064, 30 + 0.04 / 0.064, 1 / 0.032]
-    assert planner.values(points) == approx(best)
-    assert [planner.flows(point).sum() for point in points] == approx(best)
-
-
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_chains_on_two_nodes_with_costs_in_proportion(data: st.DataObject) -> None:
@@ -179,25 +148,6 @@ def test_chains_on_two_nodes_with_costs_in_proportion(data: st.DataObject) -> No
     program = FlowProgram(FlowModel.of(network))
     best = [program.solve(point).value for point in points]
     assert ExactPlanner(network).values(points) == approx(best)
-
-
-def test_cuts_of_figure_7() -> None:
-    """The upper branch has the threshold 1 / 2, where the input is off: no cut of its own."""
-    (part,) = ExactPlanner(figure_7()).parts
-    cuts = part.cuts()
-    lines = sorted(zip(cuts.constant.tolist(), cuts.slope[:, 0].tolist(), strict=True))
-    assert np.array(lines) == approx(np.array([[0, 2], [1 / 5, 2 / 5], [1 / 3, 0]]))
-
-
-@pytest.mark.parametrize("factor", [1.01, 3.0, 40.0])
-def test_a_wide_fan_out_equals_the_linear_program(factor: float) -> None:
-    costs = np.random.default_rng(1).uniform(1, 9, 512)
-    network = fan_out(costs.tolist())
-    model = FlowModel.of(network)
-    rates = np.array([factor / (1 + costs.sum())])
-    flows = ExactPlanner(network).flows(rates)
-    check_flows(model, rates, flows)
-    assert model.values @ flows == pytest.approx(FlowProgram(model).solve(rates).value, rel=1e-8)
 
 
 def test_many_inputs_on_two_nodes_equal_the_linear_program() -> None:
@@ -322,15 +272,6 @@ def test_an_update_may_add_and_remove_operators() -> None:
     assert after.plan({"i1": 0.2}).outcome.value == approx(0.28)
 
 
-def test_links_limit_what_passes() -> None:
-    plain = figure_1()
-    network = replace(plain, nodes={"A": 10.0, "B": 10.0}, links={("A", "B"): 0.5})
-    planner = ExactPlanner(network)
-    plan = planner.plan({"i1": 1.0, "i2": 1.0})
-    assert plan.outcome.value == approx(0.5)
-    assert plan.outcome.loads["A->B"] == approx(0.5)
-
-
 def test_floors_keep_a_part_of_an_output() -> None:
     network = replace(figure_1(), floors={"b1": 0.25})
     planner = ExactPlanner(network)
@@ -341,12 +282,6 @@ def test_floors_keep_a_part_of_an_output() -> None:
     again = planner.plan({"i1": 1.1, "i2": 1.1})
     assert again.outcome.kept["b1"] == approx(0.25)
     assert planner.programs == 1
-
-
-def test_infeasible_floors_are_reported() -> None:
-    planner = ExactPlanner(replace(figure_1(), floors={"b1": 0.9}))
-    with pytest.raises(NotProven, match="kInfeasible"):
-        planner.flows(np.array([1.0, 1.0]))
 
 
 @pytest.mark.parametrize(

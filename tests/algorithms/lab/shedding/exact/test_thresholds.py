@@ -12,7 +12,6 @@ from algorithms.lab.shedding.exact.planner import ExactPlanner
 from algorithms.lab.shedding.exact.thresholds import prices_of_cuts, thresholds_of
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram
-from algorithms.shedding.network import Network, Operator
 from tests.algorithms.shedding.networks import fan_out, figure_7, networks, rates_of
 
 
@@ -25,43 +24,6 @@ def test_figure_7() -> None:
     assert names == ["common->upper", "i1", "common->lower"]
     assert thresholds.price == pytest.approx([1 / 2, 1 / 3, 1 / 5])
     assert prices_of_cuts(eq, thresholds) == pytest.approx([0, 1 / 5, 1 / 3])
-
-
-def test_splits_below_splits() -> None:
-    """The outer branch is worth what its better inner branch is worth."""
-    operators = (
-        Operator("root", "A", 1.0, 1.0, ("i1",)),
-        Operator("plain", "A", 4.0, 1.0, ("root",)),
-        Operator("outer", "A", 1.0, 1.0, ("root",)),
-        Operator("cheap", "A", 1.0, 1.0, ("outer",)),
-        Operator("dear", "A", 9.0, 1.0, ("outer",)),
-    )
-    outputs = {"plain": 1.0, "cheap": 1.0, "dear": 1.0}
-    network = Network({"A": 1.0}, ("i1",), operators, outputs)
-    thresholds = thresholds_of(equations_of(FlowModel.of(network)))
-    price = {
-        network.locations[place]: price
-        for place, price in zip(thresholds.order, thresholds.price, strict=True)
-    }
-    assert price == pytest.approx(
-        {
-            "outer->cheap": 1,
-            "root->outer": 1 / 2,
-            "i1": 1 / 3,
-            "root->plain": 1 / 4,
-            "outer->dear": 1 / 9,
-        }
-    )
-
-
-def test_what_needs_nothing_is_always_kept() -> None:
-    operators = (
-        Operator("free", "A", 0.0, 1.0, ("i1",)),
-        Operator("costly", "A", 1.0, 1.0, ("i1",)),
-    )
-    network = Network({"A": 1.0}, ("i1",), operators, {"free": 1.0, "costly": 1.0})
-    planner = ExactPlanner(network)
-    assert planner.flows(np.array([4.0])) == pytest.approx([4, 4, 1])
 
 
 @settings(deadline=None)

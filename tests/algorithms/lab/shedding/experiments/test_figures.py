@@ -8,8 +8,7 @@ import pytest
 
 from algorithms.errors import BadParameters, BadProblem
 from algorithms.lab.datasets import DATA_FOLDER
-from algorithms.lab.experiment import Experiment
-from algorithms.lab.experiments import experiment, experiments
+from algorithms.lab.experiments import experiment
 from algorithms.lab.shedding.experiments.load_distribution import Distributed, name_of, provision_of
 from algorithms.lab.shedding.experiments.networks import chains
 from algorithms.lab.shedding.experiments.provision import TRACES
@@ -42,25 +41,6 @@ def rows_of(name: str, values: Any = None, series: Any = None, **more: Any) -> d
 
 def without_time(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "seconds"}
-
-
-def test_every_figure_is_listed() -> None:
-    assert [item.name for item in experiments("shedding")] == list(SMALL)
-
-
-@pytest.mark.parametrize("item", experiments("shedding"), ids=lambda item: str(item.name))
-def test_every_experiment_describes_itself(item: Experiment) -> None:
-    """Forms, help texts and charts are made of this alone."""
-    assert "Paper 003, section 8.2." in item.about
-    assert "assumed" in item.about or "not state" in item.about or "beyond" in item.about
-    assert item.x.name in {field.name for field in item.parameters.fields()}
-    assert len(item.points(item.parameters(), item.values)) == len(item.values) > 1
-    assert item.checked_series(item.series) == item.series
-    assert {panel.y.name for panel in item.panels} <= set(item.measures)
-    for field in item.parameters.fields():
-        if field.type in (int, float):
-            assert field.minimum is not None, field.name
-            assert field.maximum is not None, field.name
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -19,15 +19,6 @@ from tests.algorithms.shedding.certificate import check_plan
 EPSILON = 0.2
 
 
-def test_figure_1() -> None:
-    tables = FitTables.of(networks.figure_1(), 0.01)
-    assert tables.lookup(np.array([1.0, 1.0])).outcome.value == pytest.approx(3 / 5, rel=0.01)
-    # A single stream: the largest feasible rate itself is a sample.
-    assert tables.lookup(np.array([1.0, 0.0])).outcome.value == pytest.approx(1 / 3)
-    assert tables.lookup(np.array([0.0, 1.0])).outcome.value == pytest.approx(1 / 2)
-    assert tables.lookup(np.array([0.1, 0.1])).keep == {"i1": 1.0, "i2": 1.0}
-
-
 def test_figure_7() -> None:
     tables = FitTables.of(networks.figure_7(), 0.01)
     whole = tables.lookup(np.array([1 / 8]))
@@ -38,14 +29,6 @@ def test_figure_7() -> None:
     assert overload.outcome.value == pytest.approx(1 / 3)
     assert overload.keep["i1"] == pytest.approx(1 / 3)
     assert overload.keep["common->lower"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("rates", "value"), [((4.0, 4.0), 10 / 3), ((1.0, 8.0), 13 / 6)], ids=["second", "both"]
-)
-def test_union(rates: tuple[float, float], value: float) -> None:
-    plan = FitTables.of(networks.union(), 0.01).lookup(np.array(rates))
-    assert value * 0.99 <= plan.outcome.value <= value + 1e-9
 
 
 def test_crossed_chains_at_ten_thousand_points() -> None:

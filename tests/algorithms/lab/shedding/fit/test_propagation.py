@@ -6,7 +6,6 @@ import pytest
 from algorithms.errors import TooLarge
 from algorithms.lab.shedding.fit import chain, mixture, sampling
 from algorithms.lab.shedding.fit.central import FitTables
-from algorithms.lab.shedding.fit.chain import ChainPlans
 from algorithms.lab.shedding.fit.complementary import DropList
 from algorithms.lab.shedding.fit.mixture import MixturePlans
 from algorithms.lab.shedding.fit.rules import RowRule
@@ -64,20 +63,6 @@ def test_rows_are_mapped_back_and_checked() -> None:
     assert plan.outcome.value == pytest.approx(0.28)
 
 
-def test_children_are_combined() -> None:
-    network = two_children()
-    tables = FitTables.of(network, 0.3, rule=RowRule.ALL)
-    node = tables.nodes["A"]
-    assert isinstance(node.plans, ChainPlans)
-    product = tables.nodes["B"].table.size * tables.nodes["C"].table.size
-    assert node.table.size > product
-    loads = node.table.rates @ np.array([0.2, 0.3, 1.0])
-    assert loads.max() <= 1 + 1e-9
-    scores = node.table.rates @ np.array([2.0 * 0.5, 2.0, 1.0])
-    assert node.table.scores == pytest.approx(scores)
-    assert_guarantee(network, FitTables.of(network, 0.3), rate_points(network, 1, 100), 0.3)
-
-
 @pytest.mark.parametrize("kind", [OperatorKind.UNION, OperatorKind.JOIN])
 def test_merges_before_a_child(kind: OperatorKind) -> None:
     windows = (4.0, 10.0) if kind is OperatorKind.JOIN else ()
@@ -92,38 +77,6 @@ def test_merges_before_a_child(kind: OperatorKind) -> None:
     tables = FitTables.of(network, EPSILON)
     assert isinstance(tables.nodes["A"].plans, MixturePlans)
     assert_guarantee(network, tables, rate_points(network, 1, 100), EPSILON)
-
-
-def test_splits_to_children() -> None:
-    """The larger rate of the branches passes the split; the other branch drops the rest."""
-    operators = (
-        Operator("a", "A", 0.1, 1.0, ("i1",)),
-        Operator("b", "B", 1.0, 1.0, ("a",)),
-        Operator("c", "C", 2.0, 1.0, ("a",)),
-    )
-    network = Network(dict.fromkeys("ABC", 1.0), ("i1",), operators, {"b": 1.0, "c": 1.0})
-    tables = FitTables.of(network, 0.02)
-    assert tables.nodes["A"].table.rates.max() == pytest.approx(1.0, rel=0.02)
-    plan = tables.lookup(np.array([1.0]))
-    assert plan.outcome.value == pytest.approx(1.5, rel=0.02)
-    assert plan.keep["a->c"] == pytest.approx(0.5, rel=0.03)
-    whole = tables.lookup(np.array([0.5]))
-    assert set(whole.keep.values()) == {1.0}
-
-
-def test_a_deep_tree_keeps_the_guarantee() -> None:
-    """Splits on three levels, so that rates are rounded three times."""
-    operators = []
-    source = "i1"
-    for level, node in enumerate("ABC"):
-        operators.append(Operator(f"in{node}", node, 0.3, 0.9, (source,)))
-        operators.append(Operator(f"out{node}", node, 2.0 - 0.5 * level, 1.0, (f"in{node}",)))
-        source = f"in{node}"
-    network = Network(dict.fromkeys("ABC", 1.0), ("i1",), tuple(operators),
-                      {"outA": 1.0, "outB": 1.0, "outC": 1.5})  # fmt: skip
-    tables = FitTables.of(network, EPSILON)
-    assert len(tables.nodes) == 3
-    assert_guarantee(network, tables, rate_points(network, 5, 200), EPSILON)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])

@@ -1,11 +1,9 @@
 """Networks as trees of nodes, and nodes that form no tree as clusters."""
 
-import numpy as np
 import pytest
 
 from algorithms.errors import TooLarge
 from algorithms.lab.shedding.fit import tree
-from algorithms.lab.shedding.fit.central import FitTables
 from algorithms.lab.shedding.fit.tree import ClusterTree
 from algorithms.shedding.network import Network, Operator, OperatorKind
 from tests.algorithms.shedding import networks
@@ -34,14 +32,6 @@ def parents(network: Network) -> dict[str, str | None]:
     return {name: cluster.parent for name, cluster in clusters.items()}
 
 
-def test_chains_are_a_path() -> None:
-    clusters = ClusterTree.of(networks.figure_1()).clusters
-    assert {name: item.parent for name, item in clusters.items()} == {"B": "A", "A": None}
-    assert clusters["B"].streams == ("a1", "a2")
-    assert [stream for stream, _ in clusters["A"].outlets["B"]] == ["a1", "a2"]
-    assert clusters["A"].network.inputs == ("i1", "i2")
-
-
 @pytest.mark.parametrize(
     ("edges", "wanted"),
     [
@@ -66,53 +56,6 @@ def test_nodes_that_feed_each_other_are_a_cluster() -> None:
     )
     network = Network(dict.fromkeys("ABC", 1.0), ("i1",), operators, {"d": 1.0})
     assert parents(network) == {"A+B": None, "C": "A+B"}
-
-
-def test_inputs_of_descendants_pass_their_ancestors() -> None:
-    network = network_of("i1 A", "A B", "B C", "i2 C", inputs=("i1", "i2"))
-    clusters = ClusterTree.of(network).clusters
-    assert clusters["A"].streams == ("i1", "i2")
-    assert clusters["B"].streams == ("i2", "a")
-    assert clusters["C"].streams == ("i2", "b")
-
-
-def test_flows_of_split_edges() -> None:
-    """Edges to operators on one child, of a stream that is split there."""
-    operators = (
-        Operator("a", "A", 1.0, 0.5, ("i1",)),
-        Operator("b1", "B", 1.0, 1.0, ("a",)),
-        Operator("b2", "B", 1.0, 1.0, ("a",)),
-        Operator("useless", "B", 1.0, 0.0, ("b2",)),
-        Operator("b3", "B", 1.0, 1.0, ("b2",)),
-    )
-    weights = {"b1": 1.0, "b3": 1.0, "useless": 1.0}
-    network = Network({"A": 1.0, "B": 1.0}, ("i1",), operators, weights)
-    split_edges = [edge.name for edge in network.split_edges]
-    terms = dict(zip(split_edges, ClusterTree.of(network).flow_terms, strict=True))
-    assert terms == {
-        "a->b1": ("B", {"a->b1": 1.0}),
-        "a->b2": ("B", {"a->b2": 1.0}),
-        "b2->useless": None,
-        "b2->b3": ("B", {"a->b2": 1.0}),
-    }
-
-
-def test_links_are_nodes() -> None:
-    """Each edge on the link counts, so the stream of a passes it twice."""
-    operators = (
-        Operator("a", "A", 0.1, 1.0, ("i1",)),
-        Operator("b1", "B", 0.1, 1.0, ("a",)),
-        Operator("b2", "B", 0.1, 1.0, ("a",)),
-    )
-    weights = {"b1": 1.0, "b2": 2.0}
-    network = Network({"A": 1.0, "B": 1.0}, ("i1",), operators, weights, {("A", "B"): 3.0})
-    link, leaf = "A->B", "B"
-    assert parents(network) == {leaf: link, link: "A", "A": None}
-    plan = FitTables.of(network, 0.01).lookup(np.array([2.0]))
-    assert plan.outcome.value == pytest.approx(5.0, rel=0.01)
-    assert plan.outcome.loads["A->B"] <= 3 + 1e-9
-    assert plan.keep["a->b2"] == pytest.approx(1.0, rel=0.02)
-    assert plan.keep["a->b1"] == pytest.approx(0.5, rel=0.05)
 
 
 def test_too_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from workers.pipeline.engine.assignment.subscriptions import (
     TaskOwnership,
 )
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.hashing import hash_rows
 
 COMPUTATION: Computation = computation_of(QueryText({"n": "count(*)"}), {"car": Kind.INT})
 # The streams of each query.
@@ -36,18 +35,6 @@ def group(*subscriptions: Subscription, intake: Intake | None = None) -> NodeGro
     return NodeGroup.of(COMPUTATION, subscriptions, intake or Intake())
 
 
-def test_a_pane_belongs_to_every_query_of_its_stream() -> None:
-    shared = group(*(subscription(query, streams) for query, streams in STREAMS.items()))
-    rows = pa.table({"stream": [1, 3, 2, 4, 5, 3, 0, 6], "pane": list(range(8))})
-    owned = shared.owned(rows, ()).to_pydict()
-    assert list(zip(owned["pane"], owned["stream"], owned["query"], strict=True)) == [
-        (0, 1, 10), (1, 3, 10), (1, 3, 20), (1, 3, 30), (2, 2, 30), (4, 5, 30),
-        (5, 3, 10), (5, 3, 20), (5, 3, 30),
-    ]  # fmt: skip
-    assert owned["run"] == [query + 1 for query in owned["query"]]
-    assert set(owned["task"]) == {0}
-
-
 def test_records_of_a_former_only_task_are_for_its_successor() -> None:
     """Of two queries with one task when the records were routed, one has no successor here."""
     former = Intake(column="to")
@@ -58,45 +45,12 @@ def test_records_of_a_former_only_task_are_for_its_successor() -> None:
     assert (owned["query"], owned["task"]) == ([10, 10], [3, 3])
 
 
-def test_a_group_has_its_pairs_by_stream() -> None:
-    shared = group(*(subscription(query, streams) for query, streams in STREAMS.items()))
-    assert list(zip(shared.stream.tolist(), shared.member.tolist(), strict=True)) == [
-        (1, 0), (2, 2), (3, 0), (3, 1), (3, 2), (5, 2),
-    ]  # fmt: skip
-    assert shared.streams == {1, 2, 3, 5}
-
-
 def test_some_queries_of_a_group_read_their_own_streams() -> None:
     shared = group(*(subscription(query, streams) for query, streams in STREAMS.items()))
     assert shared.of_queries(STREAMS.keys()) is shared
     some = shared.of_queries({20, 30})
     assert [item.query for item in some.subscriptions] == [20, 30]
     assert some.streams == {2, 3, 5}
-
-
-@pytest.mark.parametrize("owned", [(0, 1, 2), (1,), (0, 2), ()])
-def test_keys_decide_the_task_and_a_node_has_its_own_tasks_alone(owned: tuple[int, ...]) -> None:
-    """Beside a query of another number of tasks."""
-    keys = list(range(40))
-    tasks = {7: 3, 8: 5}
-    node = group(subscription(7, tasks=3, owned=owned), subscription(8, tasks=5, owned=(4,)))
-    rows = pa.table({"stream": [1] * 40, "k0": keys})
-    result = node.owned(rows, ("k0",)).to_pydict()
-    hashes = hash_rows([rows["k0"]], 40)
-    expected = {
-        (query, key, int(hashes[key] % count))
-        for query, count in tasks.items()
-        for key in keys
-        if int(hashes[key] % count) in (owned if query == 7 else (4,))
-    }
-    assert set(zip(result["query"], result["k0"], result["task"], strict=True)) == expected
-
-
-def test_the_column_of_the_intake_decides_the_task() -> None:
-    node = group(subscription(7, tasks=4, owned=(1, 3)), intake=Intake(column="task"))
-    rows = pa.table({"stream": [1] * 4, "task": [0, 1, 2, 3], "pane": [5, 6, 7, 8]})
-    result = node.owned(rows, ()).to_pydict()
-    assert (result["pane"], result["task"]) == ([6, 8], [1, 3])
 
 
 def test_a_query_of_one_task_reads_the_column_too() -> None:
