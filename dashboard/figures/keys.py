@@ -6,15 +6,7 @@ from typing import Any, Final
 
 from controlplane.numbers import percent
 from controlplane.planners.partitioning.key_report import SkewPoint
-from dashboard.figures.parts import (
-    Figure,
-    Trace,
-    figure,
-    ms,
-    scatter,
-    time_axis,
-    value_axis,
-)
+from dashboard.figures.parts import Figure, Trace, figure, ms, scatter, time_axis, value_axis
 from dashboard.figures.shapes import (
     end_label,
     level,

@@ -25,13 +25,7 @@ from controlplane.telemetry.series import read
 from controlplane.watch.observation import ClusterObservation
 from dashboard.csv_files import csv_file
 from dashboard.explain.rows import explanation_row
-from dashboard.figures.node import (
-    FIGURES,
-    NodeLimits,
-    WithoutPlan,
-    figure_titles,
-    node_figures,
-)
+from dashboard.figures.node import FIGURES, NodeLimits, WithoutPlan, figure_titles, node_figures
 from dashboard.figures.parts import PlanMark
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known

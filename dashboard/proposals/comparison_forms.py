@@ -12,11 +12,7 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.planning.budget import KINDS
 from controlplane.proposals.comparisons import PlannerRequest
-from controlplane.proposals.requests import (
-    OfferedAlgorithm,
-    OfferedPlanner,
-    offered_planners,
-)
+from controlplane.proposals.requests import OfferedAlgorithm, OfferedPlanner, offered_planners
 from dashboard.forms import form_fields, number, optional, parameters, read, words_of
 
 LEVELS = "levels"

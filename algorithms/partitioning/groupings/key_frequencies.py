@@ -102,10 +102,7 @@ class KeyFrequencies:
     def closed(self, longest: int) -> "KeyFrequencies":
         """Return the frequencies at the start of the next period."""
         # Planners of anything else need no sketch, and no package for it.
-        from datasketches import (  # noqa: PLC0415
-            frequent_items_error_type,
-            frequent_items_sketch,
-        )
+        from datasketches import frequent_items_error_type, frequent_items_sketch  # noqa: PLC0415
 
         part, whole = _REST
         sketch = frequent_items_sketch(_SKETCH_SIZE)
