@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from algorithms.placement.balance import relative_caps, smallest_slack
 from algorithms.placement.types import QueryTypes, collapse
 from algorithms.rows import boundaries, normalise_rows
 from algorithms.vocabulary import MAX_SLACK, Floats, Ints, SmallInts, parameter
-
-if TYPE_CHECKING:
-    from algorithms.placement.problem import PlacementProblem
 
 # More than a server of the largest problem may hold.
 MAX_ALPHA: Final = 1e7
