@@ -13,11 +13,7 @@ class ControlPlaneConfig(AppConfig):
     def ready(self) -> None:
         """Connect the receivers of log-ins, log-outs and changes of access."""
         # Its models are loaded by now, not when this module is imported.
-        from controlplane.access.logins import (  # noqa: PLC0415
-            breached_passwords,
-            signals,
-            single_sign_on,
-        )
+        from controlplane.access.logins import breached_passwords, signals, single_sign_on  # noqa: PLC0415
 
         single_sign_on.check()
         breached_passwords.check()

@@ -1,10 +1,11 @@
-"""Page of grants: who has which role on which cluster, since when, granted by whom."""
+"""Pages of grants, and actions of administrators on the log-ins of other users."""
 
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 
 from controlplane.access import grants
 from controlplane.access.grants import GrantFilters
+from controlplane.access.logins import login_sessions, second_factor
 from controlplane.access.roles import ADMIN, ROLES, Actor
 from controlplane.clusters.listing import visible_cluster
 from controlplane.errors import Forbidden, Invalid
@@ -71,3 +72,23 @@ def _cluster(actor: Actor, values: QueryDict) -> Cluster | None:
 
 def _place(cluster: Cluster | None) -> str:
     return "on all clusters" if cluster is None else f"on {cluster.slug}"
+
+
+@anyone_action
+def end_sessions(request: PageRequest) -> HttpResponse:
+    """End all sessions of a user."""
+    user, reason = request.POST.get("user", "").strip(), request.POST.get("reason", "")
+    with notify_refusals(request):
+        count = login_sessions.end_all_of(request.actor, user, reason)
+        notify(request, f"{count} sessions of {user} have ended.")
+    return redirect("grants")
+
+
+@anyone_action
+def remove_factor(request: PageRequest) -> HttpResponse:
+    """Remove the second factor of a user who lost it."""
+    user, reason = request.POST.get("user", "").strip(), request.POST.get("reason", "")
+    with notify_refusals(request):
+        second_factor.remove_of(request.actor, user, reason)
+        notify(request, f"The second factor of {user} is removed. The user's sessions have ended.")
+    return redirect("grants")

@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from controlplane.installation.extras import lab_values
 from controlplane.planning.adapters import planner_modules
 from dashboard import access, grants, site, system
-from dashboard.account import confirmation, login, login_steps, second_factor, users
+from dashboard.account import confirmation, login, login_steps, second_factor
 from dashboard.account import views as account
 from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
@@ -255,8 +255,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("grants/", grants.list_grants, name="grants"),
     path("grants/set/", grants.set_grant, name="grant-set"),
     path("grants/revoke/", grants.revoke_grant, name="grant-revoke"),
-    path("users/end-sessions/", users.end_sessions, name="user-sessions-end"),
-    path("users/remove-second-factor/", users.remove_factor, name="user-factor-remove"),
+    path("users/end-sessions/", grants.end_sessions, name="user-sessions-end"),
+    path("users/remove-second-factor/", grants.remove_factor, name="user-factor-remove"),
     path("tokens/", access.list_tokens, name="tokens"),
     path("tokens/make/", access.make_token, name="token-make"),
     path("tokens/<int:pk>/revoke/", access.revoke_token, name="token-revoke"),

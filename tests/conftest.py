@@ -34,9 +34,9 @@ ALIASES = ("default", "results")
 KEPT_BY_CLUSTER = (
     ("controlplane.telemetry.arrivals.rates", "_CACHE"),
     ("controlplane.planners.shedding.loop", "_KEPT"),
-    ("controlplane.planners.partitioning.replays", "_REPLAYS"),
+    ("controlplane.planners.partitioning.key_report", "_REPLAYS"),
     ("controlplane.planners.admission.long_outlook", "_computed"),
-    ("controlplane.clusters.routes", "routes_of"),
+    ("controlplane.clusters.flow", "routes_of"),
     ("controlplane.planners.shedding.measured", "_kept_parts"),
     ("controlplane.explain.node_work", "_placed"),
     ("controlplane.explain.node_work", "_split"),

@@ -5,12 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from algorithms.lab.migration.future.planners import (
-    ForeseenProblem,
-    Mtm,
-    Sequence,
-    SequenceProblem,
-)
+from algorithms.lab.migration.future.planners import ForeseenProblem, Mtm, Sequence, SequenceProblem
 from algorithms.lab.migration.future.transitions import Transitions
 from algorithms.lab.migration.schedule import schedule_transfers
 from algorithms.lab.migration.ssm import ssm

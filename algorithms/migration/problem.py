@@ -6,13 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.checks import (
-    amounts,
-    as_integers,
-    check_count,
-    check_slack,
-    numbers_below,
-)
+from algorithms.checks import amounts, as_integers, check_count, check_slack, numbers_below
 from algorithms.errors import BadProblem
 from algorithms.migration.limits import node_limits
 from algorithms.vocabulary import Floats, Ints

@@ -7,13 +7,7 @@ from algorithms.placement.exact import Exact
 from algorithms.placement.hypergraph import Hypergraph
 from algorithms.placement.improve import Improve
 from algorithms.placement.offline import IncrementalCost, Mms, Mqp, OffRand, SingleSource
-from algorithms.placement.online import (
-    LeastCost,
-    LeastQueryTypes,
-    LeastSource,
-    OnRand,
-    Reservation,
-)
+from algorithms.placement.online import LeastCost, LeastQueryTypes, LeastSource, OnRand, Reservation
 from algorithms.placement.problem import relative_slack
 from algorithms.placement.refine import Refined
 from algorithms.planner import Algorithm, Planner

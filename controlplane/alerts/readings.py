@@ -11,12 +11,7 @@ from typing import Final
 from django.db.models import Q
 from django.utils import timezone
 
-from controlplane.alerts.measures import (
-    KINDS,
-    AlertMeasure,
-    LimitInput,
-    MeasureKind,
-)
+from controlplane.alerts.measures import KINDS, AlertMeasure, LimitInput, MeasureKind
 from controlplane.health.summary import is_idle
 from controlplane.models import Alert, Cluster, Policy
 from controlplane.policies.grades import Grade

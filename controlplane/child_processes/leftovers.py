@@ -12,12 +12,7 @@ from typing import Final
 
 import psutil
 
-from controlplane.child_processes.trees import (
-    family,
-    in_group,
-    kill_all,
-    with_environment,
-)
+from controlplane.child_processes.trees import family, in_group, kill_all, with_environment
 
 _MARK: Final = "WEIR_COMPUTATION"
 _PREFIX: Final = "weir-computation-"

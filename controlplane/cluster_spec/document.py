@@ -4,15 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    create_model,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
 
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.query_models import query_fields, text_fields

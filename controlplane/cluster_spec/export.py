@@ -28,16 +28,7 @@ from controlplane.cluster_spec.document import (
     TextPart,
 )
 from controlplane.cluster_spec.ladder import ladder_part
-from controlplane.models import (
-    Blackout,
-    Cluster,
-    Drop,
-    Exclusion,
-    Query,
-    QueryStream,
-    Stream,
-    Task,
-)
+from controlplane.models import Blackout, Cluster, Drop, Exclusion, Query, QueryStream, Stream, Task
 from controlplane.planning.snapshots import Measured, measured_tasks, measures_of_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of

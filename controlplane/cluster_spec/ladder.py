@@ -20,14 +20,7 @@ from controlplane.topology.apply import TopologyChange, apply
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.drop_rules import INPUT, Edge
-from controlplane.wire.routing.ladder import (
-    Cost,
-    KeptPart,
-    Ladder,
-    ResourceKind,
-    Rung,
-    WindowDrop,
-)
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, ResourceKind, Rung, WindowDrop
 
 UNNAMED: Final = "The enabled shedding plan is not named by the description: it stays"
 

@@ -8,11 +8,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from algorithms.strict_json import BadJson, JsonLimits, place_of, read_bounded
-from controlplane.cluster_spec.document import (
-    BadDescription,
-    ClusterDescription,
-    SchemaPart,
-)
+from controlplane.cluster_spec.document import BadDescription, ClusterDescription, SchemaPart
 from controlplane.cluster_spec.validation import faults_of
 from controlplane.formats.storable import unstorable
 

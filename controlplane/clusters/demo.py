@@ -12,12 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.access import audit, tokens
-from controlplane.access.roles import (
-    LOCAL_APPROVER,
-    ROLES,
-    Actor,
-    require_operator,
-)
+from controlplane.access.roles import LOCAL_APPROVER, ROLES, Actor, require_operator
 from controlplane.clusters.deletion import require_unused_slug
 from controlplane.errors import NotFound
 from controlplane.installation import env

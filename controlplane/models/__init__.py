@@ -14,12 +14,7 @@ from controlplane.models.cluster import (
     TourProgress,
 )
 from controlplane.models.execution import Execution, Step
-from controlplane.models.health import (
-    ClusterHealth,
-    DriverRestart,
-    Incident,
-    SkippedBatch,
-)
+from controlplane.models.health import ClusterHealth, DriverRestart, Incident, SkippedBatch
 from controlplane.models.lab import LabRun
 from controlplane.models.login import (
     ExternalIdentity,
@@ -35,12 +30,7 @@ from controlplane.models.query import BulkAction, Drop, Query, QueryStream, Task
 from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
 from controlplane.models.series import SeriesPeriod
-from controlplane.models.shedding import (
-    ArmedLadder,
-    DisarmedLadder,
-    EdgePeriod,
-    SheddingInterval,
-)
+from controlplane.models.shedding import ArmedLadder, DisarmedLadder, EdgePeriod, SheddingInterval
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook

@@ -35,8 +35,7 @@ from controlplane.processes.serving.lifespan import lifespan  # noqa: E402
 from controlplane.processes.serving.owners import Owners  # noqa: E402
 from controlplane.processes.serving.pooled_handler import PooledHandler  # noqa: E402
 from controlplane.processes.serving.request_limits import LimitedRequests  # noqa: E402
-from controlplane.processes.serving.socket_errors import close_on_loss  # noqa: E402
-from controlplane.processes.serving.socket_origin import SocketsOfOwnOrigin  # noqa: E402
+from controlplane.processes.serving.sockets import SocketsOfOwnOrigin, close_on_loss  # noqa: E402
 
 # All pages and endpoints now, not with the first request.
 import_module(settings.ROOT_URLCONF)

@@ -21,11 +21,7 @@ from controlplane.planning.adapter import Progress
 from controlplane.planning.adapters import adapters, input_readers
 from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
-from controlplane.planning.snapshots import (
-    keep_snapshot,
-    take_snapshot,
-    without_garbage_collection,
-)
+from controlplane.planning.snapshots import keep_snapshot, take_snapshot, without_garbage_collection
 from controlplane.planning.sources import plan_for
 from controlplane.policies.gate import IMBALANCE_LIMIT, BetterParameter, Judgement, PlanGate
 from controlplane.policies.measure_limits import cluster_limits

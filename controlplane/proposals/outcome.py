@@ -11,13 +11,7 @@ from typing import Any, Final
 from controlplane.models import Proposal
 from controlplane.planning.adapters import measures_of
 from controlplane.planning.execution_plan import first_cap
-from controlplane.planning.measures import (
-    FULLEST,
-    REPLICATION_FACTOR,
-    STRANDED,
-    Better,
-    Measure,
-)
+from controlplane.planning.measures import FULLEST, REPLICATION_FACTOR, STRANDED, Better, Measure
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.gains import SAME, Gain, gain_between
 from controlplane.policies.grades import Grade

@@ -11,11 +11,7 @@ from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.nodes import MAX_CAPACITY
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import (
-    AssignStream,
-    SetSplitCapacity,
-    SetSplitCount,
-)
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCapacity, SetSplitCount
 
 # The audit code of redirections.
 REDIRECT: Final = "streams.redirect"

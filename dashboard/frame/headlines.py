@@ -47,7 +47,7 @@ def grants_headline(total: int, others: int) -> Headline:
 
 
 def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> Headline:
-    """Return which webhooks do not answer; `rows`: as `webhook_forms.webhook_form` returns them."""
+    """Return which webhooks do not answer; `rows`: as `webhooks.webhook_form` returns them."""
     if not rows:
         return Headline("No webhook receives events", "People have to watch a page instead.")
     failing = [row["hook"] for row in rows if row["state"] == "not answering"]

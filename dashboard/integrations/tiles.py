@@ -40,7 +40,7 @@ def _state_note(last: Mapping[str, Any]) -> str:
 
 
 def webhook_tiles(row: Mapping[str, Any]) -> list[Tile]:
-    """Return the tiles of a webhook; `row`: as `webhook_forms.webhook_form` returns it."""
+    """Return the tiles of a webhook; `row`: as `webhooks.webhook_form` returns it."""
     hook, last, waiting = row["hook"], row["last"], row["waiting"]
     return [
         Tile("Status", row["state"], "", _attempts(row)),

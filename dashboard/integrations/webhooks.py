@@ -1,39 +1,43 @@
-"""Pages of webhooks: list, creation, and one webhook with its messages."""
+"""Pages of webhooks: list, their form, and one webhook with its messages."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
-from django.http import HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
+from controlplane.access.roles import ADMIN, Actor
 from controlplane.errors import Forbidden, Invalid, NotFound, WeirError
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.deliveries import (
     STATES,
     DeliveryFilters,
+    HookSummary,
     deliveries_listing,
     hook_summaries,
     newest_error,
 )
-from controlplane.models import Webhook
+from controlplane.integrations.webhooks import WebhookSpec
+from controlplane.models import Cluster, Webhook
 from dashboard.guards import PageRequest, anyone_action, anyone_page
 from dashboard.integrations.tiles import webhook_tiles
-from dashboard.integrations.webhook_forms import (
-    KINDS,
-    changed_spec,
-    new_spec,
-    places_of,
-    sent,
-    webhook_form,
-)
 from dashboard.lists import list_filters
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 PER_PAGE = 20
+# The kinds of events with their descriptions.
+KINDS: Final = (
+    ("proposals", "Proposals: a plan is ready, approved, rejected or stale"),
+    ("executions", "Executions: start, pause, end or failure"),
+    ("alerts", "Alerts: problems and decisions of monitors"),
+)
+# Longer than the limits of names and URLs, so that the service reports the error.
+_LONGEST: Final = 1000
 
 
 @anyone_page
@@ -179,3 +183,60 @@ def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
         "values": {"name": hook.name, "url": hook.url, "kinds": hook.kinds},
         "errors": {},
     }
+
+
+@dataclass(frozen=True)
+class Places:
+    """The permitted clusters of an actor's webhooks, and whether all are permitted."""
+
+    clusters: list[Cluster]
+    everywhere: bool
+
+
+def places_of(actor: Actor) -> Places:
+    """Return the permitted clusters of the actor's webhooks."""
+    everywhere = actor.may(ADMIN)
+    clusters = [
+        cluster for cluster in Cluster.objects.order_by("slug") if actor.may(ADMIN, cluster.pk)
+    ]
+    return Places(clusters, everywhere)
+
+
+def new_spec(values: QueryDict, places: Places) -> WebhookSpec:
+    """Return the webhook of a form. Raises `Invalid` for an unknown cluster."""
+    slug = values.get("cluster", "")
+    cluster = next((allowed for allowed in places.clusters if allowed.slug == slug), None)
+    if cluster is None and (slug or not places.everywhere):
+        raise Invalid({"cluster": ["Choose a cluster from the list"]})
+    return WebhookSpec(*_texts(values), tuple(values.getlist("kinds")), cluster)
+
+
+def changed_spec(values: QueryDict, hook: Webhook) -> WebhookSpec:
+    """Return a webhook with name, URL and kinds of a form."""
+    name, url = _texts(values)
+    kinds = tuple(values.getlist("kinds"))
+    return replace(webhooks.spec_of(hook), name=name, url=url, kinds=kinds)
+
+
+def sent(values: QueryDict) -> Mapping[str, Any]:
+    """Return the submitted values of a form."""
+    name, url = _texts(values)
+    cluster = values.get("cluster", "")
+    return {"name": name, "url": url, "cluster": cluster, "kinds": values.getlist("kinds")}
+
+
+def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
+    """Return a webhook for a row or a heading."""
+    hook = summary.hook
+    rests = hook.rests_until is not None and hook.rests_until > now and hook.active
+    return {
+        "hook": hook,
+        "last": summary.last,
+        "waiting": summary.waiting,
+        "state": "off" if not hook.active else "not answering" if hook.failures else "on",
+        "rests_until": hook.rests_until if rests else None,
+    }
+
+
+def _texts(values: QueryDict) -> tuple[str, str]:
+    return values.get("name", "")[:_LONGEST], values.get("url", "").strip()[:_LONGEST]

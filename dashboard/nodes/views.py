@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 
+from controlplane import numbers
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters.listing import node_by_index
 from controlplane.explain import Explanation, ExplanationSubject, SubjectKind
@@ -16,7 +17,10 @@ from controlplane.explain.changes import changes_of_node
 from controlplane.explain.node_keys import NodeKeys
 from controlplane.explain.node_work import HostedQuery, NodeQueries, read_node_work
 from controlplane.explain.service import explanation_of
+from controlplane.explain.units import quantity
+from controlplane.explain.values import Fact
 from controlplane.models import Cluster
+from controlplane.numbers import change
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import node_counterfactual
@@ -25,18 +29,12 @@ from controlplane.telemetry.series import read
 from controlplane.watch.observation import ClusterObservation
 from dashboard.csv_files import csv_file
 from dashboard.explain.rows import explanation_row
-from dashboard.figures.node import (
-    FIGURES,
-    NodeLimits,
-    WithoutPlan,
-    figure_titles,
-    node_figures,
-)
+from dashboard.figures.node import FIGURES, NodeLimits, WithoutPlan, figure_titles, node_figures
 from dashboard.figures.parts import PlanMark
+from dashboard.frame.headline import NO_CAUSE, Headline
+from dashboard.frame.tile import Tile, number_and_unit
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
-from dashboard.nodes.headline import headline_of
-from dashboard.nodes.tiles import tile_rows
 from dashboard.range_parameters import requested_range
 from dashboard.responses import render_page
 from dashboard.time_range import TimeRange
@@ -46,6 +44,22 @@ SHOWN_KEYS = 12
 # The history of a node lists the newest changes of this time.
 HISTORY: Final = timedelta(days=7)
 _SHOWN: Final = 20
+_TITLES: Final = {
+    "load": "Load",
+    "backlog": "Backlog",
+    "latency": "Latency p95",
+    "busy": "Processor time",
+    "state": "State",
+    "queries": "Queries",
+}
+# The part of the page that a tile leads to; the others lead to the tasks.
+_TARGETS: Final = {name: f"chart-{name}" for name in ("load", "backlog", "latency", "state")}
+_LIMITS: Final = {
+    "load": "limit {}",
+    "backlog": "limit 1 s of work",
+    "latency": "limit {}",
+    "busy": "of one processor",
+}
 
 
 @cluster_page
@@ -191,3 +205,40 @@ def tasks_text(tasks: Any) -> str:
             parts.append([task, task])
     texts = [str(first) if first == last else f"{first} to {last}" for first, last in parts]
     return f"{'task' if len(tasks) == 1 else 'tasks'} {', '.join(texts)}"
+
+
+def tile_rows(explanation: Explanation) -> list[Tile]:
+    """Return the tiles of an explained node."""
+    return [_row(fact) for fact in explanation.facts]
+
+
+def _row(fact: Fact) -> Tile:
+    number, unit = number_and_unit(fact.value, fact.unit)
+    limit = "" if fact.limit is None else quantity(fact.limit, fact.unit)
+    return Tile(
+        _TITLES[fact.name], number, unit, _trend(fact), _LIMITS.get(fact.name, "").format(limit),
+        fact.value, fact.limit,
+        grade=str(fact.grade) if fact.grade in (Grade.WARN, Grade.BAD) else "",
+        link=f"#{_TARGETS.get(fact.name, 'tasks')}", name=fact.name,
+    )  # fmt: skip
+
+
+def _trend(fact: Fact) -> str:
+    """Return the change against the five minutes before."""
+    if fact.total is not None:
+        return f"of {fact.total:,.0f} in the cluster"
+    if fact.value is None or fact.before is None:
+        return ""
+    return f"{change(fact.value, fact.before, fact.unit)} in 5 min"
+
+
+def headline_of(explanation: Explanation) -> Headline:
+    """Return the headline of an explained node."""
+    finding = explanation.finding
+    what, grade = explanation.headline, str(finding.grade)
+    if finding.grade == Grade.BAD or (finding.grade == Grade.WARN and explanation.ranked):
+        return Headline(what, grade=grade).explained(explanation.ranked, NO_CAUSE)
+    if finding.value is None:
+        return Headline(what, "First figures appear with the first micro-batch.", grade)
+    limit = f": at most {numbers.compact(finding.limit)} deliveries/s" if finding.limit else ""
+    return Headline(what, f"No limit of this node is exceeded{limit}.", grade)

@@ -8,13 +8,7 @@ from typing import Any, Final
 
 from controlplane.errors import Fields
 from controlplane.planning.adapters import adapters
-from controlplane.policies.settings import (
-    DAY_NAMES,
-    PolicySettings,
-    Section,
-    extra_of,
-    input_of,
-)
+from controlplane.policies.settings import DAY_NAMES, PolicySettings, Section, extra_of, input_of
 from dashboard.forms import Reader, finite, read
 
 

@@ -1,7 +1,7 @@
 """The context of a proposal's page, from typed values; nothing here reads the actions."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from algorithms.registry import algorithm_title
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
-from controlplane.numbers import percent, raised, size
+from controlplane.numbers import percent, raised, seconds, size, value_text
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import ACTIVE
 from controlplane.policies.assessment import Assessment
@@ -19,7 +19,7 @@ from controlplane.policies.gate import Judgement
 from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.proposals.checks import checks_of
+from controlplane.proposals.checks import Check, CheckCode, checks_of
 from controlplane.proposals.comments import MAX_COMMENTS, comments_of
 from controlplane.proposals.counterfactual import MEASURES
 from controlplane.proposals.drift import drift_of
@@ -28,15 +28,30 @@ from controlplane.proposals.executions.progress import Progress, waiting_for
 from controlplane.proposals.outcome import Outcome, outcome_of
 from controlplane.proposals.review import Review
 from dashboard.plan_names import titled_parameters
-from dashboard.proposals.check_rows import check_rows
 from dashboard.proposals.headline import effect_clauses, headline_of, joined, pause_clause
 from dashboard.proposals.measure_rows import LEDGER, proof_rows
-from dashboard.proposals.node_rows import load_rows, matrix_of, node_names
 from dashboard.proposals.words import obstacle_words
 from dashboard.thresholds import STATE_CHIPS
 
 UNDER_WAY: Final = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
+# Title if it passes, title if it does not, and the words before the number.
+_TITLES: Final[Mapping[CheckCode, tuple[str, str, str]]] = {
+    CheckCode.LIMIT: ("within its limit after the plan", "above its limit after the plan", ""),
+    CheckCode.ORDER: ("No step is worse than now", "Some steps are worse than now",
+                      "peak imbalance"),
+    CheckCode.RATES: ("Rates as in the snapshot", "Rates differ from the snapshot", "changed by"),
+    CheckCode.ENDED: ("Queries as in the snapshot", "Queries have ended", "ended"),
+    CheckCode.NEW: ("Few new queries", "Many new queries", "new"),
+    CheckCode.GAIN: ("The gain remains", "The gain is gone", "lost"),
+    CheckCode.PAUSE: ("Longest pause", "Queries pause too long", ""),
+    CheckCode.FOUR_EYES: ("Approver is not the requester", "Approver is the requester",
+                          "requested by"),
+    CheckCode.BLACKOUT: ("No blackout", "In a blackout", ""),
+}  # fmt: skip
+# Rows that a person can compare at a glance; the nodes with the most moves are shown.
+MAX_MATRIX: Final = 16
+MAX_LOADS: Final = 24
 
 
 def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str, Any]:
@@ -182,3 +197,111 @@ def counts_text(progress: Progress) -> str:
         why = ", ".join(obstacle_words(code) for code, _ in codes.most_common())
         text += f", {progress.skipped:,} skipped" + (f" ({why})" if why else "")
     return text
+
+
+def check_rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
+    """Return the checks as text, those that fail first."""
+    rows = [_row(check) for check in checks]
+    return sorted(rows, key=lambda row: bool(row["passed"]))
+
+
+def _row(check: Check) -> dict[str, Any]:
+    good, bad, before = _TITLES[check.code]
+    parts = []
+    if check.number is not None:
+        parts.append(f"{before} {_text(check, check.number)}".strip())
+        if check.limit is not None:
+            parts.append(f"limit {_text(check, check.limit)}")
+    elif check.detail:
+        parts.append(f"{before} {check.detail}".strip())
+    title = good if check.passed else bad
+    if check.code is CheckCode.LIMIT:
+        title = f"{check.detail} {title}"
+    text = ", ".join(parts)
+    return {"code": check.code, "title": title, "passed": check.passed, "text": text}
+
+
+def _text(check: Check, value: float) -> str:
+    return seconds(value / 1000) if check.unit == "ms" else value_text(value, check.unit)
+
+
+def node_names(cluster: Cluster) -> dict[int, str]:
+    """Return the names of all nodes by index, in their order."""
+    return dict(cluster.nodes.order_by("index").values_list("index", "name"))
+
+
+def matrix_of(summary: PlanSummary, names: Mapping[int, str]) -> dict[str, Any] | None:
+    """Return the matrix of the nodes with the most moves, None if nothing moves.
+
+    `hidden`: moves between nodes that are not shown; `query` of a cell: the filter of its actions.
+    """
+    if not summary.flows:
+        return None
+    counts: dict[int, int] = {}
+    for flow in summary.flows:
+        for node in (flow.source, flow.target):
+            counts[node] = counts.get(node, 0) + flow.moves
+    everything = sorted(names.keys() | counts.keys())
+    if len(everything) > MAX_MATRIX:
+        busiest = sorted(counts, key=lambda node: -counts[node])[:MAX_MATRIX]
+        everything = sorted(busiest)
+    moves = {(flow.source, flow.target): flow.moves for flow in summary.flows}
+    rows = [
+        {
+            "name": names.get(source, f"node {source}"),
+            "cells": [_cell(moves, source, target) for target in everything],
+            "total": sum(moves.get((source, target), 0) for target in everything),
+        }
+        for source in everything
+    ]
+    totals = [sum(moves.get((source, node), 0) for source in everything) for node in everything]
+    return {
+        "rows": rows,
+        "columns": everything,
+        "column_totals": totals,
+        "most": max(moves.values()),
+        "total": sum(moves.values()),
+        "hidden": sum(moves.values()) - sum(totals),
+    }
+
+
+def _cell(moves: Mapping[tuple[int, int], int], source: int, target: int) -> dict[str, Any]:
+    query = f"from:{source} to:{target}"
+    return {
+        "moves": moves.get((source, target), 0), "query": query, "is_self": source == target
+    }  # fmt: skip
+
+
+def load_rows(
+    before: Mapping[str, Any], after: Mapping[str, Any], cluster: Cluster, names: Mapping[int, str]
+) -> dict[str, Any] | None:
+    """Return the loads of the nodes by index before and after a plan, None without one.
+
+    `hidden`: how many change less and are not shown; `top`: the largest.
+    """
+    declared = dict(cluster.nodes.values_list("index", "capacity"))
+    shares = [_shares(values, declared, sorted(names)) for values in (before, after)]
+    if not shares[0]:
+        return None
+    rows: list[dict[str, Any]] = [
+        {"name": names.get(index, f"node {index}"), "before": was, "after": becomes}
+        for index, (was, becomes) in enumerate(zip(*shares, strict=False))
+    ]
+    ranked = sorted(rows, key=lambda row: -max(abs(row["after"] - row["before"]), row["after"]))
+    shown = ranked[:MAX_LOADS]
+    return {
+        "rows": [row for row in rows if row in shown],
+        "hidden": len(rows) - len(shown),
+        "top": max((max(was, becomes) for was, becomes in zip(*shares, strict=False)), default=0.0),
+    }
+
+
+def _shares(
+    values: Mapping[str, Any], declared: Mapping[int, float], indices: Sequence[int]
+) -> list[float]:
+    rates = values.get("rates") or []
+    capacities = values.get("capacities") or [declared[index] for index in indices]
+    return [
+        rate / capacity if capacity else 0.0
+        for rate, capacity in zip(rates, capacities, strict=False)
+    ]

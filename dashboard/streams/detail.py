@@ -1,12 +1,17 @@
 """The page of a stream: headline, forecast, meta-data, split nodes, readers, schema, drops."""
 
+import json
+import shlex
 from datetime import timedelta
 from math import ceil
 from typing import Any, Final
 
-from django.http import HttpResponse, JsonResponse
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
 from django.utils import timezone
 
+from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import StreamListRow, stream_by_id
 from controlplane.models import Cluster, Stream
 from controlplane.planners.admission.cluster_forecast import cluster_forecast
@@ -24,7 +29,10 @@ from controlplane.planners.admission.stream_report import (
     stream_report,
 )
 from controlplane.policies.store import policy_of
+from controlplane.records.bodies import Format
 from controlplane.records.dead_letter_list import ABOUT
+from controlplane.records.examples import example_record
+from controlplane.records.kept_samples import sample_of
 from controlplane.records.stream_map import candidates
 from controlplane.telemetry.arrivals import lags
 from controlplane.wire.dead_letters import Reason
@@ -41,7 +49,6 @@ from dashboard.streams.admission import (
 from dashboard.streams.detail_rows import headline, tiles
 from dashboard.streams.drop_rule_forms import drop_rules_context
 from dashboard.streams.losses import stream_losses
-from dashboard.streams.sending import sending_context
 from dashboard.thresholds import LOAD
 
 _FIVE_MINUTES: Final = 300
@@ -152,3 +159,32 @@ def _schema_context(row: StreamListRow) -> dict[str, Any]:
     ]  # fmt: skip
     dead = [(ABOUT[Reason(reason)], count) for reason, count in (row.dead or {}).items()]
     return {"schema": schema, "columns": columns, "dead": dead}
+
+
+def sending_context(request: PageRequest, stream: Stream, secret: str = "") -> dict[str, Any]:
+    """Return how the first records are sent: a command with an example, and the kept sample."""
+    schema = schema_of(stream.schema)
+    if schema is None:
+        return {}
+    return {
+        "formats": list(Format),
+        "command": _command(request, stream, secret, example_record(schema, timezone.now())),
+        "kept_sample": sample_of(request.actor, stream),
+        "most_mib": settings.MAX_REQUEST_BYTES // 2**20 - 1,
+        "secret": secret,
+    }
+
+
+def _command(request: HttpRequest, stream: Stream, secret: str, record: dict[str, Any]) -> str:
+    """Return a shell command that appends a record; without a secret it reads $TOKEN."""
+    parts = {"slug": stream.cluster.slug, "stream": stream.name}
+    url = request.build_absolute_uri(reverse("api:append_records", kwargs=parts))
+    body = json.dumps({"records": [record]}, ensure_ascii=False)
+    return " \\\n  ".join(
+        [
+            f"curl -X POST {shlex.quote(url)}",
+            f'-H "Authorization: Bearer {secret or "$TOKEN"}"',
+            '-H "Content-Type: application/json"',
+            f"-d {shlex.quote(body)}",
+        ]
+    )

@@ -4,21 +4,14 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from controlplane.catalog.streams import (
-    StreamFilters,
-    stream_by_id,
-    streams_listing,
-)
+from controlplane.catalog.streams import StreamFilters, stream_by_id, streams_listing
 from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster
 from controlplane.topology import drop_rules, streams
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists.page import list_page, render_list_page
 from dashboard.responses import cluster_change, render_page
-from dashboard.streams.admission import (
-    split_nodes_context,
-    what_if_form,
-)
+from dashboard.streams.admission import split_nodes_context, what_if_form
 from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 from dashboard.streams.headline import list_headline
 from dashboard.streams.losses import streams_with_drops

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
 from controlplane.processes.asgi import application
-from controlplane.processes.serving.socket_errors import TRY_AGAIN_LATER
+from controlplane.processes.serving.sockets import TRY_AGAIN_LATER
 from controlplane.wire.redis_clients import CHANNEL_BLOCK_S, channel_host
 from tests.dashboard.conftest import browser_of, sample
 from tests.dashboard.sockets import Socket
@@ -79,7 +79,7 @@ async def test_a_lost_redis_ends_sockets_without_a_traceback(
     assert ending == {"type": "websocket.close", "code": TRY_AGAIN_LATER}
     await socket.peer.wait(timeout=60)
     channel_layers.backends.clear()
-    name = "controlplane.processes.serving.socket_errors"
+    name = "controlplane.processes.serving.sockets"
     lines = [record for record in caplog.records if record.name == name]
     assert len(lines) == 1
     assert lines[0].levelno == logging.WARNING

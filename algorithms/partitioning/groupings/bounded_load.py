@@ -7,16 +7,8 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.partitioning.grouping import Hashes, Messages
-from algorithms.partitioning.groupings.load_state import (
-    LoadGrouping,
-    LoadState,
-    room_per_message,
-)
-from algorithms.partitioning.groupings.ring import (
-    place_on_ring,
-    ring_of,
-    ring_position,
-)
+from algorithms.partitioning.groupings.load_state import LoadGrouping, LoadState, room_per_message
+from algorithms.partitioning.groupings.ring import place_on_ring, ring_of, ring_position
 from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
 
 

@@ -8,11 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Messages, Workers
-from algorithms.partitioning.groupings.hash_choice import (
-    SlotTable,
-    hashed_workers,
-    reciprocal,
-)
+from algorithms.partitioning.groupings.hash_choice import SlotTable, hashed_workers, reciprocal
 from algorithms.vocabulary import Ints, parameter
 
 slot_table = lru_cache(maxsize=64)(SlotTable.of)

@@ -19,11 +19,7 @@ from algorithms.partitioning.groupings.hash_choice import (
     slot_worker,
 )
 from algorithms.partitioning.groupings.key import slot_table
-from algorithms.partitioning.groupings.load_state import (
-    LoadGrouping,
-    LoadState,
-    room_per_message,
-)
+from algorithms.partitioning.groupings.load_state import LoadGrouping, LoadState, room_per_message
 from algorithms.random_numbers import mixed
 from algorithms.vocabulary import MAX_SEED, MAX_SLACK, Floats, Ints, parameter
 

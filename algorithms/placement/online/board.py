@@ -6,12 +6,7 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.placement.bits import Words, exclude, include
-from algorithms.placement.online.incidence import (
-    Incidence,
-    count_in,
-    count_of,
-    count_out,
-)
+from algorithms.placement.online.incidence import Incidence, count_in, count_of, count_out
 from algorithms.vocabulary import Flags, Floats, Ints, SmallInts
 
 # Positions in `Board.marks`.

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.django_client import OAuth
+from authlib.integrations.django_client import DjangoOAuth2App, OAuth
+from authlib.integrations.requests_client import OAuth2Session
 from django.conf import settings
 from django.contrib.auth import authenticate, login
 from django.contrib.auth.backends import ModelBackend
@@ -22,18 +24,20 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from joserfc.errors import JoseError
-from requests import RequestException
+from requests import ConnectionError, PreparedRequest, RequestException  # noqa: A004 - of requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool
 
 from controlplane.access import audit
 from controlplane.access.client_address import client_address
 from controlplane.access.logins import login_sessions
-from controlplane.access.logins.provider_session import ProviderApp
 from controlplane.access.logins.reauthentication import record_confirmation
 from controlplane.access.request_ids import request_id
 from controlplane.access.roles import ROLES, Automatic, actor_of
 from controlplane.errors import Away, Conflict
 from controlplane.installation.env import EnvironmentValueError
 from controlplane.models import ExternalIdentity
+from controlplane.wire.network.destinations import PORTS, addresses, place_of
 
 logger = logging.getLogger(__name__)
 
@@ -263,3 +267,42 @@ def _registered(issuer: str, client_id: str, secret: str) -> Any:
 def _away(error: Exception) -> Away:
     logger.warning("Single sign-on: the provider does not answer: %r", error)
     return Away("provider_away", "The provider of single sign-on does not answer", TIMEOUT_S)
+
+
+class _Adapter(HTTPAdapter):
+    def get_connection_with_tls_context(
+        self, request: PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
+    ) -> HTTPConnectionPool:
+        parts = urlsplit(str(request.url))
+        place, keys = self.build_connection_pool_key_attributes(request, verify, cert)
+        port = parts.port or PORTS[parts.scheme]
+        issuer = place_of(settings.OIDC_ISSUER)
+        try:
+            place["host"] = addresses(parts.scheme, str(parts.hostname), port, issuer)[0]
+        except OSError as refusal:
+            raise ConnectionError(refusal) from refusal
+        request.headers["Host"] = parts.netloc.rpartition("@")[2]
+        if parts.scheme == "https":
+            keys |= {"server_hostname": parts.hostname, "assert_hostname": parts.hostname}
+        return self.poolmanager.connection_from_host(**place, pool_kwargs=keys)
+
+    def request_url(self, request: PreparedRequest, proxies: Any) -> str:
+        return super().request_url(request, None)
+
+
+class _Session(OAuth2Session):  # type: ignore[misc]
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for prefix in ("http://", "https://"):
+            self.mount(prefix, _Adapter())
+
+
+class ProviderApp(DjangoOAuth2App):  # type: ignore[misc]
+    """Authlib's client, each of whose connections uses a checked address.
+
+    The metadata of a provider name further addresses, and any of them may redirect. They must be at
+    the host and port of the issuer, public by https, or destinations of the site. No proxy of the
+    environment is used.
+    """
+
+    client_cls = _Session

@@ -25,13 +25,7 @@ from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import Busy, Invalid
 from controlplane.models import Cluster, Query
-from controlplane.results.feed import (
-    FeedEvent,
-    FeedPlace,
-    event_row,
-    feed_events,
-    feed_start,
-)
+from controlplane.results.feed import FeedEvent, FeedPlace, event_row, feed_events, feed_start
 
 router = Router(tags=["queries"])
 # Connections of one process.

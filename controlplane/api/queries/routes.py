@@ -8,12 +8,7 @@ from pydantic_core import to_json
 
 from controlplane.access.roles import VIEWER
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
-from controlplane.api.common.lists import (
-    link_next,
-    list_parameters,
-    listed,
-    with_parameters,
-)
+from controlplane.api.common.lists import link_next, list_parameters, listed, with_parameters
 from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.queries.schemas import (

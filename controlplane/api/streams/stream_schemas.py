@@ -21,11 +21,7 @@ from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters.audiences import producers
 from controlplane.errors import NotFound
 from controlplane.records.bodies import Format
-from controlplane.topology.schema_change import (
-    patch_schema,
-    preview,
-    set_schema,
-)
+from controlplane.topology.schema_change import patch_schema, preview, set_schema
 from controlplane.topology.schemas.inference import infer
 from controlplane.topology.schemas.patching import schema_from
 from controlplane.wire.schema import ColumnSpec

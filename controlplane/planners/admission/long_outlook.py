@@ -19,8 +19,12 @@ from controlplane.planners.admission.forecaster import (
     Forecasts,
     forecasts,
 )
-from controlplane.planners.admission.outlook import StreamOutlook, interval_of, short_period_s
-from controlplane.planners.admission.rate_forecast import RateForecast
+from controlplane.planners.admission.outlook import (
+    RateForecast,
+    StreamOutlook,
+    interval_of,
+    short_period_s,
+)
 from controlplane.telemetry.arrivals import RateHistory, history
 from controlplane.telemetry.series import stored
 
@@ -162,8 +166,7 @@ def _computed(
 def _history(stream: Stream, seconds: int) -> tuple[RateHistory, Floats]:
     """Return the newest means of a stream, and its rates with short gaps filled."""
     known = history(stream.cluster, _KNOWN[seconds], seconds, [stream.pk])
-    rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
-    return known, rates
+    return known, known.of(stream.pk)
 
 
 def _filled(rates: Floats) -> Floats:

@@ -16,7 +16,6 @@ from controlplane.planners.admission.cluster_forecast import ClusterForecast, cl
 from controlplane.planners.admission.forecaster import ForecasterChoice, Forecasts, forecasts
 from controlplane.planners.admission.observation import input_of_stream, known_periods
 from controlplane.planners.admission.problem import Outlook, predictions
-from controlplane.planners.admission.rate_forecast import RateForecast
 from controlplane.telemetry.arrivals import PERIOD_S, history
 
 # Future periods that are shown: two minutes.
@@ -25,6 +24,23 @@ HORIZON: Final = 12
 SHORT: Final = timedelta(minutes=30)
 # The interval of 90 % of normally distributed errors, in standard deviations.
 _Z: Final = 1.645
+
+
+@dataclass(frozen=True)
+class RateForecast:
+    """Rates of a stream in periods of `seconds`, records/s.
+
+    `starts`, `rates`: past periods, None where the rate is not known; `next_starts`, `forecast`:
+    the next ones; `low`, `high`: the interval of 90 %.
+    """
+
+    seconds: int
+    starts: Sequence[datetime]
+    rates: Sequence[float | None]
+    next_starts: Sequence[datetime]
+    forecast: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,7 @@ def outlook_of(
     """
     splits = splits_of(stream.cluster) if splits is None else splits
     known = history(stream.cluster, known_periods(len(splits)), PERIOD_S, [stream.pk])
-    rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
+    rates = known.of(stream.pk)
     if np.isnan(rates).all():
         return None
     choice = ForecasterChoice.from_json(stream.forecaster)
@@ -104,8 +120,7 @@ def measured_characteristics(
         return measured(np.array(outlook.rates, np.float64), outlook.seconds)
     periods = known_periods(stream.cluster.streams.count())
     known = history(stream.cluster, periods, PERIOD_S, [stream.pk])
-    rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
-    return measured(rates, known.seconds)
+    return measured(known.of(stream.pk), known.seconds)
 
 
 def short_period_s(stream: Stream, outlook: StreamOutlook | None) -> float | None:

@@ -7,12 +7,7 @@ import numpy as np
 from algorithms.migration.planner import PLANNER
 from algorithms.migration.problem import MigrationProblem
 from controlplane.errors import Conflict
-from controlplane.planning.adapter import (
-    PlannerAdapter,
-    PlannerResult,
-    PlanRequest,
-    WatchSupport,
-)
+from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest, WatchSupport
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.resolution import resolve
 from controlplane.plans.snapshot import ClusterSnapshot, SplitQueryRow

@@ -11,12 +11,7 @@ from controlplane.planners.partitioning.problem import (
     predictions,
     problem_of,
 )
-from controlplane.planning.adapter import (
-    PlannerAdapter,
-    PlannerResult,
-    PlanRequest,
-    WatchSupport,
-)
+from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest, WatchSupport
 from controlplane.planning.measured.key_loads import Prediction
 from controlplane.planning.measures import SKEW, Better, Measure, Unit
 from controlplane.plans.snapshot import ClusterSnapshot

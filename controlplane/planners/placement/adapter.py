@@ -16,12 +16,7 @@ from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
 from controlplane.planners.placement.improvement import NO_NODE, moves_of, plan_improvement
 from controlplane.planning import arrays
-from controlplane.planning.adapter import (
-    PlannerAdapter,
-    PlannerResult,
-    PlanRequest,
-    WatchSupport,
-)
+from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest, WatchSupport
 from controlplane.planning.arrays import QueryArrays
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE

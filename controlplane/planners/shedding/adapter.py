@@ -12,12 +12,7 @@ from controlplane.planners.shedding.inputs import SheddingInput
 from controlplane.planners.shedding.ladder import compute_ladder, input_factor
 from controlplane.planners.shedding.problem import network_of
 from controlplane.planners.shedding.quality import kept_at_factor, part_of, parts_at
-from controlplane.planning.adapter import (
-    PlannerAdapter,
-    PlannerResult,
-    PlanRequest,
-    WatchSupport,
-)
+from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest, WatchSupport
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.plan import PlannedAction
 from controlplane.plans.snapshot import ClusterSnapshot

@@ -92,7 +92,7 @@ def _part(
     """Return the part of a query that reads these streams and ran between two moments."""
     begin, end = ran
     inside = np.array([begin <= start < end for start in known.starts], np.bool_)
-    rates = [known.of(stream)[inside] for stream in streams if known.rates.size]
+    rates = [known.of(stream)[inside] for stream in streams]
     arrived = known.seconds * sum(float(np.nansum(row)) for row in rates)
     lost = read = 0
     for row in dropped:

@@ -27,13 +27,7 @@ from controlplane.planners.shedding.problem import ClusterNetwork
 from controlplane.planners.shedding.quality import part_of, parts_at
 from controlplane.wire.routing.compiled_ladder import compiled_ladder, rates_of
 from controlplane.wire.routing.drop_rules import INPUT, Edge
-from controlplane.wire.routing.ladder import (
-    MAX_WINDOWS,
-    Cost,
-    Ladder,
-    ResourceKind,
-    WindowDrop,
-)
+from controlplane.wire.routing.ladder import MAX_WINDOWS, Cost, Ladder, ResourceKind, WindowDrop
 
 # The share of windows that is dropped beyond the share of the records.
 EXCESS: Final = 0.1

@@ -17,12 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from controlplane.child_processes.confinement import Limits
-from controlplane.child_processes.errors import (
-    ChildDied,
-    ChildFailed,
-    OutOfMemory,
-    OutOfTime,
-)
+from controlplane.child_processes.errors import ChildDied, ChildFailed, OutOfMemory, OutOfTime
 from controlplane.child_processes.pool import ChildPool
 from controlplane.wire.language.registered import MODULES, registered_aggregate
 from controlplane.wire.limits import (

@@ -9,11 +9,7 @@ from sys import intern
 from typing import Any, Final
 
 from controlplane.wire.errors import RoutingGap
-from controlplane.wire.routing.action_json import (
-    action_from_json,
-    action_to_json,
-    schema_of,
-)
+from controlplane.wire.routing.action_json import action_from_json, action_to_json, schema_of
 from controlplane.wire.routing.actions import Action, NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder

@@ -14,6 +14,7 @@ from controlplane.catalog.query_checks import FLOOR, WEIGHT
 from controlplane.catalog.query_settings import set_shedding
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Query
+from controlplane.numbers import MISSING, compact, percent, ratio, seconds
 from controlplane.planners.shedding import activation, arming
 from controlplane.planners.shedding.drill import Drill, LeastKept, run_drill
 from controlplane.planners.shedding.feasible import feasible_inputs
@@ -23,6 +24,7 @@ from dashboard.dialog_forms import cluster_dialog
 from dashboard.figures.parts import Figure
 from dashboard.figures.shedding import drill_figure, feasible_figure
 from dashboard.forms import finite, moment, optional, read, read_some, whole
+from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.planners.shedding.history import history_context
 from dashboard.planners.shedding.status import (
@@ -35,9 +37,9 @@ from dashboard.planners.shedding.status import (
     rung_rows,
     status_of,
 )
-from dashboard.planners.shedding.tiles import drill_tiles, ladder_tiles
 from dashboard.responses import cluster_change, refusal_text, render_page
-from dashboard.thresholds import UNKNOWN
+from dashboard.templatetags.weir import age
+from dashboard.thresholds import UNKNOWN, WARN
 
 # Minutes for which a rung can be activated, on the page.
 DURATIONS: Final = {5: "5 minutes", 15: "15 minutes", 60: "1 hour", 480: "8 hours"}
@@ -282,3 +284,57 @@ def _changes(
         if not wrong and tuple(given.values()) != present:
             changes.append((query, *given.values()))
     return changes, faults
+
+
+def ladder_tiles(report: LadderReport, factor_grade: str) -> list[Tile]:
+    """Return the tiles of a ladder; `factor_grade`: of its input factor."""
+    if report.ladder is None or report.kept is None:
+        return []
+    bound = "costs are assumed" if report.provisional else ""
+    drift = report.drift
+    return [
+        Tile("Input factor", ratio(report.factor), "",
+             f"about: {bound}" if bound else "now, over what is processed", "limit 1.00",
+             report.factor, 1.0, grade=factor_grade),
+        Tile("Headroom", _headroom(report.headroom), "",
+             f"about: {bound}" if bound else "same mix of inputs",
+             f"up to {compact(report.capacity_per_s)}/s, now {compact(report.input_per_s)}/s"),
+        Tile("Active drop level", MISSING if report.rung is None else str(report.rung),
+             f"of {len(report.ladder.rungs)}", _position(report),
+             f"steps down after {seconds(report.hold_s)} below",
+             grade=WARN if report.position else ""),
+        Tile("Input kept", percent(report.kept.input), "",
+             f"quality lost {percent(report.kept.quality_lost)}", "now, all streams",
+             report.kept.input, top=1.0),
+        Tile("Plan age", age(report.set_at) if report.armed else MISSING, "",
+             f"mix {percent(drift.mix)}, costs {percent(drift.costs)} off" if drift
+             else "computed for this page", f"compute again at {percent(report.tolerated)}"),
+    ]  # fmt: skip
+
+
+def _headroom(headroom: float | None) -> str:
+    if headroom is None:
+        return MISSING
+    return "none" if headroom < 0 else f"+{percent(headroom)}"
+
+
+def _position(report: LadderReport) -> str:
+    if not report.armed:
+        return "not enabled"
+    return "not reported yet" if report.position is None else f"at level {ratio(report.position)}"
+
+
+def drill_tiles(drill: Drill, least: LeastKept | None) -> list[Tile]:
+    """Return the tiles of a drill; `least`: the query that keeps least, None if all keep all."""
+    return [
+        Tile("Time above capacity", seconds(drill.above_s), "",
+             f"largest input factor {ratio(drill.largest_factor)}"),
+        Tile("Input dropped", percent(drill.dropped_share), "",
+             f"{compact(drill.dropped)} of {compact(drill.arrived)} records"),
+        Tile("Quality lost", percent(drill.quality_lost), "", "weighted, over the range"),
+        Tile("Level changes", f"{len(drill.changes):,}", "",
+             f"periods of {seconds(drill.seconds)}"),
+        Tile("Least kept", percent(least.kept if least else 1.0), "",
+             f"{least.name}, {seconds(least.seconds)}" if least else "all queries",
+             f"minimum {percent(least.floor)}" if least and least.floor else "no minimum"),
+    ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from algorithms.admission.parallelism import ParallelCosts, aggregator_nodes, query_nodes
+from algorithms.admission.scaling import ParallelCosts, aggregator_nodes, query_nodes
 from algorithms.errors import BadProblem
 
 COST = ParallelCosts(operator_s=0.0008, merge_s=0.00005, node_rate=1_125, headroom=0.1)

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from algorithms.errors import PlanningError
-from algorithms.lab.shedding.fit.central import (
-    FitPlan,
-    NodeState,
-    assemble,
-    epsilon_parameter,
-)
+from algorithms.lab.shedding.fit.central import FitPlan, NodeState, assemble, epsilon_parameter
 from algorithms.lab.shedding.fit.leaf import Settings
 from algorithms.lab.shedding.fit.local import LocalModel
 from algorithms.lab.shedding.fit.node import (

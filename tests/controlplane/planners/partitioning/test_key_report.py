@@ -7,7 +7,7 @@ import pytest
 from algorithms.partitioning.catalog import grouping_text
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Query
-from controlplane.planners.partitioning import replays
+from controlplane.planners.partitioning import key_report
 from controlplane.planners.partitioning.key_report import LISTED_KEYS, read_key_report
 from controlplane.planners.partitioning.skew_history import record
 from controlplane.topology.key_groupings import set_key_grouping
@@ -97,13 +97,13 @@ def test_groupings_are_replayed(query: Query) -> None:
 
 def test_replays_are_computed_once_a_minute(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[datetime] = []
-    original = replays._replayed
+    original = key_report._replayed
 
     def counted(*args: object) -> object:
         computed.append(args[-1])  # type: ignore[arg-type]
         return original(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(replays, "_replayed", counted)
+    monkeypatch.setattr(key_report, "_replayed", counted)
     sampled(query, NOW + timedelta(seconds=70), seconds=90)
     for second in (0, 30, 59, 60, 61):
         read_key_report(query, now=NOW + timedelta(seconds=second))

@@ -7,7 +7,7 @@ from asgiref.sync import async_to_sync
 from asgiref.testing import ApplicationCommunicator
 from pytest_django import Settings
 
-from controlplane.processes.serving.socket_origin import SocketsOfOwnOrigin
+from controlplane.processes.serving.sockets import SocketsOfOwnOrigin
 
 
 async def _accept(scope: Any, receive: Any, send: Any) -> None:

@@ -14,7 +14,7 @@ from django.test import Client
 from pytest_django import Settings
 from requests import RequestException
 
-from controlplane.access.logins.provider_session import ProviderApp
+from controlplane.access.logins.single_sign_on import ProviderApp
 from controlplane.integrations import outbound
 from controlplane.wire.errors import BadLogUrl, LogUnavailable
 from controlplane.wire.log import check as check_module
