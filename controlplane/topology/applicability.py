@@ -14,7 +14,12 @@ from controlplane.topology.apply import scope_of
 from controlplane.topology.rows import read_part
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import Action, TableDraft
-from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetSchema
+from controlplane.wire.routing.cluster_actions import (
+    AssignStream,
+    SetDropRule,
+    SetSchema,
+    SetSource,
+)
 from controlplane.wire.routing.drop_rules import ALWAYS
 from controlplane.wire.routing.query_actions import SetTaskCount
 
@@ -106,7 +111,8 @@ def _of_other(draft: TableDraft, planned: OtherAction) -> Obstacle | None:
         route = draft.queries.get(action.query)
         if route is None or action.stream not in route.streams:
             return Obstacle.ENDED
-    if isinstance(action, AssignStream | SetSchema) and action.stream not in draft.splits:
+    of_stream = isinstance(action, AssignStream | SetSchema | SetSource)
+    if of_stream and action.stream not in draft.splits:
         return Obstacle.ENDED
     try:
         present = action.inverse(draft)

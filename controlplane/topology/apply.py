@@ -34,6 +34,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetNodeActive,
     SetNodeCount,
     SetSchema,
+    SetSource,
     SetSplitCapacity,
     SetSplitCount,
 )
@@ -165,7 +166,8 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
 
 def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
     """Raise `ActionRejected` if the action is about a stream or an edge that does not exist."""
-    if isinstance(action, AssignStream | SetSchema) and action.stream not in draft.splits:
+    of_stream = isinstance(action, AssignStream | SetSchema | SetSource)
+    if of_stream and action.stream not in draft.splits:
         message = f"There is no stream {action.stream}"
         raise ActionRejected("no_such_stream", message, index, {"stream": action.stream})
     if not isinstance(action, SetDropRule) or action.query == INPUT or action.rule is None:
