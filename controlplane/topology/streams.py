@@ -53,7 +53,6 @@ class StreamSpec:
     source: dict[str, Any] = field(default_factory=dict)
 
 
-@retry_when_moved
 def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
     """Return the streams in the order of specs; known names are updated.
 
@@ -62,7 +61,13 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     the stream's present one cannot change to.
     """
     require_operator(actor, cluster)
+    # Before the transaction: names of brokers are resolved.
     _check(specs)
+    return _register(actor, cluster, specs)
+
+
+@retry_when_moved
+def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
     cluster.refresh_from_db(fields=["routing_version"])
     known = {stream.name: stream for stream in cluster.streams.all()}
     _require_schemas([spec for spec in specs if spec.name not in known], specs)

@@ -1,6 +1,7 @@
 """Actions that change streams, edges, nodes, or the cluster as a whole."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import (
@@ -102,6 +103,10 @@ class SetSource(SingleAction):
         if self.stream not in draft.sources:
             return ()
         return (SetSource(self.stream, draft.sources[self.stream]),)
+
+
+# The actions about a stream that must be in the table.
+OF_STREAM: Final = (AssignStream, SetSchema, SetSource)
 
 
 @dataclass(frozen=True, slots=True)

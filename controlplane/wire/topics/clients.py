@@ -1,6 +1,7 @@
 """Consumers of a team's topic: their settings, with secrets that only the site knows."""
 
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from confluent_kafka import (
     OFFSET_END,
     Consumer,
     KafkaException,
+    Message,
     TopicPartition,
 )
 
@@ -21,6 +23,7 @@ from controlplane.wire.topics.source import BadSource, TopicSource
 # The variable with a secret, or with `_FILE` the one that names the file with it.
 SECRET_VARIABLE: Final = "WEIR_TOPIC_SECRET_"  # noqa: S105 - no secret, but where it is
 TIMEOUT_S: Final = 5.0
+_FETCHED: Final = 500
 # Instead of times: the first message and the end of a partition.
 _FIRST, _END = OFFSET_BEGINNING, OFFSET_END
 
@@ -135,6 +138,23 @@ def commit_offsets(consumer: Consumer, topic: str, offsets: Mapping[int, int]) -
         consumer.commit(offsets=places, asynchronous=False)
     except KafkaException as error:
         raise unavailable(error) from error
+
+
+def newest_messages(
+    consumer: Consumer, topic: str, ends: Mapping[int, tuple[int, int]], count: int
+) -> "list[Message[Any, Any]]":
+    """Return up to `count` of the newest messages of each partition that come within 5 s."""
+    starts = {n: max(first, end - count) for n, (first, end) in ends.items() if end > first}
+    consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
+    waiting, deadline, found = set(starts), time.monotonic() + TIMEOUT_S, list[Any]()
+    while waiting and time.monotonic() < deadline:
+        for message in consumer.consume(_FETCHED, timeout=0.5):
+            number, offset = message.partition(), message.offset() or 0
+            if message.error() is None:
+                found.append(message)
+            if message.error() is not None or offset + 1 >= ends[number or 0][1]:
+                waiting.discard(number or 0)
+    return found
 
 
 def _offsets(consumer: Consumer, topic: str, times: Mapping[int, int]) -> dict[int, int]:

@@ -49,7 +49,7 @@ class SplitPartition(InputPartition):
             if start != end:
                 entries |= log.read_streams(group, start, end)
             behind |= log.behind(group, end)
-        return entries, behind | self.behind
+        return entries, {**behind, **self.behind}
 
 
 def open_splits(table: CompiledTable | None, splits: int) -> Sequence[int]:

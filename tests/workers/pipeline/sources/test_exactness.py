@@ -1,50 +1,30 @@
 """A topic read in place: every window equals DuckDB's over the messages, however batches cut it."""
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
-import duckdb
-import numpy as np
-import pandas as pd
 import pytest
 import redis
 
-from controlplane.wire.aggregates.finalize import WindowRow
 from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.producer import Producer
-from controlplane.wire.query import computation_of
-from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
-from controlplane.wire.schema import ColumnSpec, StreamSchema
-from controlplane.wire.topics.source import TopicSource
 from tests.support.pipeline import Pipeline
-from tests.support.topics import TopicProducer, create_topic, running_broker, wait_until
-from tests.support.whole_results import read_windows
+from tests.support.topics import running_broker, wait_until
+from tests.workers.pipeline.sources.sales import (
+    HOUR_MS,
+    QUERY,
+    REVENUE_TEXT,
+    SALES,
+    START_MS,
+    STREAM,
+    Messages,
+    windows_of,
+)
 from workers.pipeline.sources.topic import plan
 from workers.pipeline.sources.topics import planner_of
 
-SALES = StreamSchema(
-    (
-        ColumnSpec("at", "timestamp(ms)", nullable=False),
-        ColumnSpec("country", "string"),
-        ColumnSpec("amount", "decimal(12, 2)"),
-        ColumnSpec("items", "int32"),
-        ColumnSpec("part", "int32"),
-    ),
-    event_time="at",
-    watermark_delay_s=120,
-)
-REVENUE = QueryText(
-    {"n": "count(*)", "revenue": "sum(amount)", "most": "max(items)"},
-    key=["country"],
-    window_s=3600,
-)
-STREAM, OWN, QUERY, PARTITIONS = 7, 8, 5, 4
-START_MS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp() * 1000)
-HOUR_MS = 3_600_000
-COUNTRIES = ["DE", "Österreich", "ES", None, "DK", "a'b\"c"]
+OWN, PARTITIONS = 8, 4
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +33,12 @@ def broker() -> Iterator[str]:
         yield address
 
 
-class Sales:
-    """A pipeline that reads a topic of sales, and its producer, which knows what it has sent."""
+class Sales(Messages):
+    """Messages, and a pipeline that reads them."""
 
     def __init__(self, pipeline: Pipeline, address: str, topic: str, seed: int) -> None:
-        create_topic(address, topic, PARTITIONS)
-        self.pipeline, self.rng = pipeline, np.random.default_rng(seed)
-        self.producer = TopicProducer(address, topic)
-        self.source = TopicSource(address, topic, metadata={"part": "partition"})
-        self.sent: list[dict[str, object]] = []
-        self.bad = 0
-        # Partitions are hours apart: their clocks, in event time.
-        self.clocks = [START_MS + n * HOUR_MS for n in range(PARTITIONS)]
+        super().__init__(address, topic, seed, PARTITIONS)
+        self.pipeline = pipeline
         planner_of.cache_clear()
 
     def publish(self, splits: int) -> None:
@@ -72,62 +46,23 @@ class Sales:
         self.pipeline.publish(
             *(AssignStream(STREAM + n, n % splits) for n in range(2)),
             SetSchema(STREAM, SALES), SetSchema(OWN, SALES), SetSource(STREAM, self.source),
-            AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(REVENUE.to_json())),
+            AddQuery(QUERY, 0, 0, (STREAM,), REVENUE_TEXT),
         )  # fmt: skip
 
-    def send(self, count: int) -> None:
-        """Send messages in an order that is 100 s out of order in a partition, some unreadable."""
-        for partition in self.rng.integers(0, PARTITIONS, count).tolist():
-            self.clocks[partition] += int(self.rng.integers(0, 400_000))
-            at = self.clocks[partition] - int(self.rng.integers(0, 100_000))
-            if self.rng.random() < 0.05:
-                self.bad += 1
-                self.producer.send(partition, b'{"at": "yesterday"}' if at % 2 else b"\xff")
-                continue
-            row = {
-                "at": at, "country": COUNTRIES[int(self.rng.integers(len(COUNTRIES)))],
-                "amount": str(int(self.rng.integers(-500, 99_999)) / 100),
-                "items": int(self.rng.integers(0, 50)), "unknown": {"x": [1]},
-            }  # fmt: skip
-            self.sent.append(row)
-            self.producer.send(partition, row)
-        self.producer.flush()
-
-    def finish(self) -> None:
+    def finish(self, extra: int = 0) -> None:
         """Process batches until all messages are read and no batch follows."""
-        total = len(self.sent) + self.bad
+        total = len(self.sent) + self.bad + extra
 
         def is_done() -> bool:
             row = self.pipeline.batch(repeat=2)
-            cut = self.pipeline.offset["topics"].get(str(STREAM), {"partitions": {}})
-            return not row and sum(p[0] for p in cut["partitions"].values()) == total
+            places = _places(self.pipeline)
+            return not row and sum(place[0] for place in places.values()) == total
 
         wait_until(is_done, "every message is read", 300)
 
-    def windows(self) -> dict[tuple[int, str | None], tuple[object, ...]]:
-        """Return what Weir has."""
-        rows = windows_of(self.pipeline)
-        return {
-            (row.start_ms, row.key["country"]): tuple(
-                row.values[n] for n in ("n", "revenue", "most")
-            )
-            for row in rows
-        }
-
-    def expected(self) -> dict[tuple[int, str | None], tuple[object, ...]]:
-        """Return what DuckDB computes from the messages."""
-        sales = pd.DataFrame(self.sent)
-        rows = duckdb.sql(
-            'SELECT "at" // 3600000 * 3600000 AS begin_ms, country, count(*),'
-            " sum(CAST(amount AS DECIMAL(12, 2))), max(items) FROM sales GROUP BY ALL"
-        ).fetchall()
-        assert len(sales) == len(self.sent)
-        return {(row[0], row[1]): row[2:] for row in rows}
-
-
-def windows_of(pipeline: Pipeline) -> list[WindowRow]:
-    computation = computation_of(REVENUE, SALES.kinds)
-    return read_windows(pipeline.client, pipeline.cluster, QUERY, computation)
+    def windows(self) -> object:
+        """Return the windows that the pipeline has."""
+        return windows_of(self.pipeline.client, self.pipeline.cluster)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -170,14 +105,13 @@ def test_records_of_one_partition_are_late_by_the_slowest_partition_only(
         for _ in range(3):
             sales.producer.send(partition, row | {"at": START_MS + (5 + partition) * HOUR_MS})
     sales.producer.flush()
-    sales.bad = 3 * PARTITIONS
-    sales.finish()
+    sales.finish(3 * PARTITIONS)
     sales.producer.send(3, row | {"at": START_MS + 5 * HOUR_MS - 119_000})
     sales.producer.send(3, row | {"at": START_MS + 4 * HOUR_MS})
     sales.producer.flush()
-    sales.bad += 2
-    sales.finish()
-    counts = {(w.start_ms - START_MS) // HOUR_MS: w.values["n"] for w in windows_of(pipeline)}
+    sales.finish(3 * PARTITIONS + 2)
+    rows = windows_of(redis_client, "c").items()
+    counts = {(start_ms - START_MS) // HOUR_MS: values[0] for (start_ms, _), values in rows}
     assert counts == {4: 1, 5: 3, 6: 3, 7: 3, 8: 3}
 
 
@@ -192,7 +126,9 @@ def test_a_partition_that_is_added_is_read_from_its_start(
     with monkeypatch.context() as hidden:
         hidden.setattr(latest, lambda *_: [0, 1])
         sales.send(50)
-        wait_until(lambda: not pipeline.batch() and len(_cut(pipeline)) == 2, "two partitions", 120)
+        wait_until(
+            lambda: not pipeline.batch() and len(_places(pipeline)) == 2, "two partitions", 120
+        )
     sales.finish()
     assert sales.windows() == sales.expected()
 
@@ -236,6 +172,8 @@ def test_no_batch_takes_more_than_its_limit(
     assert max(filled) <= 25
 
 
-def _cut(pipeline: Pipeline) -> dict[str, object]:
-    found: dict[str, object] = pipeline.offset["topics"].get(str(STREAM), {}).get("partitions", {})
+def _places(pipeline: Pipeline) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = (
+        pipeline.offset["topics"].get(str(STREAM), {}).get("partitions", {})
+    )
     return found

@@ -6,11 +6,11 @@ HTTP. Fields that the schema does not have are ignored, as a topic may have more
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import json as arrow_json
 
 from algorithms.strict_json import BadJson, check_bounds, object_of
 from controlplane.wire.errors import WireError
@@ -21,6 +21,8 @@ from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.source import Format, Metadata, TopicSource
 
+# The stubs of Arrow do not know what its reader takes.
+arrow_json: Any = import_module("pyarrow.json")
 # Messages that are decoded together: fewer than the faults of a column that are described.
 CHUNK: Final = 1_000
 _RULES: Final = CastRules()
@@ -40,10 +42,6 @@ class Fetched(NamedTuple):
     values: Sequence[bytes]
     keys: Sequence[bytes | None]
     times_ms: Sequence[int]
-
-    def slice(self, first: int, stop: int) -> "Fetched":
-        """Return the messages [first, stop)."""
-        return Fetched(self.partition, *(part[first:stop] for part in self[1:]))
 
 
 class Decoded(NamedTuple):
