@@ -12,7 +12,7 @@ from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import InferredOut, SourceBody
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
-from controlplane.topology.topics import (
+from controlplane.topology.topics.brokers import (
     ListedTopic,
     PartitionStatus,
     SampledMessage,
@@ -52,7 +52,7 @@ class TopicSampleOut(fields_of(TopicSample, without="messages proposed")):  # ty
 
 
 class PartitionStatusOut(fields_of(PartitionStatus)):  # type: ignore[misc]
-    """How far a partition is read: state is read, lost, recreated or missing, line says why.
+    """How far a partition is read: state is read, lost, recreated or missing; line: the cause.
 
     unread: messages; seconds: the age of the newest read message while some are unread; lost:
     messages that the broker deleted unread.

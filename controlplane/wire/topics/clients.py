@@ -91,12 +91,12 @@ def topics_of(consumer: Consumer) -> dict[str, int]:
 def partitions_of(consumer: Consumer, topic: str) -> list[int]:
     """Return the partitions of a topic. Raises `NoSuchTopic` and `LogUnavailable`."""
     try:
-        found = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+        metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
         raise unavailable(error) from error
-    if found.error is not None or not found.partitions:
-        raise NoSuchTopic(f"the brokers have no topic {topic}: {found.error}")
-    return sorted(found.partitions)
+    if metadata.error is not None or not metadata.partitions:
+        raise NoSuchTopic(f"the brokers have no topic {topic}: {metadata.error}")
+    return sorted(metadata.partitions)
 
 
 def ends_of(
@@ -116,9 +116,9 @@ def offsets_at(
     Without such a message, the end offset. Raises `LogUnavailable`.
     """
     times = dict.fromkeys(partitions, time_ms)
-    found = _offsets(consumer, topic, times)
-    late = {number: _END for number, offset in found.items() if offset < 0}
-    return found | (_offsets(consumer, topic, late) if late else {})
+    offsets = _offsets(consumer, topic, times)
+    late = {number: _END for number, offset in offsets.items() if offset < 0}
+    return offsets | (_offsets(consumer, topic, late) if late else {})
 
 
 def committed_offsets(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -146,15 +146,15 @@ def newest_messages(
     """Return up to `count` of the newest messages of each partition that come within 5 s."""
     starts = {n: max(first, end - count) for n, (first, end) in ends.items() if end > first}
     consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
-    waiting, deadline, found = set(starts), time.monotonic() + TIMEOUT_S, list[Any]()
+    waiting, deadline, messages = set(starts), time.monotonic() + TIMEOUT_S, list[Any]()
     while waiting and time.monotonic() < deadline:
         for message in consumer.consume(_FETCHED, timeout=0.5):
             number, offset = message.partition(), message.offset() or 0
             if message.error() is None:
-                found.append(message)
+                messages.append(message)
             if message.error() is not None or offset + 1 >= ends[number or 0][1]:
                 waiting.discard(number or 0)
-    return found
+    return messages
 
 
 def _offsets(consumer: Consumer, topic: str, times: Mapping[int, int]) -> dict[int, int]:

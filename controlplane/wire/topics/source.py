@@ -29,7 +29,7 @@ _MAX_OFFSET: Final = 2**53
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class Format(StrEnum):
+class MessageFormat(StrEnum):
     """How a message's value is read: an object of JSON, or the text of one column."""
 
     JSON = "json"
@@ -73,7 +73,7 @@ class TopicSource:
 
     servers: str
     topic: str
-    format: str = Format.JSON
+    format: str = MessageFormat.JSON
     start: str = "earliest"
     offsets: Mapping[str, int] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -144,7 +144,7 @@ def faults_with_schema(source: TopicSource, schema: StreamSchema) -> dict[str, s
     if not schema.event_time:
         faults["event_time"] = "a topic needs one: a column, or one with the message's timestamp"
     values = [column for column in schema.columns if column.name not in source.metadata]
-    if source.format == Format.STRING and [column.type for column in values] != ["string"]:
+    if source.format == MessageFormat.STRING and [column.type for column in values] != ["string"]:
         faults["format"] = "text needs one column of type string besides those of metadata"
     return faults
 
@@ -162,7 +162,7 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
     wrong = [server for server in servers if not is_server(server)]
     yield "servers", f"{wrong[0][:100]!r} is not host:port" if wrong else ""
     yield "topic", "" if is_topic(source.topic) else "is not a name of a topic"
-    yield "format", _not_in(source.format, Format)
+    yield "format", _not_in(source.format, MessageFormat)
     yield "on_loss", _not_in(source.on_loss, OnLoss)
     yield "start", "" if _is_start(source.start) else "must be earliest, latest or a time with zone"
     yield "offsets", "" if _are_offsets(source.offsets) else "must be an offset by partition"

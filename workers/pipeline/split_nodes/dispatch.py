@@ -127,9 +127,8 @@ def dispatch(
 
     `source`: the report of the split node. The first envelope of the reporting node carries it,
     with the dropped records of each input edge, the dead letters, and the states of key groupings.
-    `router`: the key groupings, by default without earlier states. `sampler`: takes samples of
-    keys. `drops`: the drop rules of the ladder. `dead`: dead letters so far. `probe_first`:
-    evaluate keys in a forked child first, as an attempt ended the process.
+    `router`: by default without earlier states. `drops`: of the ladder. `dead`: dead letters so
+    far. `probe_first`: evaluate keys in a forked child first, as an attempt ended the process.
 
     Each node gets a record once, regardless of how many of its queries read the record (paper 000,
     section 2: "a stream is delivered at most once per server"). A node with some tasks of a query

@@ -147,14 +147,12 @@ class LogReader(DataSourceStreamReader):
         # The batch after the last one with a fault takes the backlog of a lost node.
         if (table is not None and table.needs_feedback) or faults or offset.faults:
             feedback = read_load_feedback(client, self.cluster)
-        log_position, now_ms = offset.log_position, clock_ms()
-        records = 0
+        log_position, now_ms, records = offset.log_position, clock_ms(), 0
         if feedback.waiting < MAX_BACKLOG:
             records = self._record_limit(offset.version, table)
             log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
         # Half of a batch at least is left to topics.
         left = max(records // 2, records - (log_position.total - offset.total))
-        cuts = self._cuts(offset, table, left, now_ms)
         ladder = self._ladder_state(offset, log_position, table, feedback.loads, now_ms)
         inputs = BatchInputs(
             log_position,
@@ -167,7 +165,7 @@ class LogReader(DataSourceStreamReader):
             queues=self._queues(offset, table, log_position, ladder),
             ladder=None if ladder is None else ladder.to_json(),
             faults=faults,
-            cuts=cuts,
+            cuts=self._cuts(offset, table, left, now_ms),
         )
         following = offset.next(inputs)
         if following != offset:
@@ -349,15 +347,13 @@ class LogReader(DataSourceStreamReader):
         assert isinstance(partition, SplitPartition)
         limit_memory()
         header, started = partition.header.of_task(), time.perf_counter()
-        table = tables_of(self.redis_url, self.cluster).of_batch(
-            header.export_version, header.version
-        )
+        versions = header.export_version, header.version
+        table = tables_of(self.redis_url, self.cluster).of_batch(*versions)
         streams = table.streams_of_split(header.split)
         drops, dead = LadderDrops.of(header.ladder, table.ladder), DeadLetterBuffer()
         entries, behind = partition.read_log(self._log(), streams)
-        entries, topics = read_topics(
-            partition.topics, entries, table, drops, header.clock_ms, dead
-        )
+        parts, clock = partition.topics, header.clock_ms
+        entries, topics = read_topics(parts, entries, table, drops, clock, dead)
         source = {
             "start": partition.start,
             "end": partition.end,

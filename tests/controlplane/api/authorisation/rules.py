@@ -43,7 +43,8 @@ OPERATIONS: Final = _rules(
         queries_bulk_get_action streams_admission_admit_what_if streams_stream_schemas_get_schema
         streams_stream_schemas_preview_schema streams_dead_letters_list_dead_letters
         streams_dead_letters_export_dead_letters queries_routes_list_queries
-        queries_routes_check_query queries_drafts_explain_query streams_maps_get_map streams_topics_get_topic
+        queries_routes_check_query queries_drafts_explain_query streams_maps_get_map
+        streams_topics_get_topic
         queries_routes_get_query queries_routes_list_results
         queries_feed_follow_query queries_keys_get_keys queries_edges_list_drop_rules
         planners_list_planners proposals_list_proposals proposals_estimate_proposal

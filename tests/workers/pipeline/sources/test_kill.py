@@ -45,11 +45,10 @@ def test_a_killed_driver_counts_every_message_once(
     messages.send(60)
     driver.start()
     try:
-        for rounds in (2, 4):
-            _send_until(driver, messages, rounds)
-            driver.kill()
-            messages.send(60)
-            driver.start()
+        _send_until(driver, messages, 2)
+        driver.kill()
+        messages.send(60)
+        driver.start()
         total = len(messages.sent)
         driver.wait_for(lambda rows: _records(rows) == total, f"{total} records")
     finally:

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from algorithms.strict_json import BadJson, check_bounds, object_of
-from controlplane.wire.errors import WireError
 from controlplane.wire.records.casts import FAILURES, CastRules
 from controlplane.wire.records.conversion import Converted, TooManyFaults
 from controlplane.wire.records.numbers import NumberText
 from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.source import Format, Metadata, TopicSource
+from controlplane.wire.topics.source import MessageFormat, Metadata, TopicSource
 
 # The stubs of Arrow do not know what its reader takes.
 arrow_json: Any = import_module("pyarrow.json")
@@ -28,10 +27,6 @@ CHUNK: Final = 1_000
 _RULES: Final = CastRules()
 # What Arrow takes and strict JSON does not: constants, NUL, halves of surrogate pairs, BOM.
 _NOT_STRICT: Final = (b"NaN", b"Inf", b"\0", b"\\u0000", b"\\ud", b"\\uD", b"\xef\xbb\xbf")
-
-
-class MessageFault(WireError):
-    """A message that is no record."""
 
 
 class Fetched(NamedTuple):
@@ -56,7 +51,7 @@ def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Deco
     """Return the records of messages under a schema, and why others are none."""
     named = [field for field in schema.arrow if field.name not in source.metadata]
     count, faults = len(messages.values), dict[int, str]()
-    if source.format == Format.STRING:
+    if source.format == MessageFormat.STRING:
         columns = {named[0].name: _texts(messages.values, faults)}
     else:
         columns = _columnar(messages.values, named) or _row_by_row(messages.values, named, faults)

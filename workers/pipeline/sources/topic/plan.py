@@ -82,7 +82,10 @@ def next_cut(
     source declares. `limit`: messages of the batch.
     """
     if before is None or before.identity != source.identity:
-        placed = {n: PartitionPosition(at, active_ms=clock_ms) for n, at in state.starts.items()}
+        placed = {
+            number: PartitionPosition(offset, active_ms=clock_ms)
+            for number, offset in state.starts.items()
+        }
         return TopicCut(source.identity, placed) if placed else None
     partitions = dict(before.partitions)
     # All messages of a partition that was added since are new.
@@ -133,7 +136,7 @@ def message_limit(records: int, size: int, max_bytes: int) -> int:
     """Return how many messages a batch may read; `size`: mean bytes of a message, 0: unknown."""
     if not size:
         return min(records, FIRST_MESSAGES)
-    return max(1, min(records, max_bytes // size))
+    return min(records, max(1, max_bytes // size))
 
 
 def shares(unread: Mapping[int, int], limit: int) -> dict[int, int]:

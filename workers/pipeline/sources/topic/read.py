@@ -38,7 +38,7 @@ _FETCH: Final = 5_000
 _AHEAD: Final = 5_000
 # So long the brokers may give nothing before the attempt at the batch fails.
 _SILENT_S: Final = 60.0
-_GONE: Final = {
+_DELETED: Final = {
     KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - the client's own errors begin so
     KafkaError.OFFSET_OUT_OF_RANGE,
 }
@@ -132,7 +132,7 @@ class TopicReader:
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - as above
             # The last offsets may be no messages, but marks of transactions.
             self._next[number] = max(self._next[number], message.offset() or 0)
-        elif error.code() in _GONE:
+        elif error.code() in _DELETED:
             self._restart(number)
 
     def _restart(self, number: int) -> None:
@@ -171,7 +171,7 @@ def read_part(
     *,
     is_needed: bool = True,
 ) -> TopicBatch:
-    """Return the entries of a part, and the positions after it; adds what is no record to `dead`.
+    """Return the entries of a part, and the positions after it; adds other messages to `dead`.
 
     `clock_ms`: when the batch was planned; no message is taken for newer. `is_needed`: whether
     anything reads the stream; otherwise its messages are only counted.

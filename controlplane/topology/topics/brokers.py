@@ -21,7 +21,7 @@ from controlplane.models import Cluster, Stream
 from controlplane.records.bodies import Format
 from controlplane.telemetry.samples import moment_of
 from controlplane.topology.schemas.inference import Inferred, infer
-from controlplane.topology.sources import source_faults
+from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire import keys
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.topics.clients import (
@@ -59,7 +59,7 @@ class SampledMessage:
 
     partition: int
     offset: int
-    at: datetime
+    sent_at: datetime
     text: str
 
 
@@ -98,7 +98,7 @@ class TopicStatus:
     `error`: why the brokers do not answer, empty if they do.
     """
 
-    at: datetime
+    planned_at: datetime
     error: str
     partitions: Sequence[PartitionStatus]
 
@@ -129,9 +129,9 @@ def sample_topic(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> Topi
     """
     with _consumer(actor, cluster, row) as (consumer, source):
         ends = ends_of(consumer, source.topic, partitions_of(consumer, source.topic))
-        found = newest_messages(consumer, source.topic, ends, _OF_PARTITION)
-    found.sort(key=lambda message: -message.timestamp()[1])
-    lines = _lines([message.value() for message in found[:_MESSAGES]])
+        newest = newest_messages(consumer, source.topic, ends, _OF_PARTITION)
+    newest.sort(key=lambda message: -message.timestamp()[1])
+    lines = _lines([message.value() for message in newest[:_MESSAGES]])
     if not lines:
         raise Conflict("no_messages", f"The topic {source.topic} has no message to read")
     messages = [
@@ -139,7 +139,7 @@ def sample_topic(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> Topi
             message.partition() or 0, message.offset() or 0,
             moment_of(max(0, message.timestamp()[1])), _text(message.value()),
         )
-        for message in found[:_MESSAGES]
+        for message in newest[:_MESSAGES]
     ]  # fmt: skip
     return TopicSample(messages, infer(lines, Format.NDJSON))
 
