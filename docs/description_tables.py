@@ -27,6 +27,7 @@ _TITLES = {
     "PolicyPart": "policy",
     "BlackoutPart": "blackouts",
     "ExclusionPart": "exclusions",
+    "SourcePart": "streams: source",
     "DropPart": "drops",
     "LadderPart": "ladder",
     "RungPart": "ladder: rungs",

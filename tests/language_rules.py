@@ -163,8 +163,8 @@ TABLE: Final = (
     ),
     Rule(
         "LogPosition, position; head",
-        names=("cut", "cuts", "tip", "log_tip"),
-        classes=("Cut", "Tip"),
+        names=("tip", "log_tip"),
+        classes=("Tip",),
         within=("controlplane/topology", "controlplane/wire", "workers/pipeline"),
         texts=(r"\bcut of the log\b", r"\b(the|its|log's) tip\b", r"\btip of\b"),
         samples=("a cut of the log", "the log's tip", "the tip of the log"),

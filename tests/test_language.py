@@ -189,7 +189,7 @@ def test_the_table_is_whole() -> None:
     assert names >= {
         "Turn", "Waiting", "Work", "taking", "added_by", "Head", "Input", "Output", "hand_over",
         "taken_out", "put_in", "Form", "Shape", "marks", "luck", "salt", "plant", "high_water",
-        "last_heard", "arc", "shed", "scheme", "merge_node", "Stamp", "Cut", "Tip", "past", "upto",
+        "last_heard", "arc", "shed", "scheme", "merge_node", "Stamp", "Tip", "past", "upto",
         "Span", "Caps", "backwards", "price", "undo", "Fate", "telling", "told", "tell", "tending",
         "upkeep", "seeing", "noting", "judging", "Verdict", "applies_by_itself", "outdate",
         "bringing", "describing", "drain", "Drained", "carry_out",

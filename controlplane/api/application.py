@@ -33,7 +33,14 @@ from controlplane.api.common.strictness import (
 from controlplane.api.integrations import attached, webhooks
 from controlplane.api.queries import bulk, drafts, edges, feed, keys, sql
 from controlplane.api.queries import routes as queries
-from controlplane.api.streams import admission, dead_letters, maps, records, stream_schemas
+from controlplane.api.streams import (
+    admission,
+    dead_letters,
+    maps,
+    records,
+    stream_schemas,
+    topics,
+)
 from controlplane.api.streams import routes as streams
 from controlplane.clusters.audiences import by_default
 from controlplane.installation.extras import lab_values
@@ -73,8 +80,8 @@ api.add_router("/clusters", alerts.of_cluster)
 api.add_router("/fleet", fleet.router)
 for _module in (
     # `streams` and `queries` after the routers with fixed names in the place of their rows' names.
-    clusters, health, shedding, admission, stream_schemas, maps, streams, dead_letters, records,
-    bulk, drafts, queries, feed, keys, edges, sql, planners, proposal_comments, proposals,
+    clusters, health, shedding, admission, stream_schemas, maps, topics, streams, dead_letters,
+    records, bulk, drafts, queries, feed, keys, edges, sql, planners, proposal_comments, proposals,
     manual_plans, comparisons, executions, policies, explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)

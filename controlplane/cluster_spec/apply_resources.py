@@ -80,6 +80,8 @@ def _stream_differs(part: StreamPart, known: StreamPart | None) -> bool:
         ours["data_schema"] = None
     if part.characteristics is None:
         ours["characteristics"] = None
+    if part.source is None:
+        ours["source"] = None
     moved = part.split not in (None, known.split)
     return moved or part.model_copy(update=ours) != known.model_copy(update=ours)
 
@@ -89,7 +91,10 @@ def stream_spec(part: Any) -> StreamSpec:
     schema = {} if part.data_schema is None else part.data_schema.model_dump()
     known = part.characteristics
     characteristics = None if known is None else known.model_dump(exclude_none=True)
-    return StreamSpec(part.name, part.title, schema, part.declared_rate, part.meta, characteristics)
+    source = {} if part.source is None else part.source.model_dump(exclude_defaults=True)
+    return StreamSpec(
+        part.name, part.title, schema, part.declared_rate, part.meta, characteristics, source
+    )
 
 
 def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:

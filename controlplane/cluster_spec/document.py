@@ -114,6 +114,28 @@ class SchemaPart(DocumentPart):
     )
 
 
+class SourcePart(DocumentPart):
+    """A topic that is read in place; secrets are names that only the site knows."""
+
+    servers: str = Field(max_length=1000, description="`host:port,…` of the brokers")
+    topic: str = Field(max_length=249)
+    format: str = Field("json", description="`json` or `string`")
+    start: str = Field("earliest", description="`earliest`, `latest` or a time with a zone")
+    offsets: dict[str, int] = Field(
+        default_factory=dict, description="by partition: where it starts instead"
+    )
+    metadata: dict[str, str] = Field(
+        default_factory=dict,
+        description="by column: `timestamp`, `partition`, `offset` or `key` of the message",
+    )
+    group: str = Field("", description="consumer group; empty: `weir-<cluster>-<stream id>`")
+    on_loss: str = Field("stop", description="if unread messages are gone: `stop` or `skip`")
+    options: dict[str, str] = Field(default_factory=dict, description="settings of the client")
+    secrets: dict[str, str] = Field(
+        default_factory=dict, description="by setting of the client: the name of a secret"
+    )
+
+
 _CHARACTERISTICS: Any = create_model(
     "_Characteristics", __base__=DocumentPart, **characteristic_fields()
 )
@@ -137,6 +159,9 @@ class StreamPart(DocumentPart):
     )
     data_schema: SchemaPart | None = Field(
         None, alias="schema", description="a new stream needs one; left out: as it is"
+    )
+    source: SourcePart | None = Field(
+        None, description="the topic with its records; left out: as it is, or the cluster's log"
     )
     meta: dict[str, Any] = Field(default_factory=dict, description="what else is known of it")
     characteristics: CharacteristicsPart | None = Field(

@@ -23,6 +23,7 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
     QueryPart,
     SchemaPart,
+    SourcePart,
     StreamPart,
     TaskRangePart,
     TextPart,
@@ -86,7 +87,10 @@ def _stream(stream: Stream) -> StreamPart:
     part = None if schema is None else SchemaPart(**schema.to_json())
     known = stream.characteristics
     characteristics = CharacteristicsPart(**known) if known else None
-    return _part(StreamPart, stream, data_schema=part, characteristics=characteristics)
+    source = SourcePart(**stream.source) if stream.source else None
+    return _part(
+        StreamPart, stream, data_schema=part, characteristics=characteristics, source=source
+    )
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:

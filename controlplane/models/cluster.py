@@ -170,8 +170,9 @@ class Node(models.Model):
 class Stream(models.Model):
     """A source of the placement paper; its pk is the stream id on the wire; rates in records/s.
 
-    `schema`: a `wire.schema.StreamSchema` as JSON. `retired`: the last types of removed columns by
-    name, as records of the log may still have them. `meta`: free labels. `characteristics`: a
+    `schema`: a `wire.schema.StreamSchema` as JSON. `source`: a `wire.topics.source.TopicSource` as
+    JSON, empty for a stream in the log of the cluster. `retired`: the last types of removed columns
+    by name, as records of the log may still have them. `meta`: free labels. `characteristics`: a
     `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty before a first fit;
     `fitted_at`: the last fit. `mean_rate`: over the last hour; `record_bytes`: of a record in
     the log, by its newest block; both at `measured_at`, null before. `reader_count`: of live
@@ -183,6 +184,7 @@ class Stream(models.Model):
     name = models.CharField(max_length=100)
     title = models.CharField(max_length=200, blank=True)
     schema = models.JSONField(default=dict, blank=True)
+    source = models.JSONField(default=dict, blank=True)
     retired = models.JSONField(default=dict, blank=True)
     declared_rate = models.FloatField(null=True, blank=True)
     rate = models.FloatField(null=True, blank=True)

@@ -31,8 +31,11 @@ CURSOR: Final = Cursor[int](Number)
 ABOUT: Final[Mapping[Reason, str]] = {
     Reason.BODY: "does not match the schema (in a request)",
     Reason.FUTURE: "dated further ahead than the stream allows",
+    Reason.LOST: "deleted by the broker before it was read",
+    Reason.MESSAGE: "does not match the schema (a message of the topic)",
     Reason.NO_TIME: "no event time",
     Reason.SCHEMA: "does not match the schema (in the log)",
+    Reason.TOMBSTONE: "a message without a value",
     Reason.UNREADABLE: "not a block of records",
 }
 
@@ -128,7 +131,7 @@ def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
 
 def record_text(letter: DeadLetter) -> str:
     """Return the record of a dead letter as JSON text, "" if it cannot be read."""
-    if letter.reason is Reason.BODY:
+    if letter.reason.is_text:
         return letter.data.decode("utf-8", "replace")
     try:
         rows = decode_block(letter.data).records.to_pylist()

@@ -7,7 +7,7 @@ from redis.exceptions import RedisError
 
 from controlplane.access.idempotency import running_fingerprint
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Away
+from controlplane.errors import Away, Conflict
 from controlplane.models import Stream
 from controlplane.records import append, dead_letters
 from controlplane.records.append import AWAY_S, AppendResult
@@ -36,9 +36,16 @@ def append_body(
 
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
     become dead letters. A repetition under the same token has no effect; the token of a request
-    with an idempotency key is its fingerprint. Raises as `decoding.conform` and `append.append`.
+    with an idempotency key is its fingerprint. Raises as `decoding.conform` and `append.append`,
+    and `Conflict` (is_topic) if the stream is a topic.
     """
     require_operator(actor, stream.cluster)
+    if stream.source:
+        topic = stream.source["topic"]
+        text = (
+            f"The records of {stream.name} are the messages of the topic {topic}: send them there"
+        )
+        raise Conflict("is_topic", text)
     if token is None and (producer := running_fingerprint()):
         token = IdempotencyToken(producer, 0)
     most_faults = 0 if on_bad is OnBad.REJECT else dead_letters.MAX_BAD

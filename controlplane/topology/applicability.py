@@ -14,7 +14,7 @@ from controlplane.topology.apply import scope_of
 from controlplane.topology.rows import read_part
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import Action, TableDraft
-from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetSchema
+from controlplane.wire.routing.cluster_actions import OF_STREAM, SetDropRule
 from controlplane.wire.routing.drop_rules import ALWAYS
 from controlplane.wire.routing.query_actions import SetTaskCount
 
@@ -106,7 +106,7 @@ def _of_other(draft: TableDraft, planned: OtherAction) -> Obstacle | None:
         route = draft.queries.get(action.query)
         if route is None or action.stream not in route.streams:
             return Obstacle.ENDED
-    if isinstance(action, AssignStream | SetSchema) and action.stream not in draft.splits:
+    if isinstance(action, OF_STREAM) and action.stream not in draft.splits:
         return Obstacle.ENDED
     try:
         present = action.inverse(draft)

@@ -26,14 +26,13 @@ from controlplane.topology.store import Writer, write_rows
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import Action, ObjectKind, TableDraft
 from controlplane.wire.routing.cluster_actions import (
-    AssignStream,
+    OF_STREAM,
     RemoveStream,
     SetCapacity,
     SetDropRule,
     SetLadder,
     SetNodeActive,
     SetNodeCount,
-    SetSchema,
     SetSplitCapacity,
     SetSplitCount,
 )
@@ -165,7 +164,7 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
 
 def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
     """Raise `ActionRejected` if the action is about a stream or an edge that does not exist."""
-    if isinstance(action, AssignStream | SetSchema) and action.stream not in draft.splits:
+    if isinstance(action, OF_STREAM) and action.stream not in draft.splits:
         message = f"There is no stream {action.stream}"
         raise ActionRejected("no_such_stream", message, index, {"stream": action.stream})
     if not isinstance(action, SetDropRule) or action.query == INPUT or action.rule is None:

@@ -16,6 +16,7 @@ from controlplane.wire.routing.drop_rules import Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route
 from controlplane.wire.routing.table import RoutingTable
+from controlplane.wire.topics.source import TopicSource
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,13 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
 
 
 def _read_streams(draft: TableDraft, streams: "Iterable[Stream]") -> None:
-    rows = streams.values_list("id", "split", "schema")  # type: ignore[attr-defined]
-    for stream, split, row in rows:
+    rows = streams.values_list("id", "split", "schema", "source")  # type: ignore[attr-defined]
+    for stream, split, row, source in rows:
         draft.splits[stream] = split
         if (schema := schema_of(row)) is not None:
             draft.schemas[stream] = schema
+        if source:
+            draft.sources[stream] = TopicSource.from_json(source)
 
 
 def _read_drop_rules(draft: TableDraft, cluster_id: int, streams: Collection[int] | None) -> None:

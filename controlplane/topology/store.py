@@ -74,6 +74,9 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
     _delete_streams(before.splits.keys() - after.splits.keys(), writer)
     _write_splits(before, after, writer)
     _write_schemas(before, after)
+    for stream, source in after.sources.items():
+        if before.sources.get(stream) != source:
+            Stream.objects.filter(pk=stream).update(source=source.to_json())
     if before.drop_rules != after.drop_rules:
         _write_drop_rules(cluster, before, after, writer)
     if before.ladder != after.ladder:

@@ -17,9 +17,15 @@ from controlplane.models.query import LIVE_STATES
 from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.schema_change import set_columns
 from controlplane.topology.schemas.patching import fields_of
+from controlplane.topology.topics.declaration import source_faults, source_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, RemoveStream, SetSchema
+from controlplane.wire.routing.cluster_actions import (
+    AssignStream,
+    RemoveStream,
+    SetSchema,
+    SetSource,
+)
 from controlplane.wire.schema import BadSchema, StreamSchema
 
 MAX_SPECS = 5000
@@ -34,7 +40,8 @@ class StreamSpec:
 
     schema: a `wire.schema.StreamSchema` as JSON. A stream that is there keeps its own without one;
     a new stream has no columns by default. characteristics: a `StreamMetadata` as JSON, None to
-    keep what is declared.
+    keep what is declared. source: the topic with its records (`wire.topics.source.TopicSource`) as
+    JSON; a stream that is there keeps its own without one.
     """
 
     name: str
@@ -43,9 +50,9 @@ class StreamSpec:
     declared_rate: float | None = None
     meta: dict[str, Any] = field(default_factory=dict)
     characteristics: Mapping[str, Any] | None = None
+    source: dict[str, Any] = field(default_factory=dict)
 
 
-@retry_when_moved
 def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
     """Return the streams in the order of specs; known names are updated.
 
@@ -54,12 +61,19 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     the stream's present one cannot change to.
     """
     require_operator(actor, cluster)
+    # Before the transaction: names of brokers are resolved.
     _check(specs)
+    return _register(actor, cluster, specs)
+
+
+@retry_when_moved
+def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
     cluster.refresh_from_db(fields=["routing_version"])
     known = {stream.name: stream for stream in cluster.streams.all()}
     _require_schemas([spec for spec in specs if spec.name not in known], specs)
     new = _create(cluster, [spec for spec in specs if spec.name not in known], list(known.values()))
     before = {stream.pk: stream.schema for stream in known.values()}
+    sources = {stream.pk: stream.source for stream in known.values()}
     changed = _update([(known[spec.name], spec) for spec in specs if spec.name in known])
     every = [*new, *known.values()]
     ops: list[Action] = [AssignStream(stream.pk, stream.split) for stream in new]
@@ -67,6 +81,11 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
         SetSchema(stream.pk, schema)
         for stream in every
         if stream.schema != before.get(stream.pk) and (schema := schema_of(stream.schema))
+    ]
+    ops += [
+        SetSource(stream.pk, source)
+        for stream in every
+        if stream.source != sources.get(stream.pk) and (source := source_of(stream.source))
     ]
     if ops:
         summary = f"{len(new)} new streams assigned to split nodes" if new else "schemas of streams"
@@ -132,6 +151,8 @@ def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
     for stream, spec in pairs:
         other = bool(spec.schema) and set_columns(stream, _schema(spec))
         columns = _columns(spec)
+        if not spec.source:
+            columns["source"] = stream.source
         # A person declares them on the page of the stream, which its producer does not know.
         if (declared := stream.meta.get(LABEL)) is not None:
             columns["meta"] = {LABEL: declared} | spec.meta
@@ -140,7 +161,7 @@ def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
             setattr(stream, name, value)
         if other:
             changed.append(stream)
-    fields = ["title", "schema", "retired", "declared_rate", "meta", "characteristics"]
+    fields = ["title", "schema", "source", "retired", "declared_rate", "meta", "characteristics"]
     Stream.objects.bulk_update(changed, fields, batch_size=200)
     return len(changed)
 
@@ -154,7 +175,9 @@ def _require_schemas(new: Sequence[StreamSpec], specs: Sequence[StreamSpec]) -> 
 
 
 def _columns(spec: StreamSpec) -> dict[str, Any]:
-    row = {"title": spec.title, "declared_rate": spec.declared_rate, "meta": spec.meta}
+    source = source_of(spec.source)
+    row = {"title": spec.title, "declared_rate": spec.declared_rate, "meta": spec.meta,
+           "source": source.to_json() if source else {}}  # fmt: skip
     if spec.characteristics is None:
         return row
     return row | {"characteristics": checked(spec.characteristics)}
@@ -171,6 +194,8 @@ def _check(specs: Sequence[StreamSpec]) -> None:
     rows = {}
     for index, spec in enumerate(specs):
         faults = _faults(spec)
+        if spec.source and not faults:
+            faults |= source_faults(spec.source, _schema(spec) if spec.schema else None)
         if spec.name in seen:
             faults.setdefault("name", []).append("Given twice")
         seen.add(spec.name)

@@ -34,17 +34,26 @@ class Reason(StrEnum):
 
     BODY = "body"
     FUTURE = "future"
+    LOST = "lost"
+    MESSAGE = "message"
     NO_TIME = "no_time"
     SCHEMA = "schema"
+    TOMBSTONE = "tombstone"
     UNREADABLE = "unreadable"
+
+    @property
+    def is_text(self) -> bool:
+        """Return whether the data of such dead letters is the text of one record."""
+        return self in {Reason.BODY, Reason.MESSAGE}
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One record, or a whole block (`index` is `WHOLE_BLOCK`), and the reason.
 
-    `data`: the record as a block (`record_codec.decode_block`), or the bytes of the block; the text
-    of a request's body (`Reason.BODY`), which has no position in the log; empty if it is too large.
+    `position`: in the log, or `<partition>-<offset>` of a topic. `data`: the record as a block
+    (`record_codec.decode_block`), or the bytes of the block; the text of a message of a topic, or
+    of a request's body (`Reason.BODY`), which has no position; empty if it is too large.
     `records`: the number of records. `number`: the growing number in the list, 0 before it is
     stored.
     """

@@ -183,11 +183,34 @@ class CharacteristicsBody(_CHARACTERISTICS):  # type: ignore[misc]  # the fields
         return known
 
 
+class SourceBody(BaseModel):
+    """A topic that is read in place, with `servers` as host:port,….
+
+    start: earliest, latest or a time with a zone; offsets: where partitions start instead.
+    metadata: by column timestamp, partition, offset or key. on_loss: stop or skip, if unread
+    messages are gone. secrets: by setting of the client the name of a secret of the site.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    servers: str
+    topic: str
+    format: str = "json"
+    start: str = "earliest"
+    offsets: dict[str, int] = Field(default_factory=dict)
+    metadata: dict[str, str] = Field(default_factory=dict)
+    group: str = ""
+    on_loss: str = "stop"
+    options: dict[str, str] = Field(default_factory=dict)
+    secrets: dict[str, str] = Field(default_factory=dict)
+
+
 class StreamIn(RequestBody):
     """A stream as declared; declared_rate in records/s.
 
     schema is as GET …/schema answers it; a new stream needs one, another keeps its own without it.
-    characteristics are kept where they are left out.
+    characteristics are kept where they are left out. source: the topic with its records; without
+    one, a new stream is in the log of the cluster.
     """
 
     name: str
@@ -196,6 +219,7 @@ class StreamIn(RequestBody):
     declared_rate: float | None = None
     meta: dict[str, Any] = Field(default_factory=dict)
     characteristics: CharacteristicsBody | None = None
+    source: SourceBody | None = None
 
 
 class StreamsIn(RequestBody):
@@ -217,12 +241,14 @@ class StreamOut(
 
     event_time names a column, "" for the time of arrival. dead_letters: records that ever became
     dead letters, by reason; null while that is not known. late_at: the last of its late records.
+    source: the topic with its records; null if they are in the log of the cluster.
     """
 
     columns: list[ColumnBody]
     event_time: str
     drops: list[DropOut]
     dead_letters: dict[str, int] | None
+    source: SourceBody | None
 
     @classmethod
     def of(cls, row: StreamListRow) -> Self:
@@ -237,6 +263,7 @@ class StreamOut(
             event_time=schema.event_time if schema else "",
             drops=[DropOut.of(drop) for drop in row.drops],
             dead_letters=None if row.dead is None else dict(row.dead),
+            source=SourceBody(**row.stream.source) if row.stream.source else None,
         )
 
 

@@ -8,7 +8,7 @@ from controlplane.errors import BadBody
 from controlplane.records.bodies.conformance import Conformed
 from controlplane.records.bodies.rows import of_rows, read_value
 from controlplane.records.bodies.tables import of_table
-from controlplane.wire.dead_letters import DeadLetter, Reason
+from controlplane.wire.dead_letters import DeadLetter
 from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.records.record_codec import decode_block
 from controlplane.wire.schema import StreamSchema
@@ -24,7 +24,7 @@ def of_letter(
     if not letter.data:
         raise BadBody("it was too large to be kept")
     try:
-        if letter.reason is Reason.BODY:
+        if letter.reason.is_text:
             row = read_value(letter.data.decode("utf-8", "surrogatepass"))
             if isinstance(row, dict):
                 row = {name: value for name, value in row.items() if name not in retired}

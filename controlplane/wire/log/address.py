@@ -27,6 +27,17 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
+def is_server(text: str) -> bool:
+    """Return whether a text is `host:port`."""
+    match = _SERVER.fullmatch(text)
+    return match is not None and 0 < int(match[2]) < 2**16
+
+
+def is_topic(text: str) -> bool:
+    """Return whether a text is a name of a Kafka topic."""
+    return _TOPIC.fullmatch(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
     """A topic of a Kafka cluster.
@@ -87,11 +98,10 @@ def kafka_address(url: str, cluster: str) -> KafkaAddress:
     parts = urlsplit(url)
     login, _, servers = parts.netloc.rpartition("@")
     for server in servers.split(","):
-        match = _SERVER.fullmatch(server)
-        if match is None or not 0 < int(match[2]) < 2**16:
+        if not is_server(server):
             raise BadLogUrl(f"{server!r} is not host:port, as in kafka://broker:9092/topic")
     topic = unquote(parts.path.strip("/")) or f"weir-{cluster}"
-    if not _TOPIC.fullmatch(topic):
+    if not is_topic(topic):
         raise BadLogUrl(f"{topic!r} is not a name of a Kafka topic")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     skip = options.pop("lost", "refuse")

@@ -16,6 +16,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetNodeActive,
     SetNodeCount,
     SetSchema,
+    SetSource,
     SetSplitCapacity,
     SetSplitCount,
 )
@@ -32,6 +33,7 @@ from controlplane.wire.routing.query_actions import (
     SetTaskCount,
 )
 from controlplane.wire.schema import StreamSchema
+from controlplane.wire.topics.source import TopicSource
 
 # The values of `op` in the JSON; the only list of the kinds of actions.
 KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
@@ -43,6 +45,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
         "assign_stream": AssignStream,
         "remove_stream": RemoveStream,
         "set_schema": SetSchema,
+        "set_source": SetSource,
         "set_key_grouping": SetKeyGrouping,
         "set_aggregator": SetAggregator,
         "set_aggregators": SetAggregators,
@@ -73,7 +76,7 @@ def action_to_json(action: Action) -> dict[str, Any]:
         for field in _FIELDS[type(action)]
         if (value := getattr(action, field.name)) != field.default
     }
-    for name in ("rule", "schema", "ladder"):
+    for name in ("rule", "schema", "ladder", "source"):
         if values.get(name) is not None:
             values[name] = values[name].to_json()
     return {"op": kind_of(action), **values}
@@ -108,4 +111,5 @@ _VALUES: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "rule": DropRule.from_json,
     "ladder": Ladder.from_json,
     "schema": schema_of,
+    "source": TopicSource.from_json,
 }

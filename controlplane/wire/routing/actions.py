@@ -14,6 +14,7 @@ from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import Route
 from controlplane.wire.schema import StreamSchema
+from controlplane.wire.topics.source import TopicSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class TableDraft:
     `drop_rules`: drop rule by edge; `nodes`: state by node index. `node_count` and `split_count`
     are 0 in a table that was published before tables had them. `split_capacity`: records/s of every
     split node, 0 if it is not declared; `split_emulated`: the data plane limits each split node to
-    it. `ladder`: of drop rules, None if none is armed.
+    it. `ladder`: of drop rules, None if none is armed. `sources`: topic by stream, of the streams
+    that are topics.
     """
 
     queries: dict[int, Route] = field(default_factory=dict)
@@ -50,6 +52,7 @@ class TableDraft:
     split_capacity: float = 0.0
     split_emulated: bool = False
     ladder: Ladder | None = None
+    sources: dict[int, TopicSource] = field(default_factory=dict)
 
     def copy(self) -> "TableDraft":
         """Return a draft that changes independently of this one."""

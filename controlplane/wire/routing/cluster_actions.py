@@ -1,6 +1,7 @@
 """Actions that change streams, edges, nodes, or the cluster as a whole."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import (
@@ -14,6 +15,7 @@ from controlplane.wire.routing.actions import (
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.schema import StreamSchema
+from controlplane.wire.topics.source import TopicSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class AssignStream(SingleAction):
 
 @dataclass(frozen=True, slots=True)
 class RemoveStream(SingleAction):
-    """Let nobody read `stream` any more; its schema and its drop rules go with it."""
+    """Let nobody read `stream` any more; its schema, source and drop rules go with it."""
 
     kind = ObjectKind.STREAM
     stream: int
@@ -50,6 +52,7 @@ class RemoveStream(SingleAction):
             raise InconsistentDelta(f"stream {self.stream} cannot be removed: {why}")
         del draft.splits[self.stream]
         draft.schemas.pop(self.stream, None)
+        draft.sources.pop(self.stream, None)
         for edge in [edge for edge in draft.drop_rules if edge[0] == self.stream]:
             del draft.drop_rules[edge]
 
@@ -58,6 +61,8 @@ class RemoveStream(SingleAction):
         actions: list[Action] = list(AssignStream(self.stream, 0).inverse(draft))
         if self.stream in draft.schemas:
             actions.append(SetSchema(self.stream, draft.schemas[self.stream]))
+        if self.stream in draft.sources:
+            actions.append(SetSource(self.stream, draft.sources[self.stream]))
         rules = (item for item in draft.drop_rules.items() if item[0][0] == self.stream)
         return (*actions, *(SetDropRule(*edge, rule) for edge, rule in rules))
 
@@ -79,6 +84,29 @@ class SetSchema(SingleAction):
         if self.stream not in draft.schemas:
             return ()
         return (SetSchema(self.stream, draft.schemas[self.stream]),)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSource(SingleAction):
+    """Read the records of `stream` from a topic."""
+
+    kind = ObjectKind.STREAM
+    stream: int
+    source: TopicSource
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set the source."""
+        draft.sources[self.stream] = self.source
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present source; nothing for a stream without one."""
+        if self.stream not in draft.sources:
+            return ()
+        return (SetSource(self.stream, draft.sources[self.stream]),)
+
+
+# The actions about a stream that must be in the table.
+OF_STREAM: Final = (AssignStream, SetSchema, SetSource)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
 from controlplane.wire.schema import StreamSchema
+from controlplane.wire.topics.source import TopicSource
 
 _PARTS: Final = fields(TableDraft)
 
@@ -58,6 +59,7 @@ class RoutingTable:
     split_capacity: float = 0.0
     split_emulated: bool = False
     ladder: Ladder | None = None
+    sources: Mapping[int, TopicSource] = field(default_factory=dict)
 
     @classmethod
     def of(cls, version: int, draft: TableDraft) -> "RoutingTable":
@@ -105,6 +107,7 @@ class RoutingTable:
                 "split_capacity": self.split_capacity,
                 "split_emulated": self.split_emulated,
                 "ladder": self.ladder.to_json() if self.ladder is not None else None,
+                "sources": [[stream, item.to_json()] for stream, item in self.sources.items()],
             },
             separators=(",", ":"),
         )
@@ -128,6 +131,7 @@ class RoutingTable:
             row["split_capacity"],
             row["split_emulated"],
             Ladder.from_json(row["ladder"]) if row["ladder"] is not None else None,
+            {stream: TopicSource.from_json(source) for stream, source in row["sources"]},
         )
 
 

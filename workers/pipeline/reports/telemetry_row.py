@@ -13,6 +13,7 @@ from controlplane.wire.drop_counts import merged
 from controlplane.wire.log.values import position_key
 from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.routing.key_grouping import BacklogLoad, NodeLoads
+from workers.pipeline.sources.topics import cuts_in
 
 
 def telemetry_row(reports: Sequence[NodeMeasures], emitted_ms: int) -> dict[str, Any]:
@@ -43,6 +44,7 @@ def telemetry_row(reports: Sequence[NodeMeasures], emitted_ms: int) -> dict[str,
         "behind": _behind(sources),
         # Up to where streams are read that are read less far than `end`.
         "delayed": _by_stream(sources, "delayed"),
+        "topics": cuts_in(sources),
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         **_shedding(nodes, sources),
@@ -106,8 +108,22 @@ def _totals(nodes: Sequence[NodeMeasures], sources: Sequence[dict[str, Any]]) ->
 
 
 def _by_stream(sources: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Return a measure of the split nodes by stream; each stream has one split node."""
-    return {stream: value for source in sources for stream, value in source.get(name, {}).items()}
+    """Return a measure of the split nodes by stream; counts of a topic are added up.
+
+    Only the partitions of a topic are read by several split nodes; all have one newest time.
+    """
+    result: dict[str, Any] = {}
+    for source in sources:
+        for stream, value in source.get(name, {}).items():
+            known = result.get(stream)
+            result[stream] = value if known is None else _sum(known, value, name)
+    return result
+
+
+def _sum(known: Any, value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return dict(Counter(known) + Counter(value))
+    return max(known, value) if name == "newest" else known + value
 
 
 def _rejected(nodes: Sequence[NodeMeasures], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from workers.pipeline.shedding.arrivals import AppendedCounts, ArrivalMeter, Mix
 from workers.pipeline.shedding.choice import BatchMeasures, LadderState, next_ladder_state
 from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
+from workers.pipeline.sources.topic.lag import TopicArrivals
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 
 _NOTHING = AppendedCounts(np.zeros(0), np.zeros(0))
@@ -29,6 +30,7 @@ class PlannedBatch:
     `batch`: the number of the batch before, which ends at `position`, or before in the streams of
     `delayed`; `former`: its ladder, `before`: its state. `table`: of the next batch, which ends at
     `end`; `nodes`: what waits at the nodes. `clock_ms`: when the batch before was planned.
+    `topics`: the messages of the streams that are topics.
     """
 
     batch: int
@@ -41,6 +43,7 @@ class PlannedBatch:
     nodes: NodeLoads
     clock_ms: int
     now_ms: int
+    topics: Mapping[int, TopicArrivals] = field(default_factory=dict)
 
 
 @dataclass
@@ -99,6 +102,7 @@ class LadderPlanner:
         position = planned.position.position
         starts = {stream: planned.delayed.get(stream, position) for stream in ladder.streams}
         counts = appended_records(self.client, self.cluster, starts)
+        counts |= {s: (t.total, t.unread) for s, t in planned.topics.items() if s in counts}
         pairs = np.array([counts[stream] for stream in ladder.streams], np.float64)
         columns = pairs.reshape(-1, 2)
         return AppendedCounts(columns[:, 0], columns[:, 1])
@@ -118,6 +122,7 @@ class LadderPlanner:
         if row.get("batch") == planned.batch:
             read = row.get("newest", {})
             newest = {s: max(ms, read.get(str(s), ms)) for s, ms in state.newest.items()}
+        newest |= {s: t.newest_ms for s, t in planned.topics.items() if t.newest_ms is not None}
         missing = [stream for stream in streams if stream not in newest]
         if missing:
             newest |= self.log.head(missing).newest

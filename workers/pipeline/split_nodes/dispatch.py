@@ -119,6 +119,7 @@ def dispatch(
     router: KeyRouter | None = None,
     sampler: KeySampler | None = None,
     drops: LadderDrops = NO_DROPS,
+    dead: DeadLetterBuffer | None = None,
     *,
     probe_first: bool = False,
 ) -> Dispatched:
@@ -126,16 +127,15 @@ def dispatch(
 
     `source`: the report of the split node. The first envelope of the reporting node carries it,
     with the dropped records of each input edge, the dead letters, and the states of key groupings.
-    `router`: the key groupings, by default without earlier states. `sampler`: takes samples of
-    keys. `drops`: the drop rules of the ladder. `probe_first`: evaluate keys in a forked
-    child first, as an attempt ended the process.
+    `router`: by default without earlier states. `drops`: of the ladder. `dead`: dead letters so
+    far. `probe_first`: evaluate keys in a forked child first, as an attempt ended the process.
 
     Each node gets a record once, regardless of how many of its queries read the record (paper 000,
     section 2: "a stream is delivered at most once per server"). A node with some tasks of a query
     gets the records of their keys, and the event times of every block.
     """
     per_node: list[list[NodeRecords]] = [[] for _ in range(nodes)]
-    edges = InputEdges(table, drops)
+    edges = InputEdges(table, drops, dead=dead or DeadLetterBuffer())
     delivery = Delivery(table, drops, edges.counter)
     stage = Routing(router or KeyRouter(table), delivery, sampler, probe_first=probe_first)
     # In the order of their ids: the states of key groupings depend on it.

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from controlplane.wire.log.values import LogPosition, position_key
+from controlplane.wire.topics.cut import TopicCut
 from workers.pipeline.split_nodes.grouping_states import StoredState, StoredStates
 from workers.pipeline.split_nodes.queues import NO_QUEUES, Queues
 
@@ -28,6 +29,7 @@ class Offset:
     `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
     (`grouping_states.StoredState`), by query. `ladder`: the state of the ladder of drop rules
     (`shedding.choice.LadderState`), None without. `faults`: delay by node (`wire.node_faults`).
+    `topics`: how far the topics are read (`wire.topics.cut.TopicCut`), by stream.
     """
 
     batch: int
@@ -44,6 +46,7 @@ class Offset:
     groupings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     ladder: Mapping[str, Any] | None = None
     faults: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def states(self) -> StoredStates:
@@ -61,6 +64,17 @@ class Offset:
             {int(stream): position for stream, position in self.delayed.items()},
             {int(split): records for split, records in self.credit.items()},
         )
+
+    @property
+    def cuts(self) -> dict[int, TopicCut]:
+        """Return how far the topics are read, by stream."""
+        return {int(stream): TopicCut.from_json(row) for stream, row in self.topics.items()}
+
+    def records_since(self, before: "Offset") -> int:
+        """Return how many records and messages lie between two offsets."""
+        cuts = before.cuts
+        read = sum(cut.records_since(cuts.get(stream)) for stream, cut in self.cuts.items())
+        return self.total - before.total + read
 
     @property
     def needed_position(self) -> LogPosition:
@@ -88,7 +102,7 @@ class Offset:
         The very next batch imports exported state, under the same version.
         """
         moved = inputs.log_position.position != self.position or inputs.has_backlog
-        moved = moved or bool(self.delayed)
+        moved = moved or bool(self.delayed) or inputs.cuts != self.cuts
         following = replace(
             self,
             batch=self.batch + 1,
@@ -104,6 +118,7 @@ class Offset:
             credit={str(split): records for split, records in inputs.queues.credit.items()},
             ladder=inputs.ladder,
             faults={str(node): delay for node, delay in inputs.faults.items()},
+            topics={str(stream): cut.to_json() for stream, cut in inputs.cuts.items()},
         )
         if self.export_version is not None:
             return following
@@ -123,7 +138,7 @@ class BatchInputs:
     `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
     backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
     Redis; `queues`: of split nodes at the end of the batch; `ladder`: the state for the batch;
-    `faults`: delay by node.
+    `faults`: delay by node; `cuts`: of topics at the end of the batch, by stream.
     """
 
     log_position: LogPosition
@@ -136,3 +151,4 @@ class BatchInputs:
     queues: Queues = NO_QUEUES
     ladder: Mapping[str, Any] | None = None
     faults: Mapping[int, int] = field(default_factory=dict)
+    cuts: Mapping[int, TopicCut] = field(default_factory=dict)

@@ -7,8 +7,8 @@ records a batch holds, and under which routing table, is in the offsets alone.
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -21,9 +21,15 @@ from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
 from controlplane.wire.log.queued import unread_entries
-from controlplane.wire.log.values import Log, LogEntry, LogPosition, StreamBacklog
+from controlplane.wire.log.values import Log, LogPosition
 from controlplane.wire.routing.publication import latest_version, trim
-from workers.pipeline.checkpoints.bootstrap import first_batch, first_delays, first_position
+from controlplane.wire.topics.cut import TopicCut
+from workers.pipeline.checkpoints.bootstrap import (
+    first_batch,
+    first_delays,
+    first_position,
+    first_topics,
+)
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.durability import check_batch, keep_letters
 from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
@@ -38,6 +44,12 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, PlannedBatch
+from workers.pipeline.sources.topics import (
+    cuts_after,
+    parts_by_split,
+    planner_of,
+    read_topics,
+)
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, process_id, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
@@ -50,6 +62,8 @@ from workers.pipeline.split_nodes.grouping_states import (
 )
 from workers.pipeline.split_nodes.key_sampling import KeySampler
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
+from workers.pipeline.split_nodes.partition import SplitPartition, open_splits
+from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 from workers.pipeline.split_nodes.queues import Queues, queues_after
 
 logger = logging.getLogger("weir.pipeline")
@@ -76,32 +90,6 @@ class WeirLog(DataSource):
     def streamReader(self, schema: StructType) -> "LogReader":  # noqa: N802 - Spark's name
         """Return the reader of one streaming query."""
         return LogReader(**json.loads(self.options["reader"]))
-
-
-@dataclass
-class SplitPartition(InputPartition):
-    """The input of one split node in one batch, and the header for the nodes.
-
-    `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
-    delayed streams. `states`: of key groupings.
-    """
-
-    header: BatchHeader
-    start: str
-    end: str
-    states: StoredStates
-    skipped: bool = False
-    starts: Mapping[int, str] = field(default_factory=dict)
-    ends: Mapping[int, str] = field(default_factory=dict)
-
-    def ranges(self, streams: Sequence[int]) -> dict[tuple[str, str], list[int]]:
-        """Return the streams that are read from the same position to the same other one."""
-        result: dict[tuple[str, str], list[int]] = {}
-        for stream in streams:
-            end = self.ends.get(stream, self.end)
-            start = end if self.skipped else self.starts.get(stream, self.start)
-            result.setdefault((start, end), []).append(stream)
-        return result
 
 
 def clock_ms() -> int:
@@ -141,6 +129,7 @@ class LogReader(DataSourceStreamReader):
             batch, log_position.position, log_position.total, version, merge_pending=version > 0,
             restored=read_generation(client, self.cluster).restored,
             delayed=first_delays(client, self.cluster, log_position.position),
+            topics=first_topics(client, self.cluster),
         ).to_json()  # fmt: skip
 
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
@@ -158,11 +147,12 @@ class LogReader(DataSourceStreamReader):
         # The batch after the last one with a fault takes the backlog of a lost node.
         if (table is not None and table.needs_feedback) or faults or offset.faults:
             feedback = read_load_feedback(client, self.cluster)
-        log_position = offset.log_position
+        log_position, now_ms, records = offset.log_position, clock_ms(), 0
         if feedback.waiting < MAX_BACKLOG:
             records = self._record_limit(offset.version, table)
             log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
-        now_ms = clock_ms()
+        # Half of a batch at least is left to topics.
+        left = max(records // 2, records - (log_position.total - offset.total))
         ladder = self._ladder_state(offset, log_position, table, feedback.loads, now_ms)
         inputs = BatchInputs(
             log_position,
@@ -175,11 +165,24 @@ class LogReader(DataSourceStreamReader):
             queues=self._queues(offset, table, log_position, ladder),
             ladder=None if ladder is None else ladder.to_json(),
             faults=faults,
+            cuts=self._cuts(offset, table, left, now_ms),
         )
         following = offset.next(inputs)
         if following != offset:
             following = following.with_states(self._states(offset, following, feedback.loads))
         return following.to_json()
+
+    def _cuts(
+        self, offset: Offset, table: CompiledTable | None, records: int, now_ms: int
+    ) -> dict[int, TopicCut]:
+        """Return how far the topics are read after the next batch."""
+        if table is None or not (table.table.sources or offset.topics):
+            return offset.cuts
+        client = client_of(self.redis_url)
+        before = cuts_after(client, self.cluster, offset.cuts, offset.batch)
+        clock = max(now_ms, offset.clock_ms)
+        planner = planner_of(self.cluster)
+        return planner.next_cuts(client, before, table, clock, records, self.max_bytes)
 
     def _states(self, offset: Offset, following: Offset, loads: NodeLoads) -> StoredStates:
         """Return the states of key groupings from which the next batch is routed."""
@@ -220,6 +223,7 @@ class LogReader(DataSourceStreamReader):
             PlannedBatch(
                 offset.batch, offset.log_position, end, offset.queues.delayed, before, former,
                 table, nodes, offset.clock_ms, max(now_ms, offset.clock_ms),
+                planner_of(self.cluster).arrivals(offset.cuts),
             )
         )  # fmt: skip
 
@@ -248,9 +252,7 @@ class LogReader(DataSourceStreamReader):
     def _record_limit(self, before: int, table: CompiledTable | None) -> int:
         """Return the record limit of the next batch; `before`: the last batch's routing version."""
         rows = newest_telemetry(client_of(self.redis_url), self.cluster, RECENT_BATCHES)
-        loads = [BatchLoad.of(row) for row in reversed(rows)]
-        old = self._table(before)
-        more = 1.0
+        loads, old, more = [BatchLoad.of(row) for row in reversed(rows)], self._table(before), 1.0
         if old is not None and table is not None:
             more = len(table.table.queries) / max(1, len(old.table.queries))
         return record_limit(loads, self.budget, self.max_records, more)
@@ -290,6 +292,12 @@ class LogReader(DataSourceStreamReader):
         attempt, skipped = self._attempt(begin, stop)
         before, after = begin.queues.delayed, stop.queues.delayed
         first = stop.position if skipped else begin.position
+        table = self._batch_table(stop)
+        splits = open_splits(self._table(stop.version), self.splits)
+        cuts = stop.cuts
+        topics = parts_by_split(self.cluster, begin.cuts, cuts, table, splits, is_skipped=skipped)
+        behind = planner_of(self.cluster).behind(cuts, stop.clock_ms)
+        own = {} if table is None else table.table.splits
         return [
             SplitPartition(
                 BatchHeader(
@@ -297,9 +305,10 @@ class LogReader(DataSourceStreamReader):
                     stop.restored != begin.restored, attempt, tuple(after), header_of(stop.ladder),
                     stop.faults,
                 ),
-                first, stop.position, stop.states, skipped, before, after,
+                first, stop.position, stop.states, skipped, before, after, topics[split],
+                {stream: b for stream, b in behind.items() if own.get(stream) == split},
             )
-            for split in self._open_splits(stop.version)
+            for split in splits
         ]  # fmt: skip
 
     def _attempt(self, begin: Offset, stop: Offset) -> tuple[int, bool]:
@@ -308,7 +317,7 @@ class LogReader(DataSourceStreamReader):
         # A batch that runs again is not planned again.
         check_batch(client, self.cluster, begin)
         plan = attempts.BatchAttempt(
-            stop.batch, 0, begin.position, stop.position, stop.total - begin.total, stop.version,
+            stop.batch, 0, begin.position, stop.position, stop.records_since(begin), stop.version,
             -1 if stop.export_version is None else stop.export_version,
             -1 if begin.export_version is None else begin.export_version,
         )  # fmt: skip
@@ -333,30 +342,24 @@ class LogReader(DataSourceStreamReader):
             return self.nodes
         return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
-    def _open_splits(self, version: int) -> Sequence[int]:
-        """Return the split nodes that read a stream, the first one if none does.
-
-        A split node without streams is closed: it costs nothing, and opens with its first stream.
-        """
-        table = self._table(version)
-        open_splits = [] if table is None else sorted(set(table.table.splits.values())) or [0]
-        return open_splits or range(self.splits)
-
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
         limit_memory()
         header, started = partition.header.of_task(), time.perf_counter()
-        table = tables_of(self.redis_url, self.cluster).of_batch(
-            header.export_version, header.version
-        )
+        versions = header.export_version, header.version
+        table = tables_of(self.redis_url, self.cluster).of_batch(*versions)
         streams = table.streams_of_split(header.split)
-        entries, behind = self._entries(partition, streams)
+        drops, dead = LadderDrops.of(header.ladder, table.ladder), DeadLetterBuffer()
+        entries, behind = partition.read_log(self._log(), streams)
+        parts, clock = partition.topics, header.clock_ms
+        entries, topics = read_topics(parts, entries, table, drops, clock, dead)
         source = {
             "start": partition.start,
             "end": partition.end,
             **source_report(header.split, entries, table),
             "behind": behind,
+            "topics": topics,
             "read_ms": clock_ms(),
             "delayed": {s: place for s, place in partition.ends.items() if s in streams},
             "clock_ms": header.clock_ms,
@@ -369,7 +372,7 @@ class LogReader(DataSourceStreamReader):
         router = KeyRouter(table, partition.states)
         result = dispatch(
             entries, table, header.nodes, source, router, KeySampler.of(header, table),
-            LadderDrops.of(header.ladder, table.ladder), probe_first=probe_first,
+            drops, dead, probe_first=probe_first,
         )  # fmt: skip
         # The report of a split node is in its first envelope for this node.
         report = result.envelopes[REPORTING_NODE][0].source
@@ -380,21 +383,11 @@ class LogReader(DataSourceStreamReader):
         count_step(client, self.cluster)
         yield to_rows(partition.header, node_keys(self.state_partitions), result.envelopes)
 
-    def _entries(
-        self, partition: SplitPartition, streams: Sequence[int]
-    ) -> tuple[dict[int, list[LogEntry]], dict[int, StreamBacklog]]:
-        """Return the entries of the batch, and what is unread after them, by stream."""
-        entries, behind = dict[int, list[LogEntry]](), dict[int, StreamBacklog]()
-        for (start, end), group in partition.ranges(streams).items():
-            if start != end:
-                entries |= self._log().read_streams(group, start, end)
-            behind |= self._log().behind(group, end)
-        return entries, behind
-
     def commit(self, end: dict[str, Any]) -> None:
         """Release the log, routing and states that no replay needs."""
         offset = Offset.from_json(end)
         self._log().mark_committed(offset.needed_position)
+        planner_of(self.cluster).commit(offset.cuts)
         client = client_of(self.redis_url)
         trim(client, self.cluster, offset.version)
         task_states.forget(client, self.cluster, offset.batch)

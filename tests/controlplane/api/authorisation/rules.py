@@ -46,6 +46,7 @@ OPERATIONS: Final = _rules(
         streams_stream_schemas_preview_schema streams_dead_letters_list_dead_letters
         streams_dead_letters_export_dead_letters queries_routes_list_queries
         queries_routes_check_query queries_drafts_explain_query streams_maps_get_map
+        streams_topics_get_topic
         queries_routes_get_query queries_routes_list_results
         queries_feed_follow_query queries_sql_list_views queries_sql_run_sql
         queries_keys_get_keys queries_edges_list_drop_rules
@@ -75,7 +76,7 @@ OPERATIONS: Final = _rules(
         streams_dead_letters_delete_dead_letters streams_records_append_records
         queries_routes_submit_query queries_routes_submit_queries
         queries_drafts_preview_query queries_drafts_cancel_preview
-        streams_maps_declare_coordinates
+        streams_maps_declare_coordinates streams_topics_find_topics streams_topics_read_sample
         queries_bulk_end_matching queries_bulk_restore_queries
         queries_bulk_restore_action queries_bulk_cancel_action
         queries_routes_end_queries queries_routes_end_query queries_edges_set_drop_rule

@@ -1,0 +1,90 @@
+"""Endpoints of topics that are read in place: the brokers' list, a sample, how far one is read."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router
+from pydantic import Field
+
+from controlplane.api.common.examples import with_examples
+from controlplane.api.common.schemas import RequestBody, fields_of
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.streams.schemas import InferredOut, SourceBody
+from controlplane.catalog.streams import stream_by_key
+from controlplane.errors import NotFound
+from controlplane.topology.topics.brokers import (
+    ListedTopic,
+    PartitionStatus,
+    SampledMessage,
+    TopicSample,
+    TopicStatus,
+    list_topics,
+    sample_topic,
+    topic_status,
+)
+
+router = Router(tags=["streams"])
+_BROKERS = with_examples({"Brokers": {"servers": "broker-1:9092,broker-2:9092"}})
+_TOPIC = with_examples({"Topic": {"servers": "broker-1:9092", "topic": "orders"}})
+
+
+class BrokersIn(RequestBody):
+    """The brokers to ask, as in a source: secrets are names of secrets of the site."""
+
+    servers: str
+    options: dict[str, str] = Field(default_factory=dict)
+    secrets: dict[str, str] = Field(default_factory=dict)
+
+
+class ListedTopicOut(fields_of(ListedTopic)):  # type: ignore[misc]
+    """A topic of the brokers, and its number of partitions."""
+
+
+class SampledMessageOut(fields_of(SampledMessage)):  # type: ignore[misc]
+    """A message: its place, its timestamp, and its value as text."""
+
+
+class TopicSampleOut(fields_of(TopicSample, without="messages proposed")):  # type: ignore[misc]
+    """The newest messages of a topic, and the schema that they suggest."""
+
+    messages: list[SampledMessageOut]
+    proposed: InferredOut
+
+
+class PartitionStatusOut(fields_of(PartitionStatus)):  # type: ignore[misc]
+    """How far a partition is read: state is read, lost, recreated or missing; line: the cause.
+
+    unread: messages; seconds: the age of the newest read message while some are unread; lost:
+    messages that the broker deleted unread.
+    """
+
+
+class TopicStatusOut(fields_of(TopicStatus, without="partitions")):  # type: ignore[misc]
+    """How far a topic is read; error: why the brokers do not answer, empty if they do."""
+
+    unread: int
+    lag_s: float
+    partitions: list[PartitionStatusOut]
+
+
+@router.post("/{slug}/topics", response=list[ListedTopicOut], openapi_extra=_BROKERS)
+def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
+    """List the topics of brokers, which the list of destinations of the site must have."""
+    return list_topics(caller(request), cluster_of(request), body.model_dump())
+
+
+@router.post("/{slug}/topics/sample", response=TopicSampleOut, openapi_extra=_TOPIC)
+def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
+    """Return the newest messages of a topic, and the schema that they suggest."""
+    row = body.model_dump(exclude_defaults=True)
+    return sample_topic(caller(request), cluster_of(request), row)
+
+
+@router.get("/{slug}/streams/{stream}/topic", response=TopicStatusOut)
+def get_topic(request: HttpRequest, slug: str, stream: str) -> Any:
+    """Return how far the topic of a stream is read. 404 before the pipeline has asked for it."""
+    row = stream_by_key(cluster_of(request), stream)
+    status = topic_status(row)
+    if status is None:
+        raise NotFound("topic", row.name)
+    return status

@@ -1,0 +1,1 @@
+"""Streams that are topics: their declaration, and what brokers and pipeline have of them."""

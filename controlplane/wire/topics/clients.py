@@ -1,0 +1,169 @@
+"""Consumers of a team's topic: their settings, with secrets that only the site knows."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.log.kafka_clients import new_client
+from controlplane.wire.log.kafka_reader import LOG_SETTINGS, unavailable
+from controlplane.wire.topics.source import BadSource, TopicSource
+
+# The variable with a secret, or with `_FILE` the one that names the file with it.
+SECRET_VARIABLE: Final = "WEIR_TOPIC_SECRET_"  # noqa: S105 - no secret, but where it is
+TIMEOUT_S: Final = 5.0
+_FETCHED: Final = 500
+# Instead of times: the first message and the end of a partition.
+_FIRST, _END = OFFSET_BEGINNING, OFFSET_END
+
+
+class NoSuchTopic(LogUnavailable):
+    """The brokers have no such topic."""
+
+
+def secret(name: str) -> str:
+    """Return a secret of the site by its name. Raises `BadSource`, without its value."""
+    variable = SECRET_VARIABLE + name.upper()
+    if value := os.environ.get(variable, ""):
+        return value
+    path = os.environ.get(f"{variable}_FILE", "")
+    if not path:
+        raise BadSource({"secrets": f"the site has no secret {name}: it is read from {variable}"})
+    try:
+        return Path(path).expanduser().read_text().strip()
+    except OSError as error:
+        why = f"the file that {variable}_FILE names cannot be read: {error.strerror}"
+        raise BadSource({"secrets": why}) from None
+
+
+def settings_of(source: TopicSource, group: str) -> dict[str, Any]:
+    """Return the settings of a consumer. Raises `BadSource` without a secret."""
+    return {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        # Messages that are gone must not be skipped silently.
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "allow.auto.create.topics": False,
+        "fetch.wait.max.ms": 20,
+        "queued.max.messages.kbytes": 16 * 1024,
+        **LOG_SETTINGS,
+        **source.options,
+        **{name: secret(value) for name, value in source.secrets.items()},
+    }
+
+
+def consumer_of(source: TopicSource, group: str) -> Consumer:
+    """Return a consumer without an assignment. Raises `BadSource` and `LogUnavailable`."""
+    try:
+        return new_client(Consumer, source.servers, settings_of(source, group))
+    except KafkaException as error:
+        raise unavailable(error) from error
+
+
+def topics_of(consumer: Consumer) -> dict[str, int]:
+    """Return the numbers of partitions of all topics that the brokers list, without internal ones.
+
+    Raises `LogUnavailable`.
+    """
+    try:
+        topics = consumer.list_topics(timeout=TIMEOUT_S).topics
+    except KafkaException as error:
+        raise unavailable(error) from error
+    return {
+        name: len(topic.partitions) for name, topic in topics.items() if not name.startswith("__")
+    }
+
+
+def partitions_of(consumer: Consumer, topic: str) -> list[int]:
+    """Return the partitions of a topic. Raises `NoSuchTopic` and `LogUnavailable`."""
+    try:
+        metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+    except KafkaException as error:
+        raise unavailable(error) from error
+    if metadata.error is not None or not metadata.partitions:
+        raise NoSuchTopic(f"the brokers have no topic {topic}: {metadata.error}")
+    return sorted(metadata.partitions)
+
+
+def ends_of(
+    consumer: Consumer, topic: str, partitions: Sequence[int]
+) -> dict[int, tuple[int, int]]:
+    """Return the first offset and the end offset of each partition. Raises `LogUnavailable`."""
+    first = _offsets(consumer, topic, dict.fromkeys(partitions, _FIRST))
+    end = _offsets(consumer, topic, dict.fromkeys(partitions, _END))
+    return {number: (first[number], end[number]) for number in partitions}
+
+
+def offsets_at(
+    consumer: Consumer, topic: str, partitions: Iterable[int], time_ms: int
+) -> dict[int, int]:
+    """Return by partition the offset of the first message that is not older than a time.
+
+    Without such a message, the end offset. Raises `LogUnavailable`.
+    """
+    times = dict.fromkeys(partitions, time_ms)
+    offsets = _offsets(consumer, topic, times)
+    late = {number: _END for number, offset in offsets.items() if offset < 0}
+    return offsets | (_offsets(consumer, topic, late) if late else {})
+
+
+def committed_offsets(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Return the offsets that the consumer's group has committed. Raises `LogUnavailable`."""
+    places = [TopicPartition(topic, number) for number in partitions]
+    try:
+        answer = consumer.committed(places, timeout=TIMEOUT_S)
+    except KafkaException as error:
+        raise unavailable(error) from error
+    return {place.partition: place.offset for place in answer if place.offset >= 0}
+
+
+def commit_offsets(consumer: Consumer, topic: str, offsets: Mapping[int, int]) -> None:
+    """Commit offsets for the consumer's group. Raises `LogUnavailable`."""
+    places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
+    try:
+        consumer.commit(offsets=places, asynchronous=False)
+    except KafkaException as error:
+        raise unavailable(error) from error
+
+
+def newest_messages(
+    consumer: Consumer, topic: str, ends: Mapping[int, tuple[int, int]], count: int
+) -> "list[Message[Any, Any]]":
+    """Return up to `count` of the newest messages of each partition that come within 5 s."""
+    starts = {n: max(first, end - count) for n, (first, end) in ends.items() if end > first}
+    consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
+    waiting, deadline, messages = set(starts), time.monotonic() + TIMEOUT_S, list[Any]()
+    while waiting and time.monotonic() < deadline:
+        for message in consumer.consume(_FETCHED, timeout=0.5):
+            number, offset = message.partition(), message.offset() or 0
+            if message.error() is None:
+                messages.append(message)
+            if message.error() is not None or offset + 1 >= ends[number or 0][1]:
+                waiting.discard(number or 0)
+    return messages
+
+
+def _offsets(consumer: Consumer, topic: str, times: Mapping[int, int]) -> dict[int, int]:
+    places = [TopicPartition(topic, number, time) for number, time in times.items()]
+    try:
+        answer = consumer.offsets_for_times(places, timeout=TIMEOUT_S)
+    except KafkaException as error:
+        raise unavailable(error) from error
+    for place in answer:
+        if place.error is not None:
+            raise LogUnavailable(str(place.error))
+    return {place.partition: place.offset for place in answer}

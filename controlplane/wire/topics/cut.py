@@ -1,0 +1,107 @@
+"""Cuts of a topic: how far each partition is read, and the watermark that follows from it.
+
+A cut is a value in the offset of a batch. What a batch reads lies between two cuts, and what is
+late in it follows from the cut. So the result depends on the messages and the cuts only, never on
+the order in which partitions are read.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from controlplane.wire.log.values import NO_TIME, Watermark
+
+
+class PartitionPosition(NamedTuple):
+    """How far a partition is read.
+
+    `offset`: of the first unread message; `ms`, `ahead_ms`, `since_ms`: the watermark of the
+    messages before (`Watermark`), None for none. `active_ms`: when the partition last had an unread
+    message, by the clock of batches; `appended_ms`: the newest timestamp of a read message.
+    """
+
+    offset: int
+    ms: int | None = None
+    ahead_ms: int | None = None
+    since_ms: int = 0
+    active_ms: int = 0
+    appended_ms: int = 0
+
+    @property
+    def watermark(self) -> Watermark:
+        """Return the watermark of the messages before the offset."""
+        ms, ahead = (NO_TIME if t is None else t for t in (self.ms, self.ahead_ms))
+        return Watermark(ms, ahead, self.since_ms)
+
+    def with_watermark(self, watermark: Watermark) -> "PartitionPosition":
+        """Return the position with another watermark."""
+        ms, ahead = (None if t == NO_TIME else t for t in watermark[:2])
+        return self._replace(ms=ms, ahead_ms=ahead, since_ms=watermark.since_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCut:
+    """How far a topic is read.
+
+    `identity`: of the topic (`TopicSource.identity`); `partitions`: by number. `mark_ms`: the
+    watermark of the stream for the records after the cut before, None for none; it never falls.
+    `size`: mean bytes of a message, 0 while unknown.
+    """
+
+    identity: str
+    partitions: Mapping[int, PartitionPosition] = field(default_factory=dict)
+    mark_ms: int | None = None
+    size: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cut as JSON values."""
+        partitions = {str(number): list(place) for number, place in self.partitions.items()}
+        return {
+            "identity": self.identity, "partitions": partitions, "mark_ms": self.mark_ms,
+            "size": self.size,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "TopicCut":
+        """Return the cut that `to_json` wrote."""
+        partitions = {int(number): PartitionPosition(*p) for number, p in row["partitions"].items()}
+        return cls(row["identity"], partitions, row["mark_ms"], row["size"])
+
+    def records_since(self, before: "TopicCut | None") -> int:
+        """Return how many offsets lie between two cuts."""
+        if before is None or before.identity != self.identity:
+            return 0
+        pairs = ((before.partitions.get(n), place) for n, place in self.partitions.items())
+        return sum(max(0, place.offset - old.offset) for old, place in pairs if old is not None)
+
+    def newest_ms(self) -> int | None:
+        """Return the newest event time that was read, also of times ahead; None for none."""
+        times = (t for place in self.partitions.values() for t in (place.ms, place.ahead_ms))
+        return max((t for t in times if t is not None), default=None)
+
+
+def combined_ms(
+    before_ms: int | None,
+    partitions: Mapping[int, PartitionPosition],
+    unread: Collection[int],
+    clock_ms: int,
+    idle_ms: int,
+) -> int | None:
+    """Return the watermark of a stream: the least of its partitions that are not idle.
+
+    A partition is idle if it has no unread message and had none for `idle_ms`; if all are, the
+    largest counts. `before_ms`: the watermark before, which never falls.
+    """
+    active = [
+        place.ms
+        for number, place in partitions.items()
+        if number in unread or clock_ms - place.active_ms <= idle_ms
+    ]
+    if active:
+        known = [ms for ms in active if ms is not None]
+        reached = min(known) if len(known) == len(active) else None
+    else:
+        every = [place.ms for place in partitions.values() if place.ms is not None]
+        reached = max(every, default=None)
+    times = [ms for ms in (before_ms, reached) if ms is not None]
+    return max(times, default=None)

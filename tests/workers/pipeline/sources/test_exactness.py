@@ -1,0 +1,179 @@
+"""A topic read in place: every window equals DuckDB's over the messages, however batches cut it."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from controlplane.wire.dead_letters import Reason, newest, read_counts
+from controlplane.wire.producer import Producer
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from tests.support.pipeline import Pipeline
+from tests.support.topics import running_broker, wait_until
+from tests.workers.pipeline.sources.sales import (
+    HOUR_MS,
+    QUERY,
+    REVENUE_TEXT,
+    SALES,
+    START_MS,
+    STREAM,
+    Messages,
+    windows_of,
+)
+from workers.pipeline.sources.topic import plan
+from workers.pipeline.sources.topics import planner_of
+
+OWN, PARTITIONS = 8, 4
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with running_broker() as address:
+        yield address
+
+
+class Sales(Messages):
+    """Messages, and a pipeline that reads them."""
+
+    def __init__(self, pipeline: Pipeline, address: str, topic: str, seed: int) -> None:
+        super().__init__(address, topic, seed, PARTITIONS)
+        self.pipeline = pipeline
+        planner_of.cache_clear()
+
+    def publish(self, splits: int) -> None:
+        """Let two split nodes share the partitions, beside a stream of Weir's own log."""
+        self.pipeline.publish(
+            *(AssignStream(STREAM + n, n % splits) for n in range(2)),
+            SetSchema(STREAM, SALES), SetSchema(OWN, SALES), SetSource(STREAM, self.source),
+            AddQuery(QUERY, 0, 0, (STREAM,), REVENUE_TEXT),
+        )  # fmt: skip
+
+    def finish(self, extra: int = 0) -> None:
+        """Process batches until all messages are read and no batch follows."""
+        total = len(self.sent) + self.bad + extra
+
+        def is_done() -> bool:
+            row = self.pipeline.batch(repeat=2)
+            places = _places(self.pipeline)
+            return not row and sum(place[0] for place in places.values()) == total
+
+        wait_until(is_done, "every message is read", 300)
+
+    def windows(self) -> object:
+        """Return the windows that the pipeline has."""
+        return windows_of(self.pipeline.client, self.pipeline.cluster)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_window_equals_that_of_duckdb(
+    seed: int, broker: str, redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """Batches of random sizes, repeated and after restarts; partitions are hours apart."""
+    pipeline = Pipeline(redis_client, redis_server, splits=2, max_records=90)
+    sales = Sales(pipeline, broker, f"sales-{seed}", seed)
+    sales.send(40)
+    sales.publish(2)
+    for step in range(8):
+        for _ in range(int(sales.rng.integers(1, 4))):
+            pipeline.batch(repeat=int(sales.rng.integers(1, 3)))
+        sales.send(int(sales.rng.integers(1, 60)))
+        if step % 3 == 1:
+            planner_of.cache_clear()
+            pipeline.restart()
+        if step == 4:
+            pipeline.publish(MoveTasks(QUERY, ((0, 0, 1),)))
+    sales.finish()
+    assert sales.windows() == sales.expected()
+    counts = read_counts(redis_client, "c")[STREAM]
+    assert counts == {Reason.MESSAGE: sales.bad}
+    assert {letter.data for letter in newest(redis_client, "c")} <= {
+        b'{"at": "yesterday"}',
+        b"\xff",
+    }
+
+
+def test_records_of_one_partition_are_late_by_the_slowest_partition_only(
+    broker: str, redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """The watermark is the least of all partitions; a record behind it is late, at every node."""
+    pipeline = Pipeline(redis_client, redis_server, splits=2)
+    sales = Sales(pipeline, broker, "late", 3)
+    sales.publish(2)
+    row = {"country": "DE", "amount": "1.00", "items": 1}
+    for partition in range(PARTITIONS):
+        for _ in range(3):
+            sales.producer.send(partition, row | {"at": START_MS + (5 + partition) * HOUR_MS})
+    sales.producer.flush()
+    sales.finish(3 * PARTITIONS)
+    sales.producer.send(3, row | {"at": START_MS + 5 * HOUR_MS - 119_000})
+    sales.producer.send(3, row | {"at": START_MS + 4 * HOUR_MS})
+    sales.producer.flush()
+    sales.finish(3 * PARTITIONS + 2)
+    rows = windows_of(redis_client, "c").items()
+    counts = {(start_ms - START_MS) // HOUR_MS: values[0] for (start_ms, _), values in rows}
+    assert counts == {4: 1, 5: 3, 6: 3, 7: 3, 8: 3}
+
+
+def test_a_partition_that_is_added_is_read_from_its_start(
+    broker: str, redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then nobody lists it."""
+    pipeline = Pipeline(redis_client, redis_server, splits=2)
+    sales = Sales(pipeline, broker, "grown", 4)
+    sales.publish(2)
+    latest = "workers.pipeline.sources.topic.latest.partitions_of"
+    with monkeypatch.context() as hidden:
+        hidden.setattr(latest, lambda *_: [0, 1])
+        sales.send(50)
+        wait_until(
+            lambda: not pipeline.batch() and len(_places(pipeline)) == 2, "two partitions", 120
+        )
+    sales.finish()
+    assert sales.windows() == sales.expected()
+
+
+def test_records_of_the_log_that_are_appended_again_join_those_of_the_topic(
+    broker: str, redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """A dead letter is replayed into the log of the cluster."""
+    pipeline = Pipeline(redis_client, redis_server, splits=2)
+    sales = Sales(pipeline, broker, "again", 5)
+    sales.publish(2)
+    sales.send(30)
+    sales.finish()
+    last = {"at": sales.clocks[0], "country": "DE", "amount": "2.00", "items": 1, "part": 0}
+    with Producer(redis_server, "c", schemas={STREAM: SALES}) as producer:
+        producer.append({STREAM: [last]})
+    pipeline.batch()
+    sales.sent.append(last)
+    assert sales.windows() == sales.expected()
+
+
+def test_no_batch_takes_more_than_its_limit(
+    broker: str, redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size of messages is unknown before the first ones are read."""
+    monkeypatch.setattr(plan, "FIRST_MESSAGES", 10)
+    pipeline = Pipeline(redis_client, redis_server, max_records=25)
+    sales = Sales(pipeline, broker, "bounded", 6)
+    sales.send(100)
+    sales.publish(1)
+    read = []
+
+    def is_done() -> bool:
+        row = pipeline.batch()
+        read.append(row.get("in", 0))
+        return sum(read) == len(sales.sent)
+
+    wait_until(is_done, "all is read", 120)
+    filled = [count for count in read if count]
+    assert filled[0] <= 10
+    assert max(filled) <= 25
+
+
+def _places(pipeline: Pipeline) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = (
+        pipeline.offset["topics"].get(str(STREAM), {}).get("partitions", {})
+    )
+    return found

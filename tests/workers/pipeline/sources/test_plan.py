@@ -1,0 +1,128 @@
+"""Cuts of a topic: the watermark of its partitions, and what a batch takes of each."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from controlplane.wire.topics.cut import PartitionPosition, TopicCut, combined_ms
+from controlplane.wire.topics.source import TopicSource
+from workers.pipeline.sources.topic.lag import backlog_of, status_of
+from workers.pipeline.sources.topic.plan import (
+    PartitionState,
+    TopicState,
+    message_limit,
+    next_cut,
+    partition_state,
+    parts_of,
+    shares,
+)
+
+SOURCE = TopicSource("broker:9092", "orders")
+NEW = TopicState({0: (0, 10), 1: (3, 3)}, {0: 0, 1: 3})
+
+
+def position(offset: int, ms: int | None = None, active_ms: int = 0) -> PartitionPosition:
+    return PartitionPosition(offset, ms, active_ms=active_ms)
+
+
+def test_the_watermark_is_the_least_of_the_partitions_that_are_not_idle() -> None:
+    partitions = {0: position(5, 700, 90), 1: position(5, 300, 80), 2: position(5, 900, 100)}
+    assert combined_ms(None, partitions, {0}, 100, 50) == 300
+    assert combined_ms(None, partitions, {0}, 140, 50) == 700
+    assert combined_ms(None, partitions, {1}, 900, 50) == 300, "a lagging partition is not idle"
+    assert combined_ms(None, partitions, set(), 900, 50) == 900, "nothing else comes"
+    assert combined_ms(800, partitions, {1}, 900, 50) == 800, "it never falls"
+
+
+def test_a_partition_without_a_record_holds_the_watermark_until_it_is_idle() -> None:
+    partitions = {0: position(5, 700, 100), 1: position(0, None, 100)}
+    assert combined_ms(None, partitions, set(), 120, 50) is None
+    assert combined_ms(None, partitions, {0}, 200, 50) == 700
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shares_use_the_limit_and_give_no_partition_less_than_its_equal_part(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    unread = {n: int(rng.integers(1, 200)) for n in range(int(rng.integers(1, 9)))}
+    limit = int(rng.integers(0, 700))
+    taken = shares(unread, limit)
+    assert sum(taken.values()) == min(limit, sum(unread.values()))
+    for number, count in unread.items():
+        assert min(count, limit // len(unread)) <= taken.get(number, 0) <= count
+
+
+def test_the_first_cut_places_the_partitions_and_the_next_one_reads() -> None:
+    placed = next_cut(None, NEW, SOURCE, 50, 1000, 4)
+    assert placed is not None
+    assert {n: p.offset for n, p in placed.partitions.items()} == {0: 0, 1: 3}
+    read = next_cut(placed, NEW, SOURCE, 60, 1000, 4)
+    assert read is not None
+    assert {n: p.offset for n, p in read.partitions.items()} == {0: 4, 1: 3}
+    assert read.records_since(placed) == 4
+    assert read.records_since(None) == 0
+    assert TopicCut.from_json(read.to_json()) == read
+
+
+def test_nothing_changes_without_messages_and_without_an_answer() -> None:
+    assert next_cut(None, TopicState(error="away"), SOURCE, 50, 1000, 4) is None
+    cut = TopicCut(SOURCE.identity, {0: position(10), 1: position(3)})
+    assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) is cut
+    assert next_cut(cut, TopicState(error="away"), SOURCE, 60, 1000, 4) is cut
+
+
+def test_another_topic_begins_again() -> None:
+    cut = TopicCut("other:9092/orders", {0: position(10)})
+    assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) == next_cut(None, NEW, SOURCE, 60, 1000, 4)
+
+
+def test_an_added_partition_is_placed_at_its_first_message() -> None:
+    cut = TopicCut(SOURCE.identity, {0: position(10)})
+    grown = next_cut(cut, NEW, replace(SOURCE, start="latest"), 60, 1000, 4)
+    assert grown is not None
+    assert grown.partitions[1] == position(3, active_ms=60)
+    assert not any(part.ranges for part in parts_of(7, "g", cut, grown, [0], 0).values())
+
+
+@pytest.mark.parametrize(
+    ("offset", "state", "skipped"), [(1, PartitionState.LOST, 7), (20, PartitionState.RECREATED, 3)]
+)
+def test_a_partition_whose_messages_are_gone_stops_or_is_skipped_as_declared(
+    offset: int, state: PartitionState, skipped: int
+) -> None:
+    cut = TopicCut(SOURCE.identity, {0: position(offset, 5), 1: position(3, 9)}, mark_ms=5)
+    ends = TopicState({0: (3, 10), 1: (3, 3)}, {0: 3})
+    assert partition_state(cut.partitions[0], ends.ends[0]) is state
+    assert next_cut(cut, ends, SOURCE, 900, 1, 4) is cut, "its watermark is held, too"
+    following = next_cut(cut, ends, replace(SOURCE, on_loss="skip"), 900, 1, 4)
+    assert following is not None
+    assert following.partitions[0].offset == skipped
+    row, _ = status_of(cut, ends, 900)["partitions"]
+    assert (row["state"], bool(row["line"])) == (state, True)
+    assert row["lost"] == (2 if state is PartitionState.LOST else 0)
+
+
+def test_partitions_go_round_the_open_split_nodes() -> None:
+    before = TopicCut(SOURCE.identity, {n: position(0) for n in range(5)})
+    end = TopicCut(SOURCE.identity, {n: position(n) for n in range(5)}, mark_ms=9)
+    parts = parts_of(7, "g", before, end, [0, 2], 2)
+    numbers = {s: [item.partition for item in part.ranges] for s, part in parts.items()}
+    assert numbers == {2: [2, 4], 0: [1, 3]}
+    assert [part.is_marked for part in parts.values()] == [s == 2 for s in parts]
+    assert [part.cut is not None for part in parts.values()] == [s == 2 for s in parts]
+    skipped = parts_of(7, "g", before, end, [0, 2], 2, is_skipped=True)
+    assert {s: list(part.ranges) for s, part in skipped.items()} == {2: []}
+
+
+def test_a_batch_is_limited_by_the_bytes_of_its_messages() -> None:
+    assert message_limit(50_000, 0, 1 << 20) == 1_000
+    assert message_limit(50_000, 1 << 10, 1 << 20) == 1_024
+    assert message_limit(500, 10, 1 << 20) == 500
+    assert message_limit(500, 1 << 30, 1 << 20) == 1
+
+
+def test_the_backlog_is_counted_after_what_the_broker_still_has() -> None:
+    cut = TopicCut(SOURCE.identity, {0: position(1)._replace(appended_ms=70), 1: position(3)})
+    backlog = backlog_of(cut, TopicState({0: (3, 10), 1: (3, 3)}), 100)
+    assert backlog == (7, 70)
+    assert backlog_of(cut, TopicState({0: (0, 1), 1: (3, 3)}), 100) is None

@@ -1,0 +1,1 @@
+"""Sources besides the log of a cluster."""

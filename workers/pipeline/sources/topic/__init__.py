@@ -1,0 +1,1 @@
+"""Topics that are read in place: `latest`, `plan`, `read`, `lag` and `retained` of a source."""

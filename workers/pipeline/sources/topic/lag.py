@@ -1,0 +1,75 @@
+"""What is unread of a topic, and the lines that pages show of its partitions."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import redis
+
+from controlplane.wire import keys
+from controlplane.wire.log.values import StreamBacklog
+from controlplane.wire.topics.cut import PartitionPosition, TopicCut
+from workers.pipeline.sources.topic.plan import PartitionState, TopicState, partition_state
+
+_LINES: Final = {
+    PartitionState.READ: "",
+    PartitionState.LOST: "the broker has deleted messages that were not read",
+    PartitionState.RECREATED: "the topic ends before the position: it was created again",
+    PartitionState.MISSING: "the topic does not have this partition any more",
+}
+
+
+class TopicArrivals(NamedTuple):
+    """The messages of a topic: all, those that are unread, and the newest event time read (ms)."""
+
+    total: int
+    unread: int
+    newest_ms: int | None
+
+
+def unread_of(place: PartitionPosition, ends: tuple[int, int] | None) -> int:
+    """Return the unread messages of a partition."""
+    return 0 if ends is None else max(0, ends[1] - max(place.offset, ends[0]))
+
+
+def backlog_of(cut: TopicCut, state: TopicState, clock_ms: int) -> StreamBacklog | None:
+    """Return the backlog after a cut, None without one; its age is that of the newest read."""
+    unread = {n: unread_of(place, state.ends.get(n)) for n, place in cut.partitions.items()}
+    total = sum(unread.values())
+    times = [cut.partitions[n].appended_ms or clock_ms for n, count in unread.items() if count]
+    return StreamBacklog(total, min(times)) if total else None
+
+
+def status_of(cut: TopicCut | None, state: TopicState, clock_ms: int) -> dict[str, Any]:
+    """Return the state of a topic as JSON values.
+
+    `partitions`: by number offset, first offset, end, unread messages, seconds behind, state and a
+    line about it; `error`: why the brokers do not answer.
+    """
+    partitions = {} if cut is None else cut.partitions
+    rows = [_row(number, place, state, clock_ms) for number, place in sorted(partitions.items())]
+    return {"clock_ms": clock_ms, "error": state.error, "partitions": rows}
+
+
+def _row(number: int, place: PartitionPosition, state: TopicState, clock_ms: int) -> dict[str, Any]:
+    ends = state.ends.get(number)
+    unread, known = unread_of(place, ends), partition_state(place, ends)
+    seconds = (clock_ms - place.appended_ms) / 1000 if unread and place.appended_ms else 0.0
+    first, end = ends or (0, 0)
+    return {
+        "partition": number, "offset": place.offset, "first": first, "end": end, "unread": unread,
+        "seconds": round(max(0.0, seconds), 3), "state": known, "line": _LINES[known],
+        "lost": max(0, first - place.offset) if known is PartitionState.LOST else 0,
+    }  # fmt: skip
+
+
+def write_status(
+    client: "redis.Redis", cluster: str, rows: Mapping[int, Mapping[str, Any]]
+) -> None:
+    """Replace what pages show of the topics of a cluster."""
+    key = keys.topics_key(cluster)
+    pipe = client.pipeline(transaction=True)
+    pipe.delete(key)
+    if rows:
+        pipe.hset(key, mapping={str(stream): json.dumps(row) for stream, row in rows.items()})
+    pipe.execute()

@@ -1,0 +1,186 @@
+"""The next cut of a topic, and the ranges of it that each split node reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from controlplane.wire.topics.cut import PartitionPosition, TopicCut, combined_ms
+from controlplane.wire.topics.source import TopicSource
+
+# Messages of a batch while their size is unknown.
+FIRST_MESSAGES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """What the brokers answered last.
+
+    `ends`: by partition the first offset and the end offset; `starts`: where a reader starts that
+    has not read the partition yet; `error`: why the newest request failed, empty if it did not.
+    """
+
+    ends: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    starts: Mapping[int, int] = field(default_factory=dict)
+    error: str = ""
+
+
+class PartitionState(StrEnum):
+    """The state of a partition for its reader."""
+
+    READ = "read"
+    LOST = "lost"
+    RECREATED = "recreated"
+    MISSING = "missing"
+
+
+class PartitionRange(NamedTuple):
+    """The messages [start, stop) of a partition, and its position before them."""
+
+    partition: int
+    start: int
+    stop: int
+    before: PartitionPosition
+
+
+class TopicPart(NamedTuple):
+    """What one split node reads of a topic in one batch.
+
+    `mark_ms`: the watermark of the stream; `is_marked`: whether nodes must get it even without
+    records. `cut`: the cut at the end as JSON, at the first split node of the stream only.
+    """
+
+    stream: int
+    group: str
+    ranges: Sequence[PartitionRange]
+    mark_ms: int | None
+    is_marked: bool
+    cut: Mapping[str, Any] | None
+
+
+def partition_state(place: PartitionPosition, ends: tuple[int, int] | None) -> PartitionState:
+    """Return the state of a partition; `ends`: its first offset and its end, None without it."""
+    if ends is None:
+        return PartitionState.MISSING
+    if place.offset < ends[0]:
+        return PartitionState.LOST
+    return PartitionState.RECREATED if place.offset > ends[1] else PartitionState.READ
+
+
+def next_cut(
+    before: TopicCut | None,
+    state: TopicState,
+    source: TopicSource,
+    clock_ms: int,
+    idle_ms: int,
+    limit: int,
+) -> TopicCut | None:
+    """Return the cut at the end of the next batch, `before` if nothing changes.
+
+    None until the brokers have answered. A partition is only placed by its first cut, and read by
+    the next ones. Messages that are gone stop their partition, or are skipped and counted, as the
+    source declares. `limit`: messages of the batch.
+    """
+    if before is None or before.identity != source.identity:
+        placed = {
+            number: PartitionPosition(offset, active_ms=clock_ms)
+            for number, offset in state.starts.items()
+        }
+        return TopicCut(source.identity, placed) if placed else None
+    partitions = dict(before.partitions)
+    # All messages of a partition that was added since are new.
+    added = state.ends.keys() - partitions.keys()
+    partitions |= {n: PartitionPosition(state.ends[n][0], active_ms=clock_ms) for n in added}
+    unread, held = _unread(before, state, source)
+    for number in _recreated(before, state) - held:
+        partitions[number] = partitions[number]._replace(offset=state.ends[number][0])
+    for number, count in shares(unread, limit).items():
+        place = partitions[number]
+        start = max(place.offset, state.ends[number][0])
+        partitions[number] = place._replace(offset=start + count, active_ms=clock_ms)
+    waiting = {*unread, *held}
+    mark_ms = combined_ms(before.mark_ms, before.partitions, waiting, clock_ms, idle_ms)
+    if mark_ms == before.mark_ms and _offsets(partitions) == _offsets(before.partitions):
+        return before
+    return replace(before, partitions=partitions, mark_ms=mark_ms)
+
+
+def _recreated(cut: TopicCut, state: TopicState) -> set[int]:
+    return {
+        number
+        for number, place in cut.partitions.items()
+        if partition_state(place, state.ends.get(number)) is PartitionState.RECREATED
+    }
+
+
+def _unread(
+    cut: TopicCut, state: TopicState, source: TopicSource
+) -> tuple[dict[int, int], set[int]]:
+    """Return the unread messages of partitions, and the partitions that lost messages stop."""
+    unread, held = dict[int, int](), set[int]()
+    for number, place in cut.partitions.items():
+        ends = state.ends.get(number)
+        known = partition_state(place, ends)
+        if known in {PartitionState.LOST, PartitionState.RECREATED} and source.on_loss == "stop":
+            held.add(number)
+        elif ends is not None and ends[1] > place.offset:
+            unread[number] = ends[1] - max(place.offset, ends[0])
+    return unread, held
+
+
+def _offsets(partitions: Mapping[int, PartitionPosition]) -> dict[int, int]:
+    return {number: place.offset for number, place in partitions.items()}
+
+
+def message_limit(records: int, size: int, max_bytes: int) -> int:
+    """Return how many messages a batch may read; `size`: mean bytes of a message, 0: unknown."""
+    if not size:
+        return min(records, FIRST_MESSAGES)
+    return min(records, max(1, max_bytes // size))
+
+
+def shares(unread: Mapping[int, int], limit: int) -> dict[int, int]:
+    """Return how many messages of each partition a batch reads, as equal as they can be.
+
+    What a partition does not need is left to the others. Without a limit that is reached, all.
+    """
+    taken, left = {}, limit
+    ordered = sorted(unread, key=lambda number: (unread[number], number))
+    for index, number in enumerate(ordered):
+        taken[number] = min(unread[number], -(-left // (len(ordered) - index)))
+        left -= taken[number]
+    return {number: count for number, count in taken.items() if count > 0}
+
+
+def parts_of(
+    stream: int,
+    group: str,
+    before: TopicCut | None,
+    end: TopicCut,
+    splits: Sequence[int],
+    first: int,
+    *,
+    is_skipped: bool = False,
+) -> dict[int, TopicPart]:
+    """Return what each split node reads between two cuts, by split node.
+
+    `splits`: the open split nodes, of which `first` is the one that the stream is assigned to: the
+    partitions go round from there. `is_skipped`: the messages are not read.
+    """
+    known = before if before is not None and before.identity == end.identity else None
+    ranges: dict[int, list[PartitionRange]] = {split: [] for split in splits}
+    offset = splits.index(first) if first in splits else 0
+    for number, place in sorted(end.partitions.items()):
+        begin = None if known is None else known.partitions.get(number)
+        if begin is not None and begin.offset < place.offset and not is_skipped:
+            split = splits[(offset + number) % len(splits)]
+            ranges[split].append(PartitionRange(number, begin.offset, place.offset, place))
+    is_marked = end.mark_ms is not None and (known is None or known.mark_ms != end.mark_ms)
+    return {
+        split: TopicPart(
+            stream, group, own, end.mark_ms, is_marked and split == splits[offset],
+            end.to_json() if split == splits[offset] else None,
+        )
+        for split, own in ranges.items()
+        if own or split == splits[offset]
+    }  # fmt: skip

@@ -1,0 +1,209 @@
+"""All topics of a cluster: the cuts of the next batch in the driver, their records in workers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import redis
+
+from controlplane.wire.log.values import NO_TIME, LogEntry, StreamBacklog
+from controlplane.wire.routing.drop_rules import INPUT
+from controlplane.wire.topics.cut import TopicCut
+from workers.pipeline.routing.compiled_table import CompiledTable
+from workers.pipeline.shedding.drops import LadderDrops
+from workers.pipeline.sources.topic.lag import (
+    TopicArrivals,
+    backlog_of,
+    status_of,
+    unread_of,
+    write_status,
+)
+from workers.pipeline.sources.topic.plan import TopicPart, message_limit, next_cut, parts_of
+from workers.pipeline.sources.topic.retained import committed_of
+from workers.pipeline.split_nodes.projection import DeadLetterBuffer
+
+if TYPE_CHECKING:
+    from workers.pipeline.sources.topic.latest import TopicWatcher
+
+
+@dataclass
+class TopicPlanner:
+    """Plans the cuts of a cluster's topics; one thread for each follows its brokers."""
+
+    cluster: str
+    _watchers: dict[int, "tuple[str, TopicWatcher]"] = field(default_factory=dict)
+
+    def next_cuts(
+        self,
+        client: "redis.Redis",
+        before: Mapping[int, TopicCut],
+        table: CompiledTable,
+        clock_ms: int,
+        records: int,
+        max_bytes: int,
+    ) -> dict[int, TopicCut]:
+        """Return the cuts at the end of the next batch, and store what pages show of the topics.
+
+        `before`: the cuts of the batch before, with what it has read. `records`, `max_bytes`: of
+        all topics together.
+        """
+        sources = table.table.sources
+        for stream in self._watchers.keys() - sources.keys():
+            self._watchers.pop(stream)[1].close()
+        result, topics = {}, max(1, len(sources))
+        for stream, source in sources.items():
+            known = before.get(stream)
+            schema = table.table.schemas.get(stream)
+            idle_ms = round(schema.idle_after_s * 1000) if schema else 0
+            limit = message_limit(
+                records // topics, known.size if known else 0, max_bytes // topics
+            )
+            state = self._watcher(stream, table).state()
+            cut = next_cut(known, state, source, clock_ms, idle_ms, limit)
+            if cut is not None:
+                result[stream] = cut
+        rows = {s: status_of(result.get(s), watcher.state(), clock_ms)
+                for s, (_, watcher) in self._watchers.items()}  # fmt: skip
+        write_status(client, self.cluster, rows)
+        return result
+
+    def behind(self, cuts: Mapping[int, TopicCut], clock_ms: int) -> dict[int, StreamBacklog]:
+        """Return the backlogs after cuts by stream, without empty ones."""
+        known = {s: backlog_of(cut, self._watchers[s][1].state(), clock_ms)
+                 for s, cut in cuts.items() if s in self._watchers}  # fmt: skip
+        return {stream: backlog for stream, backlog in known.items() if backlog is not None}
+
+    def arrivals(self, cuts: Mapping[int, TopicCut]) -> dict[int, TopicArrivals]:
+        """Return what has arrived in topics, and what is unread after cuts, by stream."""
+        result = {}
+        for stream, cut in cuts.items():
+            if stream in self._watchers:
+                ends = self._watchers[stream][1].state().ends
+                unread = sum(unread_of(p, ends.get(n)) for n, p in cut.partitions.items())
+                total = sum(end for _, end in ends.values())
+                result[stream] = TopicArrivals(total, unread, cut.newest_ms())
+        return result
+
+    def commit(self, cuts: Mapping[int, TopicCut]) -> None:
+        """Let the consumer groups have the offsets of a finished batch."""
+        for stream, cut in cuts.items():
+            if stream in self._watchers:
+                self._watchers[stream][1].commit(committed_of(cut))
+
+    def _watcher(self, stream: int, table: CompiledTable) -> "TopicWatcher":
+        # A process without topics does not load the client of Kafka.
+        from workers.pipeline.sources.topic.latest import TopicWatcher  # noqa: PLC0415
+
+        source = table.table.sources[stream]
+        text = source.to_text()
+        known = self._watchers.get(stream)
+        if known is None or known[0] != text:
+            if known is not None:
+                known[1].close()
+            watcher = TopicWatcher(source, source.group_of(self.cluster, stream))
+            known = self._watchers[stream] = text, watcher
+        return known[1]
+
+
+@cache
+def planner_of(cluster: str) -> TopicPlanner:
+    """Return this process's planner of a cluster's topics."""
+    return TopicPlanner(cluster)
+
+
+def parts_by_split(
+    cluster: str,
+    before: Mapping[int, TopicCut],
+    end: Mapping[int, TopicCut],
+    table: CompiledTable | None,
+    splits: Sequence[int],
+    *,
+    is_skipped: bool = False,
+) -> dict[int, list[TopicPart]]:
+    """Return what each split node reads of topics between two cuts, by split node."""
+    result: dict[int, list[TopicPart]] = {split: [] for split in splits}
+    for stream, cut in end.items():
+        source = None if table is None else table.table.sources.get(stream)
+        if table is None or source is None:
+            continue
+        group, first = source.group_of(cluster, stream), table.table.splits[stream]
+        parts = parts_of(stream, group, before.get(stream), cut, splits, first,
+                         is_skipped=is_skipped)  # fmt: skip
+        for split, part in parts.items():
+            result[split].append(part)
+    return result
+
+
+def read_topics(
+    parts: Sequence[TopicPart],
+    entries: Mapping[int, Sequence[LogEntry]],
+    table: CompiledTable,
+    drops: LadderDrops,
+    clock_ms: int,
+    dead: DeadLetterBuffer,
+) -> tuple[dict[int, list[LogEntry]], dict[str, Any]]:
+    """Return the entries of a split node with those of its topics, and the report about these.
+
+    `entries`: those of the log, which for a topic has records that were appended again.
+    """
+    result = {stream: list(read) for stream, read in entries.items()}
+    if not parts:
+        return result, {}
+    from workers.pipeline.sources.topic.read import read_part  # noqa: PLC0415 - as above
+
+    reports: dict[str, Any] = {}
+    for part in parts:
+        stream = part.stream
+        is_needed = (
+            stream in table.readers_of_stream
+            or (stream, INPUT) in table.table.drop_rules
+            or drops.rule((stream, INPUT)) is not None
+        )
+        batch = read_part(
+            part, table.table.sources[stream], table.table.schemas[stream], clock_ms, dead,
+            is_needed=is_needed,
+        )  # fmt: skip
+        reports[str(stream)] = batch.report
+        # The watermark of a topic holds for them, too: a closed window stays as it is.
+        again = [replace(entry, mark_ms=part.mark_ms, newest_ms=NO_TIME)
+                 for entry in result.get(stream, ())]  # fmt: skip
+        if every := [*again, *batch.entries[stream]]:
+            result[stream] = every
+    return result, reports
+
+
+def cuts_after(
+    client: "redis.Redis", cluster: str, cuts: Mapping[int, TopicCut], batch: int
+) -> dict[int, TopicCut]:
+    """Return the cuts of a batch with what it has read, by its telemetry row.
+
+    As they are if Redis has lost the row: watermarks then continue from what is known.
+    """
+    # For the driver alone: executors have no pydantic.
+    from controlplane.wire.foreign.telemetry import newest_rows  # noqa: PLC0415
+
+    rows = newest_rows(client, cluster, 1)
+    if not rows or rows[0].get("batch") != batch:
+        return dict(cuts)
+    topics = rows[0].get("topics", {})
+    read = {int(stream): TopicCut.from_json(cut) for stream, cut in topics.items()}
+    same = {s: cut for s, cut in read.items() if s in cuts and cut.identity == cuts[s].identity}
+    return {**cuts, **same}
+
+
+def cuts_in(sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the cuts after a batch as JSON by stream, from the reports of its split nodes."""
+    reports = [pair for source in sources for pair in source.get("topics", {}).items()]
+    cuts = {stream: dict(report["cut"]) for stream, report in reports if report["cut"]}
+    for stream, cut in cuts.items():
+        own = [report for name, report in reports if name == stream]
+        partitions = [report["partitions"] for report in own]
+        cut["partitions"] = {
+            **cut["partitions"],
+            **{n: p for part in partitions for n, p in part.items()},
+        }
+        messages = sum(report["messages"] for report in own)
+        if messages:
+            cut["size"] = max(1, round(sum(report["bytes"] for report in own) / messages))
+    return cuts

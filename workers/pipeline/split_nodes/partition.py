@@ -1,0 +1,63 @@
+"""The input of one split node in one batch: what it reads of the log, and of topics."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql.datasource import InputPartition
+
+from controlplane.wire.log.values import Log, LogEntry, StreamBacklog
+from workers.pipeline.exchange.envelope import BatchHeader
+from workers.pipeline.routing.compiled_table import CompiledTable
+from workers.pipeline.sources.topic.plan import TopicPart
+from workers.pipeline.split_nodes.grouping_states import StoredStates
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """The input of one split node in one batch, and the header for the nodes.
+
+    `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
+    delayed streams. `states`: of key groupings. `topics`: what it reads of topics; `behind`: what
+    is then unread of the topics whose streams are assigned to it.
+    """
+
+    header: BatchHeader
+    start: str
+    end: str
+    states: StoredStates
+    skipped: bool = False
+    starts: Mapping[int, str] = field(default_factory=dict)
+    ends: Mapping[int, str] = field(default_factory=dict)
+    topics: Sequence[TopicPart] = ()
+    behind: Mapping[int, StreamBacklog] = field(default_factory=dict)
+
+    def ranges(self, streams: Sequence[int]) -> dict[tuple[str, str], list[int]]:
+        """Return the streams that are read from the same position to the same other one."""
+        result: dict[tuple[str, str], list[int]] = {}
+        for stream in streams:
+            end = self.ends.get(stream, self.end)
+            start = end if self.skipped else self.starts.get(stream, self.start)
+            result.setdefault((start, end), []).append(stream)
+        return result
+
+    def read_log(
+        self, log: Log, streams: Sequence[int]
+    ) -> tuple[dict[int, list[LogEntry]], dict[int, StreamBacklog]]:
+        """Return the entries of the batch, and what is unread after them, by stream."""
+        entries, behind = dict[int, list[LogEntry]](), dict[int, StreamBacklog]()
+        for (start, end), group in self.ranges(streams).items():
+            if start != end:
+                entries |= log.read_streams(group, start, end)
+            behind |= log.behind(group, end)
+        return entries, {**behind, **self.behind}
+
+
+def open_splits(table: CompiledTable | None, splits: int) -> Sequence[int]:
+    """Return the split nodes that read a stream, the first one if none does.
+
+    A split node without streams is closed: it costs nothing, and opens with its first stream.
+    `splits`: how many there are without a table.
+    """
+    if table is None:
+        return range(splits)
+    return sorted(set(table.table.splits.values())) or [0]
