@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('controlplane', '0006_worst_limit'),
+        ('controlplane', '0007_evaluations'),
     ]
 
     operations = [
