@@ -28,6 +28,7 @@ _TITLES = {
     "BlackoutPart": "blackouts",
     "ExclusionPart": "exclusions",
     "DropPart": "drops",
+    "SinkPart": "sinks",
     "LadderPart": "ladder",
     "RungPart": "ladder: rungs",
     "KeptEdgePart": "ladder: rungs: kept",

@@ -23,6 +23,7 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
     QueryPart,
     SchemaPart,
+    SinkPart,
     StreamPart,
     TaskRangePart,
     TextPart,
@@ -35,6 +36,7 @@ from controlplane.models import (
     Exclusion,
     Query,
     QueryStream,
+    Sink,
     Stream,
     Task,
 )
@@ -81,6 +83,7 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
         }),
         drops=_drop_rules(cluster, {None, *(query.pk for query in queries)}),
         ladder=ladder_part(cluster, names, {query.pk: query.name for query in queries}),
+        sinks=_sinks(queries),
     )  # fmt: skip
 
 
@@ -152,6 +155,13 @@ def _exclusions(
     rows = [row for row in live_exclusions(cluster, now) if row.subject in known[row.kind]]
     parts = [_part(ExclusionPart, row, until=row.expires_at) for row in rows]
     return sorted(parts, key=lambda part: part.about)
+
+
+def _sinks(queries: Sequence[Query]) -> list[SinkPart]:
+    names = {query.pk: query.name for query in queries}
+    rows = Sink.objects.filter(query__in=list(names))
+    parts = [_part(SinkPart, row, query=names[row.query_id]) for row in rows]
+    return sorted(parts, key=lambda part: (part.query, part.name))
 
 
 def _drop_rules(cluster: Cluster, described: set[int | None]) -> list[DropPart]:

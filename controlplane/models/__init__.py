@@ -41,6 +41,7 @@ from controlplane.models.shedding import (
     EdgePeriod,
     SheddingInterval,
 )
+from controlplane.models.sink import RefusedResult, Sink
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook
@@ -86,6 +87,7 @@ __all__ = [
     "ReachableMeasures",
     "RecoveryCode",
     "Redirection",
+    "RefusedResult",
     "RoutineActions",
     "RoutingVersion",
     "SavedView",
@@ -93,6 +95,7 @@ __all__ = [
     "SecondFactor",
     "SeriesPeriod",
     "SheddingInterval",
+    "Sink",
     "SkippedBatch",
     "Snapshot",
     "Step",
