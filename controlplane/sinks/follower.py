@@ -101,8 +101,7 @@ class SinkFollower:
         if collect_s:
             return collect_s
         if batch.rows:
-            self._deliver(destination, batch)
-            self._count(batch)
+            self._count(batch, self._deliver(destination, batch))
         else:
             self._note_idle(batch)
         return IDLE_S if batch.is_last else 0.0
@@ -114,18 +113,19 @@ class SinkFollower:
         left = since + timedelta(seconds=every_s) - timezone.now()
         return min(COLLECT_S, max(0.0, left.total_seconds()))
 
-    def _deliver(self, destination: Destination, batch: ResultBatch) -> None:
-        """Write a batch; results that are refused become dead letters, the others are written."""
+    def _deliver(self, destination: Destination, batch: ResultBatch) -> int:
+        """Write a batch and keep the results that are refused; return how many were written."""
+        written = len(batch.rows)
         try:
             destination.write(batch.rows, self._position, batch.position)
         except RefusedByDestination as refusal:
-            if len(batch.rows) > 1:
-                for half in batch.halves():
-                    self._deliver(destination, half)
-                return
+            if written > 1:
+                return sum(self._deliver(destination, half) for half in batch.halves())
+            written = 0
             self._refuse(batch, str(refusal))
             destination.write((), self._position, batch.position)
         self._position = self._read = batch.position
+        return written
 
     def _refuse(self, batch: ResultBatch, reason: str) -> None:
         assert self._reader is not None
@@ -158,10 +158,10 @@ class SinkFollower:
             letter.reason, letter.requested = "Its window is not stored any more", False
             letter.save(update_fields=["reason", "requested"])
 
-    def _count(self, batch: ResultBatch) -> None:
+    def _count(self, batch: ResultBatch, written: int) -> None:
         now = timezone.now()
         values: dict[str, Any] = {
-            "position": str(self._position), "written": F("written") + len(batch.rows),
+            "position": str(self._position), "written": F("written") + written,
             "corrected": F("corrected") + batch.corrected, "written_at": now,
         }  # fmt: skip
         self._store(values | ({"caught_up_at": now} if batch.is_last else {}))
