@@ -15,10 +15,10 @@ class SheddingSettings:
 
     `limit`: the largest load of a resource, of its usable time; `hold_s`: the position falls after
     the input allowed it for so long; `drain_s`: a backlog is to be worked off within it, 0: it
-    follows from `latency_s`, the bound of the p95 latency. `max_factor`: the input factor of the
-    last rung; `rungs`: their largest number. `windows`: "auto" drops whole short windows where it
-    can, "random" drops records always. `objective`: "value" keeps the most weighted results, "fair"
-    the largest least kept part of a query over its weight.
+    follows from `latency_s`, the bound of the p95 latency. `max_factor`: the least input factor of
+    the last rung; `rungs`: their largest number. `windows`: "auto" drops whole short windows where
+    it can, "random" drops records always. `objective`: "value" keeps the most weighted results,
+    "fair" the largest least kept part of a query over its weight.
     """
 
     limit: float = 1.0

@@ -269,7 +269,7 @@ class PolicySettings(BaseModel):
         hint="By dropping more. 0: 80 % of the limit of the p95 latency.",
     )
     shedding_max_factor: Annotated[float, Field(ge=1.1, le=100)] = _shedding(
-        "Last level for", default=_LADDERS.max_factor, unit="times what the cluster can process"
+        "Last level, at least for", default=_LADDERS.max_factor, unit="times what it can process"
     )
     shedding_rungs: Annotated[int, Field(ge=2, le=32), BeforeValidator(_whole)] = _shedding(
         "Drop levels, at most", default=_LADDERS.rungs

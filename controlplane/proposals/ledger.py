@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 _SERIES = (*SERIES, "p95", "kept", "waiting")
 # The first batches after the end process the backlog of the moves.
 SKIPPED = timedelta(seconds=5)
+# Records that wait at the begin of the samples, in seconds of deliveries: more are of before.
+BEFORE_S = 1.0
 # Samples of an entry: half a minute with batches of a second, enough to average out noise.
 ENOUGH = 30
 # The entry is written by then, with fewer samples for a slow or stopped cluster.
@@ -106,7 +108,8 @@ def _samples_after(execution: Execution) -> Grid:
 
 def _shows_outage(execution: Execution, samples: Grid) -> bool:
     """Return whether samples show what was before them: records still wait, or were missed."""
-    is_behind = waiting_s(samples) > USUAL_S
+    begin = samples.where(slice(0, 1))
+    is_behind = waiting_s(samples) > USUAL_S or waiting_s(begin) > BEFORE_S
     return is_behind or catching_up(samples, execution.cluster.trigger_ms) is not None
 
 

@@ -80,20 +80,20 @@ def settle(page: Page, subjects: Iterable[str]) -> None:
 def play(page: Page, kind: ScenarioKind, *, to_calm: bool = True) -> Mapping[str, Any]:
     """Play a scenario to its verdict; return the entry of the ledger.
 
-    `to_calm`: approve the further plans that are recommended until its alert is gone.
+    `to_calm`: approve the further plans that are recommended until its alerts are gone.
     """
     page.goto("/clusters/sf/")
     page.get_by_role("button", name=f"Start scenario {kind.title}", exact=True).click()
     page.locator("section.scenarios").get_by_text(kind.title).wait_for()
     (running,) = [r for r in read(page, "scenarios")["scenarios"] if r["ended_at"] is None]
     try:
-        fired = until(page, lambda: firing(page).keys() & set(kind.alerts))
+        until(page, lambda: firing(page).keys() & set(kind.alerts))
         plan = until(page, lambda: approved(page, kind.planner))
         entries = until(
             page, lambda: read(page, "ledger"), lambda found: entry_of(found, plan["id"])
         )
         if to_calm:
-            settle(page, fired)
+            settle(page, kind.alerts)
         return dict(entry_of(entries, plan["id"]))
     finally:
         post(page, f"scenarios/{running['id']}/end", {})

@@ -25,8 +25,9 @@ from controlplane.wire.routing.query_actions import MoveTasks
 CLEARLY: Final = 1.8
 # One of so many queries of the other nodes gathers on one node.
 GATHERED: Final = 2
-# The mean load of an overloaded cluster, as a share of its capacity.
-OVERLOADED: Final = 1.4
+# The mean load of an overloaded cluster, as a share of its capacity: its fullest node, which may
+# have twice as much, still works off what waits within minutes once a shedding plan is enabled.
+OVERLOADED: Final = 1.25
 # A split node with a growing stream: its capacity over the rates of its other streams, and the
 # grown stream over that capacity. Another split node can read the stream alone, with room to catch
 # up, and the open ones what they read.

@@ -24,6 +24,8 @@ _ALIKE: Final = 0.25
 # Streams rise together if at least so many do, and this part of those with records.
 _LEAST_STREAMS: Final = 3
 _MOST_STREAMS: Final = 0.5
+# A stream with more than this part of the variation of the sum varies alone.
+_MOST_VARIATION: Final = 0.5
 # What is this much larger than the common rise explains is a rise of its own.
 BEYOND: Final = 1.5
 
@@ -129,12 +131,14 @@ class StreamRises:
 def _common_rise(history: RateHistory) -> CommonRise | None:
     """Return the rise of most streams together, None without one.
 
-    The rises of many streams may each be small beside their noise where that of the sum is not.
+    The rises of many streams may each be small beside their noise where that of the sum is not. A
+    stream that had a rise of its own before, such as a hot key, would hide that of the others.
     """
     rates = filled_forward(history.rates)
     if rates.shape[0] < _LEAST_STREAMS or rates.shape[1] < 2 * LEAST:
         return None
-    shifts = largest_shifts(rates.sum(axis=0)[None, :])
+    varied = rates.std(axis=1) <= _MOST_VARIATION * rates.sum(axis=0).std()
+    shifts = largest_shifts(rates[varied].sum(axis=0)[None, :])
     place = int(shifts.places[0])
     if not shifts.is_sure(0) or shifts.after[0] <= shifts.before[0]:
         return None

@@ -21,6 +21,9 @@ NO_COSTS: Final = (
 )
 # The part of the optimal value that plans between two rungs may lose.
 LOSS: Final = 1e-3
+# The last rung is for at least so many times the present input: half of the capacity is then free
+# for the records that wait when the ladder is armed.
+ROOM: Final = 2.0
 # Decimals of a kept part and significant digits of a cost: a routing version has many of them.
 _DECIMALS: Final = 6
 _DIGITS: Final = 7
@@ -44,7 +47,7 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
     if full == float("inf"):
         raise Conflict("no_costs", NO_COSTS, {"nodes": [node.name for node in given.nodes]})
     settings = given.settings
-    most = full * settings.max_factor
+    most = max(full * settings.max_factor, ROOM)
     plan = plan_fair_rungs if settings.objective == FAIR else plan_rungs
     plans = plan(network.problem, most, most=settings.rungs + 1, loss=LOSS)
     rungs = _rungs(plans, _parts(network, plans))

@@ -66,7 +66,7 @@ def test_nodes_return_without_tasks_once_a_query_of_several_tasks_runs(
 def test_an_overload_limits_the_nodes_until_its_end(cluster: Cluster) -> None:  # noqa: F811
     row = start(cluster, "overload")
     model = loads(cluster)
-    assert (model.loads / model.capacities).mean() * row.factors["*"] == pytest.approx(1.4, 0.01)
+    assert (model.loads / model.capacities).mean() * row.factors["*"] == pytest.approx(1.25, 0.01)
     assert cluster.nodes.filter(emulated=True).count() == 4
     scenarios.end_scenario(made.actor(name="an-ender"), row)
     assert not cluster.nodes.filter(emulated=True).exists()

@@ -78,7 +78,7 @@ def test_windows_are_dropped_if_their_backlog_stays_within_the_latency() -> None
 
 
 def test_queries_with_the_same_windows_drop_them_together() -> None:
-    cluster = SheddingCluster({1: 100.0, 2: 100.0}, [0.01])
+    cluster = SheddingCluster({1: 40.0, 2: 40.0}, [0.01])
     # Two computations of stream 1, whose windows are the same.
     cluster.add(1, [1], [0], window_ms=5_000).add(2, [1], [0], window_ms=5_000)
     # A computation that two queries of stream 2 share beside a better query with other windows.
