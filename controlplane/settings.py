@@ -321,6 +321,8 @@ QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 _IS_LOCAL = not (HTTPS or TRUSTED_PROXIES or {*ALLOWED_HOSTS} - {"localhost", "127.0.0.1", "[::1]"})
 _LOCAL = "kafka://127.0.0.0/8:9092-9094 kafka://[::1]:9092-9094"
 _LOCAL += " redis://127.0.0.0/8:6379 redis://[::1]:6379"
+_LOCAL += " postgresql://127.0.0.0/8:5432 postgresql://[::1]:5432"
+_LOCAL += f" {(DATA_DIR / 'sinks').as_uri()}"
 env.set_destinations(_LOCAL if _IS_LOCAL else "", REDIS_URL)
 
 LOGGING = {

@@ -73,7 +73,8 @@ _SENDERS: Final[Mapping[str, Audience | None]] = {
         (any_admins, "cluster-import grants grant-set grant-revoke"),
         (webhook_managers, """webhook-add webhook webhook-change webhook-switch webhook-secret
             webhook-test webhook-remove webhook-again"""),
-        (ADMIN, """cluster-create cluster-master stuck-batch skip-batch incident-decide
+        (ADMIN, """sink-add sink-remove sink-replay
+            cluster-create cluster-master stuck-batch skip-batch incident-decide
             policy-change policy-revert blackout-add blackout-remove audit-verify
             user-sessions-end user-factor-remove"""),
     )

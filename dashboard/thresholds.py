@@ -36,13 +36,14 @@ AGE_S = MeasureThresholds(10.0, 60.0)
 
 # The states of each level.
 _STATES = {
-    GOOD: "running, resolved, done, moved, idle, on, delivered",
+    GOOD: "running, resolved, done, moved, idle, on, delivered, writing",
     WARN: "starting, catching up, degraded, pending, ending, queued, computing, ready, approved,"
           " executing, paused, rolling back, rolled back, moving, moving back, moved back,"
           " published, restarted",
     UNKNOWN: "stopped, ended, cancelled, rejected, no better plan, superseded, waiting, kept,"
              " terminated, off",
-    BAD: "stuck, crash loop, needs decision, undecided, failed, stale, lost, not answering",
+    BAD: "stuck, crash loop, needs decision, undecided, failed, stale, lost, not answering,"
+         " failing, behind",
 }  # fmt: skip
 STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}
 # Grade and icon of the chips of proposals. Colour means good or bad, so most states have none.

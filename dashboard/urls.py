@@ -26,7 +26,7 @@ from dashboard.proposals import actions as proposal_actions
 from dashboard.proposals import comments, comparisons, effects, ledger, trade
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
-from dashboard.queries import bulk, changes, drafts, keys, statements, submission
+from dashboard.queries import bulk, changes, drafts, keys, sinks, statements, submission
 from dashboard.queries import views as queries
 from dashboard.streams import admission, dead_letters, first_records, maps, stream_schema
 from dashboard.streams import detail as stream_detail
@@ -145,6 +145,23 @@ _queries: list[URLPattern] = [
     path("queries/<int:pk>/keys/groupings/", keys.groupings, name="query-keys-groupings"),
     path("queries/<int:pk>/keys/history/", keys.history, name="query-keys-history"),
     path("queries/<int:pk>/keys/charts.json", keys.charts, name="query-keys-charts"),
+    path("queries/<int:pk>/sinks/", sinks.index, name="query-sinks"),
+    path("queries/<int:pk>/sinks/add/", sinks.add, name="sink-add"),
+    path("queries/<int:pk>/sinks/<str:sink>/remove/", sinks.remove, name="sink-remove"),
+    path("queries/<int:pk>/sinks/<str:sink>/replay/", sinks.replay, name="sink-replay"),
+    path("queries/<int:pk>/sinks/<str:sink>/pause/", sinks.pause, name="sink-pause"),
+    path("queries/<int:pk>/sinks/<str:sink>/resume/", sinks.resume, name="sink-resume"),
+    path("queries/<int:pk>/sinks/<str:sink>/retry/", sinks.retry, name="sink-retry"),
+    path(
+        "queries/<int:pk>/sinks/<str:sink>/refused/replay/",
+        sinks.replay_refused,
+        name="sink-replay-refused",
+    ),
+    path(
+        "queries/<int:pk>/sinks/<str:sink>/refused/delete/",
+        sinks.delete_refused,
+        name="sink-delete-refused",
+    ),
     path("queries/<int:pk>/retention/", changes.set_retention, name="query-retention"),
     path("queries/<int:pk>/key-grouping/", changes.set_key_grouping, name="query-key-grouping"),
     path("queries/<int:pk>/tasks/", changes.set_task_count, name="query-task-count"),

@@ -29,6 +29,7 @@ _TITLES = {
     "ExclusionPart": "exclusions",
     "SourcePart": "streams: source",
     "DropPart": "drops",
+    "SinkPart": "sinks",
     "LadderPart": "ladder",
     "RungPart": "ladder: rungs",
     "KeptEdgePart": "ladder: rungs: kept",

@@ -15,6 +15,7 @@ from controlplane.alerts.readings import ClusterReadings, readings_of
 from controlplane.alerts.states import (
     APPLICATION,
     FAILED_STATES,
+    SINKS,
     AlertChange,
     Observed,
     change_of,
@@ -28,6 +29,7 @@ from controlplane.models import Alert, Cluster
 from controlplane.numbers import value_text
 from controlplane.planners.placement.reachable import request_if_due
 from controlplane.policies.grades import Grade
+from controlplane.sinks.status import LIMIT_S, WorstSink, worst_sinks
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +43,9 @@ def evaluate_all(now: datetime) -> None:
         _guarded("Refreshing the reachable limits", cluster, partial(request_if_due, cluster, now))
     readings = readings_of(clusters, end=now)
     open_alerts = _open_alerts()
+    sinks = worst_sinks(now)
     for cluster in clusters:
-        observed = observe(readings[cluster.pk])
+        observed = [*observe(readings[cluster.pk]), _sinks(readings[cluster.pk], sinks)]
         if open_alerts.get(cluster.pk) or any(seen.exceeds for seen in observed):
             work = partial(_evaluate, cluster, observed, now)
             _guarded("Evaluating alerts", cluster, work)
@@ -87,6 +90,18 @@ def observe(readings: ClusterReadings) -> list[Observed]:
         detail=detail[:300],
     )  # fmt: skip
     return [*observed, application]
+
+
+def _sinks(readings: ClusterReadings, worst: Mapping[int, WorstSink]) -> Observed:
+    """Return the observation of the sinks of a cluster, whether its application runs or not."""
+    sink = worst.get(readings.cluster.pk)
+    hold = timedelta(seconds=readings.policy.alert_hold_s)
+    if sink is None:
+        return Observed(SINKS, 0.0, LIMIT_S, exceeds=False, is_near=False, hold=hold)
+    return Observed(
+        SINKS, sink.lag_s, sink.limit_s, exceeds=True, is_near=False, hold=hold,
+        detail=sink.text[:300],
+    )  # fmt: skip
 
 
 @transaction.atomic

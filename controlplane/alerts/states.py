@@ -8,9 +8,14 @@ from typing import Final
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.models import Alert, Cluster
 
-# The subject of alerts about the Spark application.
+# The subjects of alerts about the Spark application, and about sinks.
 APPLICATION: Final = "application"
-SUBJECTS: Final = (*(str(kind.measure) for kind in KINDS.values() if kind.alert), APPLICATION)
+SINKS: Final = "sinks"
+# Subjects that are no measures of a cluster: what the alert states, and the unit of its value.
+_OTHERS: Final = {
+    APPLICATION: ("Application failed", ""), SINKS: ("Sink behind or losing results", "s"),
+}  # fmt: skip
+SUBJECTS: Final = (*(str(kind.measure) for kind in KINDS.values() if kind.alert), *_OTHERS)
 # States of a Spark application that needs a person.
 FAILED_STATES: Final = (
     Cluster.State.STUCK, Cluster.State.FAILED, Cluster.State.CRASH_LOOP,
@@ -78,6 +83,8 @@ def is_within(alert: Alert) -> bool:
     """Return True if the newest value of an alert is known and within its limit."""
     if alert.subject == APPLICATION or alert.value is None or alert.limit is None:
         return False
+    if alert.subject == SINKS:
+        return alert.within_since is not None
     return not KINDS[AlertMeasure(alert.subject)].exceeds(alert.value, alert.limit)
 
 
@@ -88,7 +95,7 @@ def is_silenced(alert: Alert, now: datetime) -> bool:
 
 def title_of(subject: str) -> str:
     """Return what an alert about a subject states."""
-    return "Application failed" if subject == APPLICATION else KINDS[AlertMeasure(subject)].alert
+    return _OTHERS[subject][0] if subject in _OTHERS else KINDS[AlertMeasure(subject)].alert
 
 
 def severity_of(subject: str) -> str:
@@ -98,7 +105,12 @@ def severity_of(subject: str) -> str:
 
 def unit_of(subject: str) -> str:
     """Return the unit of value and limit, "" for none."""
-    return "" if subject == APPLICATION else KINDS[AlertMeasure(subject)].unit
+    return _OTHERS[subject][1] if subject in _OTHERS else KINDS[AlertMeasure(subject)].unit
+
+
+def is_of_measure(subject: str) -> bool:
+    """Return whether a subject is a measure of a cluster, which can be explained."""
+    return subject not in _OTHERS
 
 
 def path_of(slug: str, alert: Alert) -> str:

@@ -31,7 +31,7 @@ from controlplane.api.common.strictness import (
     require_strict_bodies,
 )
 from controlplane.api.integrations import attached, webhooks
-from controlplane.api.queries import bulk, drafts, edges, feed, keys, sql
+from controlplane.api.queries import bulk, drafts, edges, feed, keys, sinks, sql
 from controlplane.api.queries import routes as queries
 from controlplane.api.streams import (
     admission,
@@ -81,7 +81,8 @@ api.add_router("/fleet", fleet.router)
 for _module in (
     # `streams` and `queries` after the routers with fixed names in the place of their rows' names.
     clusters, health, shedding, admission, stream_schemas, maps, topics, streams, dead_letters,
-    records, bulk, drafts, queries, feed, keys, edges, sql, planners, proposal_comments, proposals,
+    records, bulk, drafts, queries, feed, keys, edges, sql, sinks, planners, proposal_comments,
+    proposals,
     manual_plans, comparisons, executions, policies, explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)

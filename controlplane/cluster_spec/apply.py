@@ -23,6 +23,7 @@ from controlplane.cluster_spec.apply_resources import (
     apply_nodes,
     apply_streams,
 )
+from controlplane.cluster_spec.apply_sinks import apply_sinks, check_sinks
 from controlplane.cluster_spec.document import (
     BadDescription,
     ClusterDescription,
@@ -78,6 +79,7 @@ def apply_description(
     require(actor, ADMIN, known)
     if known is None and checks_log:
         _check_log(description.cluster)
+    check_sinks(known, description.sinks)
     report = ImportReport(slug, new=known is None, applied=apply)
     names = [part.stream for part in description.drops if part.window_s]
     streams = Stream.objects.filter(cluster=known, name__in=names).values_list("pk", flat=True)
@@ -108,6 +110,7 @@ def _import(
     apply_queries(actor, cluster, description, before, report)
     apply_drop_rules(actor, cluster, description.drops, before.drops, report)
     _policy(actor, cluster, description.policy, report, reason)
+    apply_sinks(actor, cluster, description.sinks, before.sinks, report)
     apply_ladder(actor, cluster, description.ladder, before.ladder, report)
     apply_blackouts(actor, cluster, description.blackouts, before.blackouts, report, now)
     apply_exclusions(actor, cluster, description.exclusions, before.exclusions, report, now)

@@ -355,6 +355,20 @@ class LadderPart(DocumentPart):
     reason: str = ""
 
 
+class SinkPart(DocumentPart):
+    """A sink of a query."""
+
+    query: str
+    name: str = Field(max_length=60, description="lower-case letters, digits and hyphens")
+    kind: str = Field(max_length=20, description="such as `postgres`: docs/sinks.md")
+    settings: dict[str, Any] = Field(default_factory=dict, description="of its kind")
+    mode: Literal["final_only", "every_change"] = "final_only"
+    corrections: Literal["update", "count"] = Field(
+        "update", description="of results that were written as final"
+    )
+    paused: bool = False
+
+
 class ClusterDescription(DocumentPart):
     """A cluster: nodes, streams, queries and where these are, policy, exceptions and drops."""
 
@@ -371,6 +385,7 @@ class ClusterDescription(DocumentPart):
     exclusions: list[ExclusionPart] = Field(default_factory=list)
     drops: list[DropPart] = Field(default_factory=list)
     ladder: LadderPart | None = Field(None, description="left out: the enabled one stays")
+    sinks: list[SinkPart] = Field(default_factory=list, description="a new one starts now")
 
     def task_ranges(self, query: QueryPart) -> list[TaskRangePart]:
         """Return which node has which tasks of a query, nothing where it is not placed."""

@@ -23,13 +23,24 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
     QueryPart,
     SchemaPart,
+    SinkPart,
     SourcePart,
     StreamPart,
     TaskRangePart,
     TextPart,
 )
 from controlplane.cluster_spec.ladder import ladder_part
-from controlplane.models import Blackout, Cluster, Drop, Exclusion, Query, QueryStream, Stream, Task
+from controlplane.models import (
+    Blackout,
+    Cluster,
+    Drop,
+    Exclusion,
+    Query,
+    QueryStream,
+    Sink,
+    Stream,
+    Task,
+)
 from controlplane.planning.snapshots import Measured, measured_tasks, measures_of_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
@@ -73,6 +84,7 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
         }),
         drops=_drop_rules(cluster, {None, *(query.pk for query in queries)}),
         ladder=ladder_part(cluster, names, {query.pk: query.name for query in queries}),
+        sinks=_sinks(queries),
     )  # fmt: skip
 
 
@@ -147,6 +159,13 @@ def _exclusions(
     rows = [row for row in live_exclusions(cluster, now) if row.subject in known[row.kind]]
     parts = [_part(ExclusionPart, row, until=row.expires_at) for row in rows]
     return sorted(parts, key=lambda part: part.about)
+
+
+def _sinks(queries: Sequence[Query]) -> list[SinkPart]:
+    names = {query.pk: query.name for query in queries}
+    rows = Sink.objects.filter(query__in=list(names))
+    parts = [_part(SinkPart, row, query=names[row.query_id]) for row in rows]
+    return sorted(parts, key=lambda part: (part.query, part.name))
 
 
 def _drop_rules(cluster: Cluster, described: set[int | None]) -> list[DropPart]:

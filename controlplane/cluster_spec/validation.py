@@ -30,6 +30,7 @@ def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
         _exclusions,
         _drop_rules,
         _ladder,
+        _sinks,
     ):
         for path, fault in check(description):
             faults.setdefault(path, []).append(fault)
@@ -215,6 +216,14 @@ def _ladder(whole: ClusterDescription) -> Iterator[Fault]:
         if not known:
             kind = "split node" if cost.resource == "split" else "node"
             yield ("ladder", "costs", index, "number"), f"There is no {kind} {cost.number}"
+
+
+def _sinks(whole: ClusterDescription) -> Iterator[Fault]:
+    yield from _duplicates("sinks", "name", [f"{sink.query}/{sink.name}" for sink in whole.sinks])
+    known = {query.name for query in whole.queries}
+    for index, sink in enumerate(whole.sinks):
+        if sink.query not in known:
+            yield ("sinks", index, "query"), f"There is no query {sink.query}"
 
 
 def _duplicates(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:

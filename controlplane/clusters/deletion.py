@@ -11,7 +11,7 @@ from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.events.after_commit import after_commit
-from controlplane.models import Cluster, DeletedCluster, Query
+from controlplane.models import Cluster, DeletedCluster, Query, RefusedResult
 from controlplane.wire.keys import cluster_prefix
 
 # States in which no driver of the cluster runs.
@@ -56,6 +56,7 @@ def _delete_queries(cluster: Cluster) -> None:
 
     `delete` would load each of 100,000 queries. No model of a query's rows has signals.
     """
+    RefusedResult.objects.filter(sink__query__cluster=cluster).delete()
     for relation in Query._meta.related_objects:  # noqa: SLF001 - Django's public name
         of_cluster = {f"{relation.field.name}__cluster": cluster}
         rows = relation.related_model._base_manager.filter(**of_cluster)  # noqa: SLF001 - likewise

@@ -177,9 +177,14 @@ def secret_of(hook: Webhook) -> str:
 
 def signed(hook: Webhook, event: str, body: str, now: datetime) -> dict[str, str]:
     """Return the headers of a message that is sent at a moment."""
+    return signature_headers(_key(hook), event, body, now)
+
+
+def signature_headers(key: bytes, event: str, body: str, now: datetime) -> dict[str, str]:
+    """Return the headers of a message that is signed with a key."""
     seconds = int(now.timestamp())
     signed_text = f"{event}.{seconds}.{body}".encode()
-    signature = base64.b64encode(hmac.digest(_key(hook), signed_text, "sha256")).decode()
+    signature = base64.b64encode(hmac.digest(key, signed_text, "sha256")).decode()
     return {
         "webhook-id": event,
         "webhook-timestamp": str(seconds),

@@ -31,6 +31,7 @@ from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
 from controlplane.models.series import SeriesPeriod
 from controlplane.models.shedding import ArmedLadder, DisarmedLadder, EdgePeriod, SheddingInterval
+from controlplane.models.sink import RefusedResult, Sink
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook
@@ -76,6 +77,7 @@ __all__ = [
     "ReachableMeasures",
     "RecoveryCode",
     "Redirection",
+    "RefusedResult",
     "RoutineActions",
     "RoutingVersion",
     "SavedView",
@@ -83,6 +85,7 @@ __all__ = [
     "SecondFactor",
     "SeriesPeriod",
     "SheddingInterval",
+    "Sink",
     "SkippedBatch",
     "Snapshot",
     "Step",

@@ -16,6 +16,7 @@ from django.db import OperationalError, transaction
 
 from controlplane.models import Query
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
+from controlplane.results.unread import UnreadResults
 from controlplane.wire.results.tables import DAY_MS, partitions
 
 # Windows that one pass deletes at most, and its time (s); the next one continues.
@@ -55,15 +56,15 @@ class Retention:
 
 def prune_windows(now: datetime) -> int:
     """Delete windows beyond the retention of their queries; return how many, without partitions."""
-    first = _first_starts(_ms(now))
+    first, unread = _first_starts(_ms(now)), UnreadResults(now)
     if is_postgres():
-        _drop_partitions(min(first.values(), default=-_EVERYTHING))
+        _drop_partitions(min(first.values(), default=-_EVERYTHING), unread)
     deadline, deleted = time.monotonic() + PASS_S, 0
     # The pass before may have had no time for those after its last query.
     for query in sorted(first, key=lambda pk: (pk <= _position[0], pk)):
         if deleted >= MOST or time.monotonic() > deadline:
             break
-        deleted += _prune(query, first[query], MOST - deleted)
+        deleted += _prune(query, first[query], MOST - deleted, unread)
         _position[0] = query
     return deleted
 
@@ -110,14 +111,16 @@ def _first_kept(query: int, kept: Retention | None, now_ms: int) -> int:
     return before_ms if surplus is None else max(before_ms, int(surplus[0]) + 1)
 
 
-def _prune(query: int, before_ms: int, most: int) -> int:
+def _prune(query: int, before_ms: int, most: int, unread: UnreadResults) -> int:
     """Delete at most so many of the oldest windows before a start; return how many."""
     deleted = 0
     while deleted < most:
         wanted = min(CHUNK, most - deleted)
         with transaction.atomic(RESULTS), results_cursor() as cursor:
             cursor.execute(_LAST, [query, before_ms, wanted - 1])
-            if last := cursor.fetchone():
+            last = cursor.fetchone()
+            lost = unread.count(cursor, query, last or (before_ms, b""))
+            if last:
                 cursor.execute(_DELETE_TO, [query, last[0], *last])
             else:
                 cursor.execute(_DELETE, [query, before_ms])
@@ -125,22 +128,28 @@ def _prune(query: int, before_ms: int, most: int) -> int:
             if chunk < wanted and before_ms == _EVERYTHING:
                 cursor.execute("DELETE FROM results_query WHERE query_id = %s", [query])
         deleted += chunk
+        unread.store(lost)
         if chunk < wanted:
             break
     return deleted
 
 
-def _drop_partitions(least_ms: int) -> None:
+def _drop_partitions(least_ms: int, unread: UnreadResults) -> None:
     """Drop the days of which no query keeps a window."""
     with results_cursor() as cursor:
         days = partitions(cursor)
     for day, name in days.items():
         if (day + 1) * DAY_MS > least_ms:
             continue
+        end = (day + 1) * DAY_MS, b""
         # Batches wait behind this lock: it is not waited for while a statement reads.
-        with suppress(OperationalError), transaction.atomic(RESULTS), results_cursor() as cursor:
-            cursor.execute("SET LOCAL lock_timeout = '1s'")
-            cursor.execute(f"DROP TABLE {name}")
+        with suppress(OperationalError):
+            with transaction.atomic(RESULTS), results_cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = '1s'")
+                lost = [unread.count(cursor, query, end, day * DAY_MS) for query in unread.queries]
+                cursor.execute(f"DROP TABLE {name}")
+            for some in lost:
+                unread.store(some)
 
 
 def _ms(moment: datetime) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.db.models import Count, Sum
 
-from controlplane.models import Cluster, Decision, Delivery, Proposal, Query, Stream
+from controlplane.models import Cluster, Decision, Delivery, Proposal, Query, Sink, Stream
 from controlplane.telemetry.time_series import latest_values
 
 # Queries that have ended may have the same name.
@@ -28,7 +28,7 @@ class Gauges:
     """Clusters, and counts by labels, the cluster's slug first: of queries and proposals by state.
 
     decisions are by loop and code; deliveries, of all webhooks, by state. late_streams,
-    late_queries: late records by name, where there were some.
+    late_queries: late records by name, where there were some. sinks: with query and cluster.
     """
 
     clusters: list[ClusterGauges]
@@ -38,6 +38,7 @@ class Gauges:
     deliveries: Counts
     late_streams: Counts
     late_queries: Counts
+    sinks: list[Sink]
 
 
 def gauges(seen: Collection[int] | None = None) -> Gauges:
@@ -58,6 +59,7 @@ def gauges(seen: Collection[int] | None = None) -> Gauges:
         _deliveries() if seen is None else [],
         _counts(slugs, Stream.objects.filter(**late), "name", total=_LATE),
         _counts(slugs, Query.objects.filter(**late), "name", total=_LATE),
+        list(Sink.objects.filter(query__cluster__in=ids).select_related("query__cluster")),
     )
 
 

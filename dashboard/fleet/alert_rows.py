@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
-from controlplane.alerts.states import APPLICATION, AlertStatus, status_of, title_of, unit_of
+from controlplane.alerts.states import AlertStatus, is_of_measure, status_of, title_of, unit_of
 from controlplane.explain import Explanation, subject_of_measure
 from controlplane.models import Alert
 from controlplane.numbers import clock, raised
@@ -136,7 +136,7 @@ def explain_address(alert: Alert) -> str:
 
 def _subject(alert: Alert) -> str:
     """Return what Explain opens for an alert, at its time; "" for one about no measure."""
-    if alert.subject == APPLICATION:
+    if not is_of_measure(alert.subject):
         return ""
     moment = alert.evaluated_at if alert.cleared_at is None else alert.fired_at or alert.since
     return str(subject_of_measure(alert.subject, alert.node, moment))

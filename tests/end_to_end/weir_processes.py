@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "webhooks": ("celery", "webhooks@weir"),
     "beat": ("celery", " beat"),
     "relay": ("workers.relay",),
+    "sinks": ("workers.sinks",),
     "agent": ("workers.agent",),
     "driver": ("-m workers.pipeline",),
     "redis": ("redis-server",),

@@ -24,8 +24,10 @@ from controlplane.models import (
     Proposal,
     SavedView,
     Scenario,
+    Sink,
     Webhook,
 )
+from controlplane.results.feed import FeedPlace
 from tests.controlplane.api.callers import user_of
 from tests.support.cluster import placed_split, small_cluster
 
@@ -94,6 +96,11 @@ def add_rows(cluster: Cluster, by: Actor) -> None:
     Delivery.objects.create(
         pk=PK, webhook=hook, event=uuid.uuid4(), kind="alerts", created_at=NOW, next_at=NOW,
     )  # fmt: skip
+    Sink.objects.create(
+        pk=PK, query=cluster.queries.order_by("pk")[0], name="out", kind="http", uid=uuid.uuid4(),
+        settings={"url": "https://example.com/", "secret": "signs", "batch": 500},
+        position=str(FeedPlace(0, b"")), caught_up_at=NOW, created_by=by.name, created_at=NOW,
+    )  # fmt: skip
     ApiToken.objects.create(
         pk=PK, name="nightly", user=user_of(by), digest="0" * 64, created_at=NOW,
         expires_at=NOW + timedelta(days=1),
@@ -106,6 +113,7 @@ def address_of(path: str, cluster: Cluster) -> str:
         "slug": cluster.slug, "planner": "placement", "name": "q", "key": "s0", "stream": "s0",
         "index": "0", "number": "1", "delivery": str(PK), "pk": _pk(path, cluster),
         "verb": "cancel", "kind": "rush_hour", "identity": str(uuid.UUID(int=1)),
+        "query": "q", "sink": "out",
     }  # fmt: skip
     if "lab/" in path:
         values["name"] = "figure-6"

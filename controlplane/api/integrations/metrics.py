@@ -28,8 +28,9 @@ from controlplane.api.common.security import identified
 from controlplane.health.liveness.readings import read_site
 from controlplane.health.liveness.status import full_status
 from controlplane.health.summary import skipped_in
-from controlplane.models import Cluster
+from controlplane.models import Cluster, Sink
 from controlplane.processes.serving.request_metrics import collect_requests
+from controlplane.sinks.status import lag_s
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 from controlplane.wire.figures import FIGURES, Figure
 from controlplane.wire.foreign.entries import SITE
@@ -75,6 +76,7 @@ class _Figures(Collector):
                 counter.add_metric(measured, value)
             yield counter
         yield from _of_alerts(self._actor, timezone.now())
+        yield from _of_sinks(figures.sinks, timezone.now())
         slugs = [row.cluster.slug for row in figures.clusters]
         yield from _of_skipped([*slugs, SITE] if self._actor.is_viewer else slugs)
         if self._actor.is_viewer:
@@ -112,6 +114,25 @@ def _of_alerts(actor: Actor, now: datetime) -> Iterator[Metric]:
         ((row.cluster.slug, row.subject, severity_of(row.subject), status_of(row, now)), 1.0)
         for row in open_alerts(actor.clusters)
     ))  # fmt: skip
+
+
+def _of_sinks(sinks: Iterable[Sink], now: datetime) -> Iterator[Metric]:
+    """Yield the lag of each sink, and how many results it has written, refused and lost."""
+    labelled = [((sink.query.cluster.slug, sink.query.name, sink.name), sink) for sink in sinks]
+    labels = ("cluster", "query", "sink")
+    yield _gauge("sink_lag_seconds", "Time since a sink had written everything", labels, (
+        (names, 0.0 if sink.paused else lag_s(sink, now)) for names, sink in labelled
+    ))  # fmt: skip
+    for name, about in (
+        ("written", "Results that sinks have written"),
+        ("refused", "Results that destinations refused"),
+        ("corrected", "Changes of results that were written as final"),
+        ("lost", "Results that were deleted before a sink read them"),
+    ):
+        counter = CounterMetricFamily(f"weir_sink_{name}", about, labels=labels)
+        for names, sink in labelled:
+            counter.add_metric(names, float(getattr(sink, name)))
+        yield counter
 
 
 def _of_skipped(slugs: Iterable[str]) -> Iterator[Metric]:

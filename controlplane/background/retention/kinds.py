@@ -59,7 +59,7 @@ KINDS: Final = (
     RetentionKind("counts of edges", ("EdgePeriod",),
         "twice the longest retention of a query, and a number of rows per cluster",
         edge_periods.prune),
-    RetentionKind("ended queries", ("Query", "Task", "QueryStream"),
+    RetentionKind("ended queries", ("Query", "Task", "QueryStream", "Sink", "RefusedResult"),
         "{} hours after their end, or the retention of their results", rows.prune_queries,
         "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS", "live queries"),
     RetentionKind("windows of results", (), "the retention of each query",

@@ -167,6 +167,8 @@ def service_children(place: Place, listener: int) -> list[ChildSpec]:
         _beat(place),
         ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database",
                   silent_s=SILENT_S),
+        ChildSpec("sinks", python("-m", "workers.sinks"), f"{logged}results wait for it",
+                  longest_pause_s=PROMPT_S, silent_s=SILENT_S),
     ]  # fmt: skip
 
 

@@ -60,6 +60,7 @@ LAB: Final = ProcessKind("lab", "Lab worker", "experiments do not run", queue="l
 WEBHOOKS: Final = ProcessKind(
     "webhooks", "Webhook worker", "messages to webhooks wait", queue="webhooks"
 )
+SINKS: Final = ProcessKind("sinks", "Sinks", "results are not written to sinks; they wait")
 SUPERVISOR: Final = ProcessKind(
     "supervisor", "Supervisor", "processes that end are not restarted", is_local=True
 )
@@ -69,8 +70,8 @@ REPLAYER: Final = ProcessKind(
 
 # Drivers run per cluster; each cluster's driver has a heartbeat of its own (wire.keys.driver_key).
 PROCESSES: Final[tuple[ProcessKind, ...]] = (
-    WEB, WORKER, BEAT, RELAY, AGENT, DRIVER, *((LAB,) if has_lab() else ()), WEBHOOKS, SUPERVISOR,
-    REPLAYER,
+    WEB, WORKER, BEAT, RELAY, AGENT, DRIVER, *((LAB,) if has_lab() else ()), WEBHOOKS, SINKS,
+    SUPERVISOR, REPLAYER,
 )  # fmt: skip
 # What each step of an execution passes through, besides the cluster's driver.
 EXECUTION: Final = (WORKER, BEAT, AGENT, RELAY)

@@ -18,9 +18,11 @@ SETTING: Final = "WEIR_DESTINATIONS"
 # The variable with the whole list, which settings write. Processes without it, such as producers,
 # may connect to anything.
 LIST: Final = "WEIR_DESTINATIONS_LIST"
-PORTS: Final = {"http": 80, "https": 443, "redis": 6379, "rediss": 6379, "kafka": 9092}
-# Entries that are compared as they are: sockets, and masters of Spark.
-_WHOLE: Final = re.compile(r"yarn|(unix:/|spark:|k8s:)//.+")
+PORTS: Final = {
+    "http": 80, "https": 443, "redis": 6379, "rediss": 6379, "kafka": 9092, "postgresql": 5432,
+}  # fmt: skip
+# Entries that are compared as they are: sockets, masters of Spark, and folders for files.
+_WHOLE: Final = re.compile(r"yarn|(unix:/|file:/|spark:|k8s:|s3:)//.+")
 _PLACE: Final = re.compile(
     rf"({'|'.join(PORTS)})://(\[[0-9a-f:./]+\]|[a-z0-9._/-]+):([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?"
 )
@@ -60,6 +62,14 @@ def check_whole(word: str) -> None:
     """Raise `NotAllowed` unless the list has the word as it is, such as a Unix socket."""
     if LIST in os.environ and word not in words():
         raise _refusal(word)
+
+
+def check_folder(url: str) -> None:
+    """Raise `NotAllowed` unless the list has the folder of a URL (file:, s3:) or one around it."""
+    folders = [word.rstrip("/") for word in words() if word.startswith(("file:", "s3:"))]
+    is_listed = any(f"{url.rstrip('/')}/".startswith(f"{folder}/") for folder in folders)
+    if not is_listed or {".", ".."} & {*unquote(url).split("/")}:
+        raise _refusal(url)
 
 
 @lru_cache(maxsize=16)

@@ -49,6 +49,7 @@ OPERATIONS: Final = _rules(
         streams_topics_get_topic
         queries_routes_get_query queries_routes_list_results
         queries_feed_follow_query queries_sql_list_views queries_sql_run_sql
+        queries_sinks_list_sinks queries_sinks_get_sink queries_sinks_list_refused_results
         queries_keys_get_keys queries_edges_list_drop_rules
         planners_list_planners proposals_list_proposals proposals_estimate_proposal
         proposals_list_computing_queue proposals_get_proposal proposals_get_allowed
@@ -83,6 +84,8 @@ OPERATIONS: Final = _rules(
         queries_edges_remove_drop_rule queries_edges_set_key_grouping
         queries_edges_set_task_count queries_edges_set_aggregator
         queries_edges_set_aggregator_count queries_edges_set_retention
+        queries_sinks_pause_sink queries_sinks_resume_sink queries_sinks_retry_sink
+        queries_sinks_replay_refused_results queries_sinks_delete_refused_results
         queries_edges_set_shedding proposals_request_proposal proposals_request_again
         manual_plans_request_moves
         proposals_cancel_proposal proposals_begin_proposal proposals_pause_proposal
@@ -99,6 +102,8 @@ OPERATIONS: Final = _rules(
         "any admin": "integrations_webhooks_list_webhooks grants_list_grants",
         "admin": """
         clusters_routes_set_master streams_records_set_log
+        queries_sinks_add_sink queries_sinks_change_sink queries_sinks_remove_sink
+        queries_sinks_replay_sink
         integrations_webhooks_make_webhook integrations_webhooks_get_webhook
         integrations_webhooks_change_webhook integrations_webhooks_remove_webhook
         integrations_webhooks_renew_secret integrations_webhooks_test_webhook
@@ -134,7 +139,7 @@ PAGES: Final = _rules(
         stream-charts stream-drops queries query-check
         query-explain query
         query-results query-charts sql sql-file sql-login query-keys query-keys-live
-        query-keys-groupings
+        query-keys-groupings query-sinks
         query-keys-history query-keys-charts comparisons comparison comparison-charts
         proposal-effects ledger ledger-charts proposals proposal-form proposal proposal-charts
         step-charts proof-charts proposal-actions proposal-comments actions-json actions-csv
@@ -154,7 +159,8 @@ PAGES: Final = _rules(
         stream-coordinates query-preview query-preview-cancel query-end
         query-restore query-move bulk-restore bulk-cancel
         query-retention query-key-grouping query-task-count query-aggregator-count
-        query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
+        query-aggregator sink-pause sink-resume sink-retry sink-replay-refused
+        sink-delete-refused comparison-ask comparison-cancel proposal-without proposal-ask
         proposal-trade
         request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove
         shedding-arm shedding-disarm
@@ -163,6 +169,7 @@ PAGES: Final = _rules(
         """,
         "any admin": "webhook-add grants cluster-import",
         "admin": """
+        sink-add sink-remove sink-replay
         cluster-create cluster-master stuck-batch skip-batch incident-decide policy-change
         policy-revert
         blackout-add blackout-remove webhook webhook-change webhook-switch webhook-secret

@@ -1,0 +1,99 @@
+"""Results per second that a sink writes to Parquet files and a PostgreSQL table.
+
+    python -m benchmarks.sink_speed [--rows 200000]
+
+A follower of this process reads final windows of an SQLite database, three columns of key and three
+aggregates each, and writes them; PostgreSQL is that of POSTGRES.
+"""
+
+import argparse
+import json
+import os
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from benchmarks.control_plane import fresh_weir
+from controlplane.wire.network.destinations import LIST
+from controlplane.wire.results.tables import COLUMNS
+from tests.support.postgres import running_postgres
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000)
+    rows: int = parser.parse_args().rows
+    with fresh_weir() as folder, running_postgres() as url:
+        query = filled(rows)
+        parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
+        words = f"unix://{parts['host']} {folder.as_uri()}"
+        os.environ[LIST] += f" {words}"
+        table = {"host": parts["host"], "user": parts["user"], "database": parts["dbname"],
+                 "tls": "disable", "table": "readings"}  # fmt: skip
+        files = {"url": (Path(folder) / "lake").as_uri()}
+        for kind, settings in (("parquet", files), ("postgres", table)):
+            seconds = written(query, kind, settings, rows)
+            print(f"{kind}: {rows / seconds:,.0f} results/s ({seconds:.1f} s)")
+
+
+def filled(rows: int) -> Any:
+    """Return a query with so many final windows."""
+    from django.utils import timezone  # noqa: PLC0415 - after the set-up of Django
+
+    from controlplane.models import Cluster, Query, QueryStream, Stream  # noqa: PLC0415
+    from controlplane.results.database import results_cursor  # noqa: PLC0415
+    from tests.support.schemas import READINGS  # noqa: PLC0415
+    from tests.support.sinks import TEXT  # noqa: PLC0415
+
+    cluster = Cluster.objects.create(slug="bench", name="Bench")
+    stream = Stream.objects.create(cluster=cluster, name="m0", schema=READINGS.to_json())
+    query = Query.objects.create(
+        cluster=cluster, name="q", text=json.dumps(TEXT.to_json()), window_s=60,
+        submitted_at=timezone.now(), state="running",
+    )  # fmt: skip
+    QueryStream.objects.create(query=query, stream=stream)
+    stored = [
+        (query.pk, n // 1000 * 60_000, n.to_bytes(8, "big"), f'["station {n}",true,{stream.pk}]',
+         f'[{n},{{"decimal":"{n}.25"}},{n}.5]', n, None, b"", None, 1, n + 1, n)
+        for n in range(rows)
+    ]  # fmt: skip
+    marks = ", ".join(["%s"] * len(COLUMNS))
+    with results_cursor() as cursor:
+        cursor.executemany(f"INSERT INTO results_window VALUES ({marks})", stored)
+        cursor.execute("INSERT INTO results_cluster VALUES ('bench', %s)", [rows])
+        values = [query.pk, rows * 60_000]
+        cursor.execute("INSERT INTO results_query VALUES (%s, 'bench', %s, FALSE)", values)
+    return query
+
+
+def written(query: Any, kind: str, settings: dict[str, Any], rows: int) -> float:
+    """Return the seconds in which a new sink writes all results."""
+    from django.utils import timezone  # noqa: PLC0415
+
+    from controlplane.models import Sink  # noqa: PLC0415
+    from controlplane.results.feed import FeedPlace  # noqa: PLC0415
+    from controlplane.sinks.catalog import KINDS  # noqa: PLC0415
+    from controlplane.sinks.follower import SinkFollower  # noqa: PLC0415
+
+    now = timezone.now()
+    sink = Sink.objects.create(
+        query=query, name=kind, kind=kind, uid=uuid.uuid4(), position=str(FeedPlace(0, b"")),
+        settings=KINDS[kind].checked(settings).model_dump(mode="json"), created_by="bench",
+        caught_up_at=now.replace(year=2020), created_at=now,
+    )  # fmt: skip
+    follower = SinkFollower(sink.pk)
+    started = time.monotonic()
+    while sink.written < rows:
+        # The last batch of files is not collected.
+        Sink.objects.filter(pk=sink.pk).update(written_at=None)
+        follower.step(time.sleep)
+        sink.refresh_from_db()
+        assert not sink.error, sink.error
+    return time.monotonic() - started
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Sinks: results of queries leave Weir for other systems, exactly once where these allow it."""

@@ -1,0 +1,1 @@
+"""The kinds of sinks: one module each, with the interface of `destination.py`."""

@@ -1,0 +1,49 @@
+"""Results as Arrow tables, by the day of their window's start."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from controlplane.sinks.columns import START, ResultTable, ValueType
+from controlplane.sinks.destination import RefusedByDestination
+
+_SCALE: Final = Decimal("1e-9")
+TYPES: Final[Mapping[ValueType, Any]] = {
+    ValueType.INT: pa.int64(),
+    ValueType.FLOAT: pa.float64(),
+    ValueType.DECIMAL: pa.decimal128(38, 9),
+    ValueType.BOOL: pa.bool_(),
+    ValueType.TEXT: pa.string(),
+    ValueType.TIME: pa.timestamp("us", tz="UTC"),
+    ValueType.DATE: pa.date32(),
+    ValueType.JSON: pa.string(),
+}
+
+
+def arrow_table(table: ResultTable, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Return results as a table. Raises `RefusedByDestination` for a number out of range."""
+    arrays = []
+    for column, values in zip(table.columns, zip(*rows, strict=True), strict=True):
+        try:
+            exact = map(_scaled, values) if column.type is ValueType.DECIMAL else values
+            arrays.append(pa.array(exact, TYPES[column.type]))
+        except (pa.ArrowInvalid, OverflowError, InvalidOperation, UnicodeError) as error:
+            raise RefusedByDestination(f"{column.name}: {error}") from None
+    return pa.table(arrays, names=[column.name for column in table.columns])
+
+
+def by_day(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the day (YYYY-MM-DD) and the rows of each day."""
+    days: Any = pc.strftime(table[START.name], format="%Y-%m-%d")
+    for day in sorted(pc.unique(days).to_pylist()):
+        yield day, table.filter(pc.equal(days, pa.scalar(day)))
+
+
+def _scaled(value: Decimal | None) -> Decimal | None:
+    if value is None or not value.is_finite():
+        return None
+    exponent = value.as_tuple().exponent
+    return value.quantize(_SCALE) if isinstance(exponent, int) and exponent < -9 else value  # noqa: PLR2004 - the scale

@@ -1,0 +1,60 @@
+"""The settings of each kind of sinks; the fields of forms and their hints derive from them."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field
+
+from controlplane.sinks.destination import Secret, SinkSettings
+
+_TABLE: Final = re.compile(r"([^\W\d]\w{0,62}\.)?[^\W\d]\w{0,62}")
+
+
+def _table(name: str) -> str:
+    if not _TABLE.fullmatch(name):
+        raise ValueError("must be a table or schema.table: letters, digits and _")
+    return name
+
+
+class PostgresSettings(SinkSettings):
+    """A table of another database, which is created if it does not exist."""
+
+    host: str = Field(min_length=1, max_length=200, title="Host")
+    port: int = Field(5432, ge=1, le=65_535, title="Port")
+    database: str = Field(min_length=1, max_length=63, title="Database")
+    user: str = Field(min_length=1, max_length=63, title="User")
+    secret: Secret = Field("", title="Secret", description="name of the secret with the password")
+    tls: Literal["verify-full", "require", "disable"] = Field("verify-full", title="TLS")
+    table: Annotated[str, AfterValidator(_table)] = Field(
+        title="Table", description="schema.table; created if it does not exist"
+    )
+    columns: Mapping[str, str] = Field(
+        default_factory=dict, title="Columns", max_length=200,
+        description="of an existing table by those of the results; others are not written",
+    )  # fmt: skip
+
+
+class ParquetSettings(SinkSettings):
+    """Parquet files in a directory or an object store, a folder for each day of window starts."""
+
+    url: str = Field(
+        min_length=1, max_length=500, title="Directory",
+        description="file:///path or s3://bucket/path",
+    )  # fmt: skip
+    secret: Secret = Field(
+        "", title="Secret", description="of s3: name of the secret access-key:secret-key"
+    )
+    every_s: int = Field(
+        60, ge=1, le=86_400, title="Write every", description="seconds; earlier if many wait"
+    )
+
+
+class HttpSettings(SinkSettings):
+    """A URL that receives batches of results as JSON, signed as webhooks are."""
+
+    url: str = Field(min_length=1, max_length=500, title="URL")
+    secret: Secret = Field(
+        min_length=1, title="Secret", description="name of the secret that signs the requests"
+    )
+    batch: int = Field(500, ge=1, le=500, title="Results per request")

@@ -1,0 +1,223 @@
+"""Contents of every destination equal DuckDB's over the input, wherever a sink is interrupted."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow.dataset as ds
+import pytest
+
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster, Sink
+from controlplane.results.database import results_cursor
+from controlplane.sinks import service
+from controlplane.sinks.follower import SinkFollower
+from controlplane.sinks.service import SinkSpec
+from tests.support.cluster import actor
+from tests.support.destinations import RECEIVERS, list_destinations
+from tests.support.postgres import running_postgres
+from tests.support.receiver import receiving
+from tests.support.sinks import Meters, Result, ordered
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
+NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
+
+
+@dataclass
+class Place:
+    """A destination: its kind, settings, and a reader of all its rows as they came."""
+
+    kind: str
+    settings: dict[str, Any]
+    rows: Callable[[], list[dict[str, Any]]]
+
+    def newest(self) -> list[Result]:
+        """Return the newest row of each window and key."""
+        newest: dict[Any, dict[str, Any]] = {}
+        for row in sorted(self.rows(), key=lambda row: (row["seq"], row["is_final"])):
+            newest[tuple(row[name] for name in NAMES[:4])] = row
+        return ordered(tuple(row[name] for name in NAMES) for row in newest.values())
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, Any]]:
+    """Settings of a PostgreSQL that only this module uses."""
+    with running_postgres() as url:
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+        yield {"host": parts["host"], "port": int(parts.get("port") or 5432),
+               "user": parts["user"], "database": parts["dbname"], "tls": "disable"}  # fmt: skip
+
+
+def connection(server: dict[str, Any]) -> "psycopg.Connection[Any]":
+    return psycopg.connect(host=server["host"], port=server["port"], user=server["user"],
+                           dbname=server["database"], autocommit=True)  # fmt: skip
+
+
+def postgres(server: dict[str, Any], table: str) -> Place:
+    def rows() -> list[dict[str, Any]]:
+        with connection(server) as opened, opened.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {table}")
+            names = [column.name for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    with connection(server) as opened:
+        opened.execute(f"DROP TABLE IF EXISTS {table}")
+    return Place("postgres", {**server, "table": table}, rows)
+
+
+def parquet(folder: Path) -> Place:
+    def rows() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = ds.dataset(folder, partitioning="hive").to_table().to_pylist()
+        return found
+
+    return Place("parquet", {"url": folder.as_uri(), "every_s": 1}, rows)
+
+
+@pytest.fixture
+def http(tmp_path: Path, settings: Any) -> Iterator[Place]:
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "secrets" / "sinks").mkdir(parents=True)
+    (tmp_path / "secrets" / "sinks" / "signs").write_text("a key of this test")
+    came: list[dict[str, Any]] = []
+    with receiving() as receiver:
+
+        def rows() -> list[dict[str, Any]]:
+            while not receiver.came.empty():
+                for row in json.loads(receiver.came.get()[1])["rows"]:
+                    start = datetime.fromisoformat(row["window_start"])
+                    total = None if row["total"] is None else Decimal(row["total"])
+                    came.append({**row, "window_start": start, "total": total})
+            return came
+
+        yield Place("http", {"url": receiver.url, "secret": "signs", "batch": 7}, rows)
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """The destination of the parameter."""
+    server = request.getfixturevalue("server")
+    folders = f"unix://{server['host']} {tmp_path.as_uri()}"
+    list_destinations(monkeypatch, f"{RECEIVERS} {folders}")
+    if request.param == "postgres":
+        return postgres(server, "readings")
+    found: Place = parquet(tmp_path / "lake") if request.param == "parquet" else (
+        request.getfixturevalue("http")
+    )  # fmt: skip
+    return found
+
+
+@pytest.fixture
+def meters(operator: Actor, sf: Cluster) -> Meters:
+    return Meters.submitted(operator, sf, seed=42)
+
+
+def added(meters: Meters, place: Place, **more: Any) -> Sink:
+    spec = SinkSpec("out", place.kind, place.settings, start="oldest", **more)
+    return service.add(actor("admin"), meters.query, spec)
+
+
+def never(_seconds: float) -> None:
+    """Wait for nothing."""
+
+
+def run(follower: SinkFollower, steps: int = 40) -> None:
+    """Let a follower write all that is due now."""
+    for _ in range(steps):
+        collecting_over(follower.sink_id)
+        waits: list[float] = []
+        follower.step(waits.append)
+        if waits:
+            return
+    raise AssertionError("the sink does not come to an end")
+
+
+def collecting_over(sink_id: int) -> None:
+    """Let the time be over for which a kind collects results."""
+    long_ago = datetime.fromisoformat("2020-01-01T00:00Z")
+    Sink.objects.filter(pk=sink_id).update(caught_up_at=long_ago, written_at=None)
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+@pytest.mark.parametrize("mode", ["final_only", "every_change"])
+@pytest.mark.parametrize("place", ["postgres", "parquet", "http"], indirect=True)
+def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
+    """With processes that end after the write and before they note it, at seeded moments."""
+    sink, draw = added(meters, place, mode=mode), random.Random(7)
+    follower = SinkFollower(sink.pk)
+    for _ in range(8):
+        _change_another_query()
+        meters.next()
+        with pytest.MonkeyPatch.context() as patch:
+            if draw.random() < 0.5:
+                patch.setattr(SinkFollower, "_count", _die)
+            try:
+                run(follower)
+                _change_another_query()
+                run(follower)
+            except Killed:
+                follower = SinkFollower(sink.pk)
+    meters.end()
+    run(follower)
+    sink.refresh_from_db()
+    assert (sink.error, sink.failures) == ("", 0)
+    assert place.newest() == meters.expected()
+    rows = place.rows()
+    if place.kind != "http":
+        # No row twice: of a table by its key, of files by the number of the change.
+        versions = [(row["seq"], row["is_final"]) for row in rows]
+        assert len(versions) == len(set(versions))
+    if mode == "final_only":
+        assert {row["is_final"] for row in rows} == {True}
+
+
+def _change_another_query() -> None:
+    """Let the numbers of changes of the cluster grow."""
+    with results_cursor() as cursor:
+        cursor.execute("UPDATE results_cluster SET seq = seq + 7")
+
+
+def _die(*_: Any) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_refused_result_is_kept_with_the_reason_and_written_again(
+    operator: Actor, meters: Meters, place: Place, server: dict[str, Any]
+) -> None:
+    columns = {name: name for name in (*NAMES, "seq", "is_final")}
+    with connection(server) as opened:
+        opened.execute(
+            "CREATE TABLE readings (window_start timestamptz, station text, open boolean,"
+            " stream text, n bigint, total numeric CHECK (total < 50), top double precision,"
+            " seq bigint, is_final boolean,"
+            " UNIQUE NULLS NOT DISTINCT (window_start, station, open, stream))"
+        )
+    place.settings["columns"] = columns
+    sink = added(meters, place)
+    for _ in range(4):
+        meters.next()
+    meters.end()
+    follower = SinkFollower(sink.pk)
+    run(follower)
+    large = [row for row in meters.expected() if row[5] is not None and row[5] >= 50]
+    assert 0 < len(large) == sink.refused_results.count()
+    sink.refresh_from_db()
+    counts = sink.written, sink.refused
+    assert (*counts, sink.error) == (len(meters.expected()) - len(large), len(large), "")
+    assert place.newest() == [row for row in meters.expected() if row not in large]
+    assert "check" in sink.refused_results.all()[0].reason
+    with connection(server) as opened:
+        opened.execute("ALTER TABLE readings DROP CONSTRAINT readings_total_check")
+    assert service.replay_refused(operator, sink) == len(large)
+    run(follower)
+    assert not sink.refused_results.exists()
+    assert place.newest() == meters.expected()

@@ -1,0 +1,126 @@
+"""The process of sinks is killed, and a destination is stopped, at seeded moments."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow.dataset as ds
+import pytest
+from django.db import connections
+
+from controlplane.access.roles import Actor
+from controlplane.models import Sink
+from controlplane.sinks import service
+from controlplane.sinks.service import SinkSpec
+from controlplane.sinks.status import statuses_of
+from controlplane.wire.network.destinations import SETTING
+from tests.support.cluster import actor, small_cluster
+from tests.support.destinations import list_destinations
+from tests.support.postgres import postgres_with_outages, write_data_directory
+from tests.support.sinks import Meters, Result, ordered
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
+DEADLINE_S = 240.0
+
+
+@contextmanager
+def sinks_running(environment: dict[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen([sys.executable, "-m", "workers.sinks"], env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < deadline, list(Sink.objects.values())
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def operator(db: None, redis_url: str) -> Actor:
+    return actor("operator")
+
+
+def database_url(alias: str) -> str:
+    return f"sqlite:///{connections[alias].settings_dict['NAME']}"
+
+
+def test_nothing_is_missing_and_nothing_is_doubled(
+    operator: Actor, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    data = tmp_path / "postgres"
+    write_data_directory(data, lambda _: None)
+    lake = tmp_path / "lake"
+    with postgres_with_outages(data) as (url, outage):
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+        words = f"{tmp_path.as_uri()} unix://{parts['host']}"
+        list_destinations(monkeypatch, words)
+        table = {"host": parts["host"], "user": parts["user"], "database": parts["dbname"],
+                 "tls": "disable", "table": "readings"}  # fmt: skip
+        meters = Meters.submitted(operator, small_cluster(operator), seed=11)
+        admin = actor("admin")
+        for spec in (
+            SinkSpec("table", "postgres", table, mode="every_change", start="oldest"),
+            SinkSpec("files", "parquet", {"url": lake.as_uri(), "every_s": 1}, start="oldest"),
+        ):
+            service.add(admin, meters.query, spec)
+        environment = os.environ | {
+            "DATABASE_URL": database_url("default"), "REDIS_URL": redis_url,
+            "WEIR_RESULTS_DATABASE_URL": database_url("results"), "WEIR_DATA": str(tmp_path),
+            SETTING: os.environ["WEIR_DESTINATIONS"] + " " + words,
+        }  # fmt: skip
+
+        def in_table() -> list[tuple[Any, ...]]:
+            with psycopg.connect(url, autocommit=True) as connection:
+                try:
+                    columns = ", ".join(NAMES)
+                    found = connection.execute(f"SELECT {columns} FROM readings").fetchall()
+                except psycopg.errors.UndefinedTable:
+                    found = []
+            return found
+
+        def in_files() -> list[tuple[Any, ...]]:
+            files = ds.dataset(lake, partitioning="hive").to_table() if lake.exists() else None
+            rows = files.to_pylist() if files is not None and files.num_columns else []
+            return [tuple(row[name] for name in NAMES) for row in rows]
+
+        draw = random.Random(3)
+        for _ in range(3):
+            with sinks_running(environment):
+                before = Sink.objects.get(name="table").written
+                for _ in range(2):
+                    meters.next()
+                if draw.random() < 0.5:
+                    with outage():
+                        meters.next()
+                wanted = before + draw.randint(1, 40)
+                until(partial(_has_written, wanted))
+        meters.end()
+        with sinks_running(environment):
+            expected: list[Result] = meters.expected()
+            until(lambda: len(in_files()) >= len(expected) and _is_done())
+            assert ordered(in_table()) == expected
+            assert ordered(in_files()) == expected
+
+
+def _has_written(count: int) -> bool:
+    return Sink.objects.get(name="table").written >= count
+
+
+def _is_done() -> bool:
+    """Return whether the sink of the table has written what is final."""
+    sink = Sink.objects.get(name="table")
+    return not sink.error and statuses_of([sink])[0].waiting == 0
