@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from controlplane.access.roles import Actor
 from controlplane.catalog.queries import query_by_name
-from controlplane.cluster_spec.document import SinkPart
+from controlplane.cluster_spec.connection_parts import SinkPart
 from controlplane.cluster_spec.report import ImportReport, apply_each, count_text
 from controlplane.models import Cluster, Sink
 from controlplane.models.query import LIVE_STATES

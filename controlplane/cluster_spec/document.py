@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
+from pydantic import AwareDatetime, Discriminator, Field, Tag, create_model
 
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.query_models import query_fields, text_fields
+from controlplane.cluster_spec.connection_parts import DocumentPart, SinkPart, SourcePart
 from controlplane.errors import WeirError
 from controlplane.formats.moments import IN_CALENDAR
 from controlplane.policies.settings import optional_fields
@@ -38,14 +39,6 @@ MAX_CAPACITY: Final = 1e7
 _SMALL: Final = 32_767
 _DAY_S: Final = 86_400
 Moment = Annotated[AwareDatetime, IN_CALENDAR, Field(strict=False)]
-
-
-class DocumentPart(BaseModel):
-    """A part of a description: no unknown names, no value of another type than it should have."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, populate_by_name=True
-    )
 
 
 class ClusterPart(DocumentPart):
@@ -111,28 +104,6 @@ class SchemaPart(DocumentPart):
     )
     idle_after_s: float = Field(
         DEFAULT_IDLE_AFTER_S, ge=0, description="without records, a stream holds no join open"
-    )
-
-
-class SourcePart(DocumentPart):
-    """A topic that is read in place; secrets are names that only the site knows."""
-
-    servers: str = Field(max_length=1000, description="`host:port,…` of the brokers")
-    topic: str = Field(max_length=249)
-    format: str = Field("json", description="`json` or `string`")
-    start: str = Field("earliest", description="`earliest`, `latest` or a time with a zone")
-    offsets: dict[str, int] = Field(
-        default_factory=dict, description="by partition: where it starts instead"
-    )
-    metadata: dict[str, str] = Field(
-        default_factory=dict,
-        description="by column: `timestamp`, `partition`, `offset` or `key` of the message",
-    )
-    group: str = Field("", description="consumer group; empty: `weir-<cluster>-<stream id>`")
-    on_loss: str = Field("stop", description="if unread messages are gone: `stop` or `skip`")
-    options: dict[str, str] = Field(default_factory=dict, description="settings of the client")
-    secrets: dict[str, str] = Field(
-        default_factory=dict, description="by setting of the client: the name of a secret"
     )
 
 
@@ -353,20 +324,6 @@ class LadderPart(DocumentPart):
         description="costs are assumed, up to a factor: the time of a batch with few records",
     )  # fmt: skip
     reason: str = ""
-
-
-class SinkPart(DocumentPart):
-    """A sink of a query."""
-
-    query: str
-    name: str = Field(max_length=60, description="lower-case letters, digits and hyphens")
-    kind: str = Field(max_length=20, description="such as `postgres`: docs/sinks.md")
-    settings: dict[str, Any] = Field(default_factory=dict, description="of its kind")
-    mode: Literal["final_only", "every_change"] = "final_only"
-    corrections: Literal["update", "count"] = Field(
-        "update", description="of results that were written as final"
-    )
-    paused: bool = False
 
 
 class ClusterDescription(DocumentPart):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from django.utils import timezone
 
 from controlplane.catalog.computations import schema_of
+from controlplane.cluster_spec.connection_parts import SinkPart, SourcePart
 from controlplane.cluster_spec.document import (
     FORMAT,
     BlackoutPart,
@@ -23,8 +24,6 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
     QueryPart,
     SchemaPart,
-    SinkPart,
-    SourcePart,
     StreamPart,
     TaskRangePart,
     TextPart,

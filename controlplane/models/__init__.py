@@ -4,7 +4,7 @@ from controlplane.models.access import ApiToken, Grant, KeptAnswer, SavedView
 from controlplane.models.admission import Redirection, StoredForecast
 from controlplane.models.alert import Alert, ReachableMeasures, Visit
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
-from controlplane.models.audit import AuditChain, AuditEntry
+from controlplane.models.audit import AuditChain, AuditEntry, RoutineActions
 from controlplane.models.cluster import (
     Cluster,
     DeletedCluster,
@@ -27,7 +27,6 @@ from controlplane.models.login import (
 from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal, ProposalComment
 from controlplane.models.query import BulkAction, Drop, Query, QueryStream, Task
-from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
 from controlplane.models.series import SeriesPeriod
 from controlplane.models.shedding import ArmedLadder, DisarmedLadder, EdgePeriod, SheddingInterval

@@ -17,8 +17,8 @@ from benchmarks import (
     data_plane,
     execution_speed,
     placing_speed,
-    result_store_speed,
 )
+from benchmarks.results import store_speed
 from controlplane.access import tokens
 from controlplane.catalog.computations import computation_of_query
 from controlplane.models import Cluster, Query, Task
@@ -82,12 +82,12 @@ def test_the_queries_of_the_placement_run(redis_url: str) -> None:
 
 
 def test_the_api_returns_the_windows_of_the_result_store(redis_url: str) -> None:
-    query = result_store_speed.made_query()
+    query = store_speed.made_query()
     require_computable(query.cluster)
-    result_store_speed.fill(DjangoDatabase(), 2)
+    store_speed.fill(DjangoDatabase(), 2)
     client = client_of(User.objects.create_superuser("bench"))
-    found: Any = client.get(result_store_speed.RESULTS).json()
-    assert len(found["windows"]) == result_store_speed.KEYS
+    found: Any = client.get(store_speed.RESULTS).json()
+    assert len(found["windows"]) == store_speed.KEYS
 
 
 def test_the_log_has_the_drawn_records(redis_url: str) -> None:

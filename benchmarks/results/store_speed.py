@@ -1,6 +1,6 @@
 """What the results cost: windows/s of the whole sink into both databases, and a page of windows.
 
-    .venv/bin/python -m benchmarks.result_store_speed [--windows 1000000]
+    .venv/bin/python -m benchmarks.results.store_speed [--windows 1000000]
 
 One JSON object per measure. A batch has 60,000 changed windows with three aggregates; of each
 database windows that are new, changed, and written again, per second and per second of this

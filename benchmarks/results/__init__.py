@@ -1,0 +1,1 @@
+"""The speed of results: the store that the pipeline writes, and sinks."""
