@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import StreamListRow, stream_by_id
+from controlplane.errors import Away
 from controlplane.models import Cluster, Stream
 from controlplane.planners.admission.cluster_forecast import cluster_forecast
 from controlplane.planners.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
@@ -35,6 +36,7 @@ from controlplane.records.examples import example_record
 from controlplane.records.kept_samples import sample_of
 from controlplane.records.stream_map import candidates
 from controlplane.telemetry.arrivals import lags
+from controlplane.topology.topics.brokers import TopicStatus, topic_status
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from dashboard.figures.stream import lag_figures, long_figures, rate_figures
@@ -72,7 +74,8 @@ def stream_page(request: PageRequest, cluster: Cluster, pk: int, secret: str = "
     context |= split_nodes_context(cluster, rows) | what_if_form({}, {})
     context |= characteristics_context(row.stream, outlook=report.outlook)
     context["coordinate_columns"] = candidates(row.stream)
-    if secret or (report.outlook is None and request.actor.is_operator):
+    is_waiting = report.outlook is None and not row.stream.source
+    if secret or (is_waiting and request.actor.is_operator):
         context |= sending_context(request, row.stream, secret)
     context["redirections"] = redirections_of(row.stream, SHOWN_REDIRECTIONS)
     return render_page(request, "stream.html", context, 201 if secret else 200)
@@ -124,9 +127,18 @@ def _report_context(report: StreamReport) -> dict[str, Any]:
         "headline": headline(report),
         "tiles": [*tiles(report), losses.tile],
         "losses": losses,
+        "topic": _topic(report.stream),
         "split_changes": [_change(report, item) for item in report.splits],
         "subject": f"stream:{report.stream.name}",
     }
+
+
+def _topic(stream: Stream) -> TopicStatus | None:
+    """Return how far the topic of a stream is read, None where that is not known."""
+    try:
+        return topic_status(stream) if stream.source else None
+    except Away:
+        return None
 
 
 def _change(report: StreamReport, item: SplitNodeChange) -> dict[str, Any]:

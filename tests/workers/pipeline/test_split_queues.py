@@ -19,7 +19,7 @@ from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.support.whole_results import read_windows
 from workers.pipeline.split_nodes.offset import Offset
-from workers.pipeline.split_nodes.source import SplitPartition
+from workers.pipeline.split_nodes.partition import SplitPartition
 
 METER = StreamSchema(
     (ColumnSpec("read_at", "timestamp(ms)", nullable=False), ColumnSpec("n", "int64")),

@@ -159,7 +159,7 @@ def test_no_batch_takes_more_than_its_limit(
     sales = Sales(pipeline, broker, "bounded", 6)
     sales.send(100)
     sales.publish(1)
-    read = []
+    read: list[int] = []
 
     def is_done() -> bool:
         row = pipeline.batch()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
@@ -35,7 +36,7 @@ def test_a_killed_driver_counts_every_message_once(
 ) -> None:
     """Messages that were sent while nobody read are there, too; workers read the partitions."""
     messages = Messages(broker, "sales", seed=9, partitions=8)
-    actions = (
+    actions: tuple[Action, ...] = (
         *(AssignStream(STREAM + n, n) for n in range(2)), SetSchema(STREAM, SALES),
         SetSchema(STREAM + 1, SALES), SetSource(STREAM, messages.source),
         AddQuery(QUERY, 0, 1, (STREAM,), REVENUE_TEXT),

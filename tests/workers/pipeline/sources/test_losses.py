@@ -91,7 +91,7 @@ def test_messages_that_kafka_deletes_stop_their_partition_until_the_loss_is_acce
 
     def is_done() -> bool:
         pipeline.batch(repeat=2)
-        return pipeline.offset["topics"][str(STREAM)]["partitions"]["0"][0] == end
+        return bool(pipeline.offset["topics"][str(STREAM)]["partitions"]["0"][0] == end)
 
     wait_until(is_done, "the rest is read", 120)
     counts = read_counts(redis_client, "c")[STREAM]

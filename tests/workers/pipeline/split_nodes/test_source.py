@@ -17,7 +17,8 @@ from workers.pipeline.exchange.envelope import Envelope, to_rows
 from workers.pipeline.spark.connections import tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.offset import Offset
-from workers.pipeline.split_nodes.source import LogReader, SplitPartition
+from workers.pipeline.split_nodes.partition import SplitPartition
+from workers.pipeline.split_nodes.source import LogReader
 
 
 @pytest.fixture
