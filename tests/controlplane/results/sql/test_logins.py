@@ -51,6 +51,12 @@ ESCAPES: Final = (
 
 
 @pytest.fixture
+def viewer(transactional_db: None, redis_url: str) -> Actor:
+    """A person who may look, and has confirmed to be present."""
+    return actor("viewer")
+
+
+@pytest.fixture
 def counts(operator: Actor, readings: Cluster) -> Query:
     """A query with 100 windows, and a query of another cluster."""
     query = submitted(operator, readings, "counts", n="count(*)", high="max(level)")
