@@ -36,6 +36,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "migration_gap": "--steps 10 --tasks 12",
     "planners.measuring_cost": "--batches 6",
     "placing_speed": "--live 100 --streams 50 --posts 3",
+    "records.sink_speed": "--rows 2000",
     "execution_speed": "--queries 500 --streams 50 --nodes 5 --approvals 2",
     "proposal_speed": "--queries 500 --streams 50 --nodes 5 --repeats 1",
     "api_speed": "--queries 300 --streams 40 --proposals 10 --pages 3 --bulk 100 --clients 4 "

@@ -41,10 +41,9 @@ from controlplane.models.shedding import (
     EdgePeriod,
     SheddingInterval,
 )
-from controlplane.models.sink import RefusedResult, Sink
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.watching import Decision, LedgerEntry
-from controlplane.models.webhook import Delivery, Webhook
+from controlplane.models.webhook import Delivery, RefusedResult, Sink, Webhook
 
 __all__ = [
     "Alert",

@@ -1,6 +1,6 @@
 """Results per second that a sink writes to Parquet files and a PostgreSQL table.
 
-    python -m benchmarks.sink_speed [--rows 200000]
+    python -m benchmarks.records.sink_speed [--rows 200000]
 
 A follower of this process reads final windows of an SQLite database, three columns of key and three
 aggregates each, and writes them; PostgreSQL is that of POSTGRES.
