@@ -1,5 +1,7 @@
 """Pages that declare a stream and change its schema."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpResponse
@@ -30,6 +32,7 @@ from dashboard.streams.schema_forms import (
     sample_in,
     schema_in,
 )
+from dashboard.streams.topic_forms import sample_context, source_in, topics_context
 
 _MORE: Final = 5
 
@@ -40,11 +43,8 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
     require_operator(request.actor, cluster)
     if request.method != "POST":
         return _new(request, cluster, {"form": form_of(None)})
-    match request.POST.get("action"):
-        case "sample":
-            return _infer_schema(request, cluster)
-        case "more":
-            return _new(request, cluster, {"form": form_of_post(request.POST, blank=_MORE + BLANK)})
+    if step := _STEPS.get(request.POST.get("action", "")):
+        return step(request, cluster)
     try:
         spec = _spec(request)
         (stream,) = streams.register(request.actor, cluster, [spec])
@@ -109,6 +109,24 @@ def _invalid(
     return _change(request, cluster, row, {"form": form, "errors": invalid.fields}, 422)
 
 
+def _ask_brokers(
+    request: PageRequest, cluster: Cluster, context_of: Callable[..., dict[str, Any]]
+) -> HttpResponse:
+    """Render the form with what the brokers answered, or with their error."""
+    try:
+        context = context_of(request.actor, cluster, request.POST)
+    except Forbidden:
+        raise
+    except Invalid as invalid:
+        errors = _unprefixed(invalid.fields)
+        context = {"form": form_of_post(request.POST, errors), "errors": errors}
+        return _new(request, cluster, context, 422)
+    except WeirError as refusal:
+        context = {"form": form_of_post(request.POST), "refusal": refusal_text(refusal)}
+        return _new(request, cluster, context, 409)
+    return _new(request, cluster, context, stream_name=request.POST.get("topic", ""))
+
+
 def _infer_schema(request: PageRequest, cluster: Cluster) -> HttpResponse:
     try:
         sample = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
@@ -121,6 +139,17 @@ def _infer_schema(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return _new(request, cluster, context, stream_name=sample.stream_name)
 
 
+# What the form of a new stream does besides the declaration, by its button.
+_STEPS: Final[Mapping[str, Callable[[PageRequest, Cluster], HttpResponse]]] = {
+    "sample": _infer_schema,
+    "topics": partial(_ask_brokers, context_of=topics_context),
+    "topic": partial(_ask_brokers, context_of=sample_context),
+    "more": lambda request, cluster: _new(
+        request, cluster, {"form": form_of_post(request.POST, blank=_MORE + BLANK)}
+    ),
+}
+
+
 def _spec(request: PageRequest) -> StreamSpec:
     values, rate = request.POST, optional(number_or("Must be a number of records/s"))
     given, faults = read_some(values, {"stream": str, "title": str, "declared_rate": rate})
@@ -131,13 +160,17 @@ def _spec(request: PageRequest) -> StreamSpec:
     schema = schema_in(values).to_json()
     declared = submitted_characteristics(values.dict()) or None
     return StreamSpec(
-        given["stream"], given["title"], schema, given["declared_rate"], characteristics=declared
-    )
+        given["stream"], given["title"], schema, given["declared_rate"], characteristics=declared,
+        source=source_in(values),
+    )  # fmt: skip
 
 
 def _unprefixed(fields: Fields) -> Fields:
     """Return faults by the names of the form's fields."""
-    return {name.removeprefix("schema."): messages for name, messages in fields.items()}
+    return {
+        name.removeprefix("schema.").removeprefix("source."): messages
+        for name, messages in fields.items()
+    }
 
 
 def _new(
@@ -156,6 +189,7 @@ def _new(
         "values": values,
         "formats": list(Format),
         "kept_sample": request.POST.get("kept_sample", ""),
+        "source": source_in(request.POST),
         "admitted": [(item, given.get(item.name, "")) for item in CHARACTERISTICS],
         "has_characteristics": any(given.get(item.name) for item in CHARACTERISTICS),
     }

@@ -77,6 +77,7 @@ _MOVES: Final = _list_of(_form("Move", {"bytes": Required[Whole], "waited": Requ
 _ARRIVALS: Final = _list_of(_form("Arrival", {"gap_ms": Required[Number | None]}))
 _TOPIC: Final = _form("Topic", {
     "identity": Required[Text], "mark_ms": Required[Whole | None], "size": Required[Whole],
+    "is_active": Required[bool],
     "partitions": Required[dict[Name, tuple[
         Whole, Whole | None, Whole | None, Whole, Whole, Whole
     ]]],

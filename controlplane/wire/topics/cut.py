@@ -45,27 +45,28 @@ class TopicCut:
 
     `identity`: of the topic (`TopicSource.identity`); `partitions`: by number. `mark_ms`: the
     watermark of the stream for the records after the cut before, None for none; it never falls.
-    `size`: mean bytes of a message, 0 while unknown.
+    `size`: mean bytes of a message, 0 while unknown. `is_active`: whether a partition is not idle.
     """
 
     identity: str
     partitions: Mapping[int, PartitionPosition] = field(default_factory=dict)
     mark_ms: int | None = None
     size: int = 0
+    is_active: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return the cut as JSON values."""
         partitions = {str(number): list(place) for number, place in self.partitions.items()}
         return {
             "identity": self.identity, "partitions": partitions, "mark_ms": self.mark_ms,
-            "size": self.size,
+            "size": self.size, "is_active": self.is_active,
         }  # fmt: skip
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "TopicCut":
         """Return the cut that `to_json` wrote."""
         partitions = {int(number): PartitionPosition(*p) for number, p in row["partitions"].items()}
-        return cls(row["identity"], partitions, row["mark_ms"], row["size"])
+        return cls(row["identity"], partitions, row["mark_ms"], row["size"], row["is_active"])
 
     def records_since(self, before: "TopicCut | None") -> int:
         """Return how many offsets lie between two cuts."""
@@ -92,16 +93,24 @@ def combined_ms(
     A partition is idle if it has no unread message and had none for `idle_ms`; if all are, the
     largest counts. `before_ms`: the watermark before, which never falls.
     """
-    active = [
-        place.ms
+    active = active_partitions(partitions, unread, clock_ms, idle_ms)
+    every = [place.ms for number, place in partitions.items() if number in (active or partitions)]
+    known = [ms for ms in every if ms is not None]
+    reached = [max(known, default=None)]
+    if active:
+        reached = [min(known) if known and len(known) == len(every) else None]
+    return max((ms for ms in (before_ms, *reached) if ms is not None), default=None)
+
+
+def active_partitions(
+    partitions: Mapping[int, PartitionPosition],
+    unread: Collection[int],
+    clock_ms: int,
+    idle_ms: int,
+) -> set[int]:
+    """Return the partitions that are not idle, as `combined_ms` takes them."""
+    return {
+        number
         for number, place in partitions.items()
         if number in unread or clock_ms - place.active_ms <= idle_ms
-    ]
-    if active:
-        known = [ms for ms in active if ms is not None]
-        reached = min(known) if len(known) == len(active) else None
-    else:
-        every = [place.ms for place in partitions.values() if place.ms is not None]
-        reached = max(every, default=None)
-    times = [ms for ms in (before_ms, reached) if ms is not None]
-    return max(times, default=None)
+    }

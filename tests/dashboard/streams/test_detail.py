@@ -183,14 +183,13 @@ def test_late_records_are_shown_where_there_are_some(
 
 
 def test_the_page_of_a_topic_has_the_lag_of_each_partition(
-    client: Client, operator: Actor, sf: Cluster, redis_client: "redis.Redis"
+    operating: Client, sf: Cluster, redis_client: "redis.Redis"
 ) -> None:
     """Nothing is appended there, so the page proposes no first record."""
-    client.force_login(operator.user)
     source = {"servers": "127.0.0.1:9092", "topic": "orders-2"}
     sf.streams.filter(name="s0").update(source=source)
     stream = sf.streams.get(name="s0")
-    page = client.get(reverse("stream", args=[sf.slug, stream.pk])).content.decode()
+    page = operating.get(reverse("stream", args=[sf.slug, stream.pk])).content.decode()
     assert "Topic orders-2" in page
     assert "Not read yet" in page
     assert "Append" not in page
@@ -200,6 +199,6 @@ def test_the_page_of_a_topic_has_the_lag_of_each_partition(
     }  # fmt: skip
     row = {"clock_ms": 1_700_000_000_000, "error": "away", "partitions": [partition]}
     redis_client.hset(keys.topics_key(sf.slug), str(stream.pk), json.dumps(row))
-    live = client.get(reverse("stream-live", args=[sf.slug, stream.pk])).content.decode()
+    live = operating.get(reverse("stream-live", args=[sf.slug, stream.pk])).content.decode()
     for text in ("deleted by the broker: 2 messages", "The brokers do not respond", "away"):
         assert text in live

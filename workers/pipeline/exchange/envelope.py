@@ -223,7 +223,8 @@ class BatchHeader:
     the first. `has_backlog`: whether records waited at a node after the batch before. `split`:
     the sender. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
     the rows of all open windows again, as Redis has lost them. `attempt`: how often the batch was
-    begun, with this time. `delayed`: the streams with unread records at their split nodes.
+    begun, with this time. `delayed`: the streams with unread records at their split nodes, and the
+    topics that are not idle by the clock of batches.
     `ladder`: the drop rules of the ladder (`shedding.drops.LadderDrops`), None without. `faults`:
     delay by node (`wire.node_faults`), with the node's index as text.
     """

@@ -137,7 +137,7 @@ def parts_by_split(
 
 def read_topics(
     parts: Sequence[TopicPart],
-    entries: Mapping[int, Sequence[LogEntry]],
+    entries: dict[int, list[LogEntry]],
     table: CompiledTable,
     drops: LadderDrops,
     clock_ms: int,
@@ -147,12 +147,11 @@ def read_topics(
 
     `entries`: those of the log, which for a topic has records that were appended again.
     """
-    result = {stream: list(read) for stream, read in entries.items()}
     if not parts:
-        return result, {}
+        return entries, {}
     from workers.pipeline.sources.topic.read import read_part  # noqa: PLC0415 - as above
 
-    reports: dict[str, Any] = {}
+    result, reports = dict(entries), dict[str, Any]()
     for part in parts:
         stream = part.stream
         is_needed = (

@@ -295,6 +295,7 @@ class LogReader(DataSourceStreamReader):
         table = self._batch_table(stop)
         splits = open_splits(self._table(stop.version), self.splits)
         cuts = stop.cuts
+        active = *after, *(stream for stream, cut in cuts.items() if cut.is_active)
         topics = parts_by_split(self.cluster, begin.cuts, cuts, table, splits, is_skipped=skipped)
         behind = planner_of(self.cluster).behind(cuts, stop.clock_ms)
         own = {} if table is None else table.table.splits
@@ -302,7 +303,7 @@ class LogReader(DataSourceStreamReader):
             SplitPartition(
                 BatchHeader(
                     *plan, *clock, stop.has_backlog, split, nodes,
-                    stop.restored != begin.restored, attempt, tuple(after), header_of(stop.ladder),
+                    stop.restored != begin.restored, attempt, active, header_of(stop.ladder),
                     stop.faults,
                 ),
                 first, stop.position, stop.states, skipped, before, after, topics[split],

@@ -71,6 +71,15 @@ def test_nothing_changes_without_messages_and_without_an_answer() -> None:
     assert next_cut(cut, TopicState(error="away"), SOURCE, 60, 1000, 4) is cut
 
 
+def test_a_topic_is_idle_once_all_of_its_partitions_are() -> None:
+    """Joins then wait for it no longer, whatever the timestamps of its messages are."""
+    cut = TopicCut(SOURCE.identity, {0: position(10, 5, 100), 1: position(3, 7, 300)}, mark_ms=5)
+    assert next_cut(cut, NEW, SOURCE, 1300, 1000, 4) == replace(cut, mark_ms=7)
+    idle = next_cut(cut, NEW, SOURCE, 1301, 1000, 4)
+    assert idle == replace(cut, mark_ms=7, is_active=False)
+    assert next_cut(idle, NEW, SOURCE, 9999, 1000, 4) is idle
+
+
 def test_another_topic_begins_again() -> None:
     cut = TopicCut("other:9092/orders", {0: position(10)})
     assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) == next_cut(None, NEW, SOURCE, 60, 1000, 4)

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.topics.cut import PartitionPosition, TopicCut, combined_ms
+from controlplane.wire.topics.cut import (
+    PartitionPosition,
+    TopicCut,
+    active_partitions,
+    combined_ms,
+)
 from controlplane.wire.topics.source import TopicSource
 
 # Messages of a batch while their size is unknown.
@@ -100,9 +105,11 @@ def next_cut(
         partitions[number] = place._replace(offset=start + count, active_ms=clock_ms)
     waiting = {*unread, *held}
     mark_ms = combined_ms(before.mark_ms, before.partitions, waiting, clock_ms, idle_ms)
-    if mark_ms == before.mark_ms and _offsets(partitions) == _offsets(before.partitions):
+    is_active = bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
+    same = (mark_ms, is_active) == (before.mark_ms, before.is_active)
+    if same and _offsets(partitions) == _offsets(before.partitions):
         return before
-    return replace(before, partitions=partitions, mark_ms=mark_ms)
+    return replace(before, partitions=partitions, mark_ms=mark_ms, is_active=is_active)
 
 
 def _recreated(cut: TopicCut, state: TopicState) -> set[int]:
