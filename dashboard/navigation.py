@@ -74,7 +74,7 @@ _CLUSTER_PAGES: Final = (
         "Streams",
         ("stream", "stream-new", "stream-schema", "stream-schema-preview", "dead-letters"),
     ),
-    NavigationPage("queries", "Queries", ("query", "query-keys", "query-new")),
+    NavigationPage("queries", "Queries", ("query", "query-keys", "query-sinks", "query-new")),
     NavigationPage("sql", "Results", ("sql-login",)),
     NavigationPage("proposals", "Proposals", ("proposal", "proposal-ask", "proposal-form")),
     NavigationPage("comparisons", "Compare", ("comparison", "comparison-ask")),

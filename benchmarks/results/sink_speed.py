@@ -11,6 +11,7 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,15 @@ from controlplane.wire.results.tables import COLUMNS
 from tests.support.postgres import running_postgres
 
 
-def main() -> None:
+def parse_options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
-    rows: int = parser.parse_args().rows
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    rows: int = parse_options().rows
     with fresh_weir() as folder, running_postgres() as url:
         query = filled(rows)
         parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)

@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 from django.utils import timezone
 
 from controlplane.catalog.computations import schema_of
-from controlplane.cluster_spec.connection_parts import SinkPart, SourcePart
+from controlplane.cluster_spec.connection_parts import DocumentPart, SinkPart, SourcePart
 from controlplane.cluster_spec.document import (
     FORMAT,
     BlackoutPart,
     CharacteristicsPart,
     ClusterDescription,
     ClusterPart,
-    DocumentPart,
     DropPart,
     ExclusionPart,
     MeasuredPart,

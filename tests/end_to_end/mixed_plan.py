@@ -31,11 +31,32 @@ def read(page: Page, path: str) -> Any:
 
 def post(page: Page, path: str, body: Any, method: str = "post") -> Any:
     """Post to the API and return its answer."""
-    cookies = {one["name"]: one["value"] for one in page.context.cookies()}
-    headers = {"X-CSRFToken": cookies["csrftoken"], "Referer": page.url}
-    answer = getattr(page.request, method)(f"{API}/{path}", data=body, headers=headers)
+    answer = _sent(page, path, body, method)
     assert answer.ok, answer.text()
     return answer.json()
+
+
+def _sent(page: Page, path: str, body: Any, method: str = "post") -> Any:
+    cookies = {one["name"]: one["value"] for one in page.context.cookies()}
+    headers = {"X-CSRFToken": cookies["csrftoken"], "Referer": page.url}
+    return getattr(page.request, method)(f"{API}/{path}", data=body, headers=headers)
+
+
+def approve_mixed(page: Page) -> int:
+    """Request a mixed plan and approve it; return its id.
+
+    Queries that are submitted meanwhile may be on the node that it closes: then a new one is
+    requested.
+    """
+    deadline = time.monotonic() + MINUTES
+    while True:
+        number = int(post(page, "proposals", {"planner": "mixed"})["id"])
+        row = wait_for(page, number, "ready")
+        answer = _sent(page, f"proposals/{number}/approve", {"seal": row["seal"]})
+        if answer.ok:
+            return number
+        assert answer.json()["code"] == "exceeds", answer.text()
+        assert time.monotonic() < deadline, answer.text()
 
 
 def weir_prints(weir: RunningWeir, *words: str) -> Any:

@@ -17,6 +17,7 @@ from tests.end_to_end.joining import Place, read, settled, submit_sides_and_join
 from tests.end_to_end.mixed_plan import (
     API,
     actions_of,
+    approve_mixed,
     post,
     state_of,
     wait_for,
@@ -279,9 +280,7 @@ def test_a_mixed_plan_survives_the_death_of_each_process(weir: RunningWeir, page
     # The reports that wait meanwhile arrive at once; at night a steady stream is within defaults.
     changed = {**dict.fromkeys(TOLERANCES, 1.0), "tolerated_rates": 10.0}
     change_policy(weir, **changed, **WIDE_LIMITS)
-    number = post(page, "proposals", {"planner": "mixed"})["id"]
-    row = wait_for(page, number, "ready")
-    post(page, f"proposals/{number}/approve", {"seal": row["seal"]})
+    number = approve_mixed(page)
     wait_for(page, number, "executing")
     wait_for_steps(page, number, 1)
     # A page would report in its console that nobody answers.

@@ -97,6 +97,27 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "Less traffic": {"goal": "traffic"},
         "A planner": {"planner": "placement", "algorithm": "mms", "parameters": {"nu": 0.1}},
     },
+    "ResultSinkIn": {
+        "A table of PostgreSQL": {
+            "name": "warehouse",
+            "kind": "postgres",
+            "settings": {
+                "host": "db.example.org",
+                "database": "shop",
+                "user": "weir",
+                "secret": "shop-db",
+                "table": "shop.revenue_by_shop",
+            },
+            "start": "oldest",
+        },
+        "A service that takes each change": {
+            "name": "hook",
+            "kind": "http",
+            "settings": {"url": "https://hooks.example.org/revenue", "secret": "shop-hook"},
+            "mode": "every_change",
+        },
+    },
+    "SinkReplayIn": {"All that is stored": {"start": "oldest"}},
     "CommentIn": {
         "About the load": {"text": "The peak ends by noon; the split stays useful for the day."},
     },

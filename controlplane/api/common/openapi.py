@@ -26,6 +26,8 @@ _TAGS: Final = {
     "records": "Appending records, and where they are kept.",
     "dead letters": "Records that do not fit their stream: listed, exported, appended again.",
     "queries": "Queries: submitting, checking, ending them, and their results.",
+    "results": "Results of queries by SQL: views, statements, and logins for other tools.",
+    "sinks": "Destinations outside of Weir that receive the results of a query.",
     "scenarios": "Disturbances of demo clusters: rush hours, hot keys, slow, lost and added nodes.",
     "shedding": "Load shedding: ladders of drop rules, weights of queries, drills.",
     "edges": "Drop rules, key groupings and aggregators of queries.",

@@ -93,9 +93,8 @@ def test_charts_are_of_six_hours_and_of_the_last_one(
     assert figures["lag"]["data"][0]["y"][-1] == 0
     assert figures["lag"]["layout"]["meta"]["finding"].startswith("Lag 0 s")
     start, end = figures["lag"]["layout"]["xaxis"]["range"]
-    assert end - start == pytest.approx(LAG_SHOWN.total_seconds() * 1000, abs=1), (
-        "also where the lag is not known yet"
-    )
+    # The axis is no longer than what is known.
+    assert PERIODS * 10_000 <= end - start < LAG_SHOWN.total_seconds() * 1000
 
 
 def test_three_short_periods_are_ahead_in_the_chart_of_ten_seconds(

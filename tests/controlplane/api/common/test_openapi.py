@@ -30,6 +30,7 @@ MODULES = (
     "grants",
     "clusters.shedding",
     "queries.schemas",
+    "queries.sinks",
     "clusters.health",
     "streams.records",
     "streams.schemas",
