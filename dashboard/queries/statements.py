@@ -17,7 +17,7 @@ from controlplane.results.sql import logins
 from controlplane.results.sql.files import FORMATS, number_of
 from controlplane.results.sql.runs import MAX_ROWS, StatementResult, run_statement
 from controlplane.results.sql.statements import LONGEST
-from controlplane.results.sql.views import LISTED, example_of, newest_views, schema_of
+from controlplane.results.sql.views import example_of, newest_views, schema_of
 from controlplane.results.values import plain
 from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.tree import Kind
@@ -31,6 +31,8 @@ from dashboard.responses import notify_refusals, render_page
 
 # Rows of the table; files have all.
 SHOWN_ROWS: Final = 500
+# Views of the page; a search finds others.
+SHOWN_VIEWS: Final = 20
 FILES: Final = ("csv", "parquet", "arrow")
 _PARAMETERS: Final = frozenset({"statement", "view"})
 # Columns of views that no chart draws, and how many texts name a line.
@@ -77,12 +79,13 @@ def login(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def _page(
     request: PageRequest, cluster: Cluster, more: Mapping[str, Any], status: int = 200
 ) -> HttpResponse:
-    views, part = newest_views(cluster, request.GET.get("view", "")), request.GET.get("view", "")
+    part = request.GET.get("view", "")
+    views = newest_views(cluster, part, SHOWN_VIEWS)
     text = request.GET.get("statement", "")
     context = {
         "views": [(view, example_of(view)) for view in views],
         "part": part,
-        "most_views": LISTED,
+        "most_views": SHOWN_VIEWS,
         "schema": schema_of(cluster),
         "is_postgres": is_postgres(),
         "connections": logins.MAX_CONNECTIONS,

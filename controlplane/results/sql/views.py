@@ -79,10 +79,10 @@ def view_names(cluster: Cluster) -> dict[str, int]:
     return names
 
 
-def newest_views(cluster: Cluster, part: str = "") -> list[ResultView]:
-    """Return the views of the newest queries with `part` in their names, at most `LISTED`."""
-    ids = [pk for name, pk in view_names(cluster).items() if part.lower() in name.lower()][:LISTED]
-    queries = Query.objects.filter(pk__in=ids).order_by("-pk").prefetch_related("streams")
+def newest_views(cluster: Cluster, part: str = "", most: int = LISTED) -> list[ResultView]:
+    """Return the views of the newest queries with `part` in their names, at most so many."""
+    ids = [pk for name, pk in view_names(cluster).items() if part.lower() in name.lower()]
+    queries = Query.objects.filter(pk__in=ids[:most]).order_by("-pk").prefetch_related("streams")
     return [ResultView(query) for query in queries]
 
 
