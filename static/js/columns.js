@@ -1,5 +1,5 @@
-// Columns of tables without a value in any row are hidden: nobody reads a column of dashes. It is run
-// where it stands, before the page is painted, so that nothing moves.
+// Columns of tables without a value in any row are hidden: nobody reads a column of dashes. It runs
+// in the head, and whenever the parser has added to the page, so before that is painted.
 
 (() => {
   const EMPTY = /^[–—→\s]*(of –)?\s*$/;
@@ -19,6 +19,11 @@
   }
 
   const hideAll = () => document.querySelectorAll("table.cards").forEach(hideIn);
-  hideAll();
-  document.body.addEventListener("htmx:afterSettle", hideAll);
+  const parsing = new MutationObserver(hideAll);
+  parsing.observe(document, { childList: true, subtree: true });
+  document.addEventListener("DOMContentLoaded", () => {
+    hideAll();
+    parsing.disconnect();
+  });
+  document.addEventListener("htmx:afterSettle", hideAll);
 })();

@@ -29,7 +29,7 @@ _PLAIN: Final = {
     "Now records/s", "Number", "Oldest waits", "Per second", "Plans", "Position", "Queries",
     "Read", "Records lost", "Running sum", "Size", "Starts within s", "State", "Status", "Steps",
     "Streams", "Sum", "Takes", "Takes at most s", "Times", "Took", "Value", "Waiting",
-    "Waiting tasks", "Will happen", "± µs",
+    "Waiting tasks", "Will happen", "Written", "± µs",
 }  # fmt: skip
 _TILE: Final = re.compile(
     r'class="tile\b[^>]*>\s*<span class="name">(.*?)</span>\s*<span class="value"', re.DOTALL

@@ -52,7 +52,7 @@ def test_a_sample_becomes_a_stream_a_preview_and_results(
     log_in(page, web, "a-operator")
     page.goto("/clusters/sf/streams/new/")
     page.locator("#sample").set_input_files(sample)
-    page.get_by_role("button", name="Propose columns").click()
+    page.get_by_role("button", name="Propose columns").first.click()
     page.locator("#stream").fill("sales")
     page.get_by_role("button", name="Declare the stream").click()
     page.wait_for_url("**/streams/*/")
