@@ -7,6 +7,7 @@ from pathlib import Path
 
 from controlplane.wire.network import destinations
 from controlplane.wire.network.destinations import LIST, SETTING
+from controlplane.wire.network.secrets import read_secret
 from controlplane.wire.redaction import without_password
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,16 +72,11 @@ def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
 
 
 def secret(name: str) -> str:
-    """Return a secret: the variable, else the content of the file that `<name>_FILE` names.
-
-    A file keeps the secret out of the environment of every process.
-    """
-    file = text(f"{name}_FILE")
-    if not file or text(name):
-        return text(name)
+    """Return a secret as `wire.network.secrets` does. Raises `EnvironmentValueError`."""
     try:
-        return Path(file).expanduser().read_text().strip()
+        return read_secret(name)
     except OSError as error:
+        file = text(f"{name}_FILE")
         raise EnvironmentValueError(f"{name}_FILE", file, f"cannot be read: {error}") from None
 
 

@@ -3,15 +3,14 @@
 `write` commits rows and position together, or its repetition changes nothing.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol
 
-from django.conf import settings
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from controlplane.installation import env
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.columns import ResultTable
 
@@ -43,21 +42,19 @@ def _known_name(name: str) -> str:
 Secret = Annotated[str, Field(max_length=60), AfterValidator(_known_name)]
 
 
-def read_secret(name: str) -> str:
+def named_secret(name: str) -> str:
     """Return a secret of the site by its name. Raises `DestinationAway` if there is none.
 
-    It is in the file <data>/secrets/sinks/<name>, or in a variable of the environment. Nothing else
-    can be named, so that nobody sends other secrets of Weir away.
+    Only variables of this prefix can be named, so that nobody sends other secrets of Weir away.
     """
     variable = VARIABLE + name.upper().replace("-", "_")
-    file = settings.DATA_DIR / "secrets" / "sinks" / name
-    if variable in os.environ:
-        return os.environ[variable]
     try:
-        return str(file.read_text()).strip()
-    except OSError:
-        text = f"There is no secret {name}: write it to {file}, or set {variable}"
-        raise DestinationAway(text) from None
+        value = env.secret(variable)
+    except env.EnvironmentValueError as error:
+        raise DestinationAway(str(error)) from None
+    if not value:
+        raise DestinationAway(f"There is no secret {name}: set {variable}, or {variable}_FILE")
+    return value
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from controlplane.sinks.destination import (
     DestinationAway,
     RefusedByDestination,
     SinkContext,
-    read_secret,
+    named_secret,
 )
 from controlplane.sinks.kinds.settings import HttpSettings
 
@@ -39,7 +39,7 @@ def check_destination(settings: HttpSettings) -> None:
 
 def open_destination(settings: HttpSettings, context: SinkContext) -> "HttpReceiver":
     """Return the receiver; each request has a connection of its own."""
-    return HttpReceiver(settings, context, read_secret(settings.secret).encode())
+    return HttpReceiver(settings, context, named_secret(settings.secret).encode())
 
 
 class HttpReceiver:

@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from controlplane.errors import Invalid
 from controlplane.results.feed import FeedPlace
-from controlplane.sinks.destination import DestinationAway, SinkContext, read_secret
+from controlplane.sinks.destination import DestinationAway, SinkContext, named_secret
 from controlplane.sinks.kinds.arrow import arrow_table, by_day
 from controlplane.sinks.kinds.settings import ParquetSettings
 from controlplane.wire.network.destinations import NotAllowed, check_folder
@@ -52,7 +52,7 @@ def _file_system(settings: ParquetSettings) -> fs.FileSystem:
         return fs.LocalFileSystem()
     if not settings.secret:
         return fs.S3FileSystem()
-    access, _, secret = read_secret(settings.secret).partition(":")
+    access, _, secret = named_secret(settings.secret).partition(":")
     return fs.S3FileSystem(access_key=access, secret_key=secret)
 
 

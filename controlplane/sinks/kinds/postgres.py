@@ -13,7 +13,7 @@ from controlplane.sinks.destination import (
     DestinationAway,
     RefusedByDestination,
     SinkContext,
-    read_secret,
+    named_secret,
 )
 from controlplane.sinks.kinds.settings import PostgresSettings
 from controlplane.wire.network.destinations import NotAllowed, addresses, check_whole
@@ -68,7 +68,7 @@ def open_destination(settings: PostgresSettings, context: SinkContext) -> "Postg
             options["sslrootcert"] = "system"
         connection = psycopg.connect(
             host=settings.host, port=settings.port, dbname=settings.database, user=settings.user,
-            password=read_secret(settings.secret) if settings.secret else None,
+            password=named_secret(settings.secret) if settings.secret else None,
             sslmode=settings.tls, connect_timeout=_CONNECT_S, options=_OPTIONS,
             application_name=f"weir sink {context.name}"[:60], autocommit=True,
             **options,

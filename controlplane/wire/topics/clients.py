@@ -1,9 +1,7 @@
 """Consumers of a team's topic: their settings, with secrets that only the site knows."""
 
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -18,6 +16,7 @@ from confluent_kafka import (
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, unavailable
+from controlplane.wire.network.secrets import read_secret
 from controlplane.wire.topics.source import BadSource, TopicSource
 
 # The variable with a secret, or with `_FILE` the one that names the file with it.
@@ -35,16 +34,14 @@ class NoSuchTopic(LogUnavailable):
 def secret(name: str) -> str:
     """Return a secret of the site by its name. Raises `BadSource`, without its value."""
     variable = SECRET_VARIABLE + name.upper()
-    if value := os.environ.get(variable, ""):
-        return value
-    path = os.environ.get(f"{variable}_FILE", "")
-    if not path:
-        raise BadSource({"secrets": f"the site has no secret {name}: it is read from {variable}"})
     try:
-        return Path(path).expanduser().read_text().strip()
+        value = read_secret(variable)
     except OSError as error:
         why = f"the file that {variable}_FILE names cannot be read: {error.strerror}"
         raise BadSource({"secrets": why}) from None
+    if not value:
+        raise BadSource({"secrets": f"the site has no secret {name}: it is read from {variable}"})
+    return value
 
 
 def settings_of(source: TopicSource, group: str) -> dict[str, Any]:

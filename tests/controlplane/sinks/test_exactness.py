@@ -80,10 +80,9 @@ def parquet(folder: Path) -> Place:
 
 
 @pytest.fixture
-def http(tmp_path: Path, settings: Any) -> Iterator[Place]:
-    settings.DATA_DIR = tmp_path
-    (tmp_path / "secrets" / "sinks").mkdir(parents=True)
-    (tmp_path / "secrets" / "sinks" / "signs").write_text("a key of this test")
+def http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    (tmp_path / "signs").write_text("a key of this test")
+    monkeypatch.setenv("WEIR_SINK_SECRET_SIGNS_FILE", str(tmp_path / "signs"))
     came: list[dict[str, Any]] = []
     with receiving() as receiver:
 
