@@ -14,6 +14,7 @@ from controlplane.errors import Fields, Invalid
 from controlplane.sinks.destination import Destination, SinkContext, SinkSettings
 from controlplane.sinks.kinds.settings import (
     HttpSettings,
+    KafkaSettings,
     ParquetSettings,
     PostgresSettings,
 )
@@ -58,6 +59,8 @@ KINDS: Final = {
     for kind in (
         SinkKind("postgres", "PostgreSQL table", "exactly once: rows and cursor in one transaction",
                  PostgresSettings, 10_000),
+        SinkKind("kafka", "Kafka topic", "exactly once: rows and position in one transaction",
+                 KafkaSettings, 10_000),
         SinkKind("parquet", "Parquet files", "exactly once: a manifest names the files",
                  ParquetSettings, 50_000),
         SinkKind("http", "HTTP", "at least once: the receiver ignores a smaller seq",
