@@ -11,12 +11,14 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from controlplane.errors import Fields, Invalid
+from controlplane.models.sink import STREAM_KIND
 from controlplane.sinks.destination import Destination, SinkContext, SinkSettings
 from controlplane.sinks.kinds.settings import (
     HttpSettings,
     KafkaSettings,
     ParquetSettings,
     PostgresSettings,
+    StreamSettings,
 )
 
 
@@ -65,6 +67,9 @@ KINDS: Final = {
                  ParquetSettings, 50_000),
         SinkKind("http", "HTTP", "at least once: the receiver ignores a smaller seq",
                  HttpSettings, 500),
+        SinkKind(STREAM_KIND, "Stream of this cluster",
+                 "exactly once: the log stores the position with the records",
+                 StreamSettings, 10_000),
     )
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 from controlplane.errors import Invalid
 from controlplane.integrations import outbound
 from controlplane.results.feed import FeedPlace
-from controlplane.sinks.columns import json_row
+from controlplane.sinks.columns import START, json_rows
 from controlplane.sinks.destination import (
     DestinationAway,
     RefusedByDestination,
@@ -63,7 +63,7 @@ def open_destination(settings: KafkaSettings, context: SinkContext) -> "KafkaTop
     except KafkaException as error:
         raise DestinationAway(error.args[0].str()) from error
     except LogUnavailable as error:
-        raise DestinationAway(str(error)) from error
+        raise DestinationAway(f"The brokers do not respond: {error.__cause__}") from error
 
 
 def positions_topic(settings: KafkaSettings, uid: str) -> str:
@@ -78,8 +78,6 @@ class KafkaTopic:
         self._settings, self._context = settings, context
         self._positions = positions_topic(settings, context.uid)
         self._encode = AvroRows(settings, context.table) if settings.format == "avro" else None
-        self._key = [(context.table.columns.index(column), column.name)
-                     for column in context.table.key]  # fmt: skip
         self._errors: list[KafkaError] = []
         self._options: dict[str, Any] = {
             **LOG_SETTINGS, **settings.options,
@@ -111,8 +109,8 @@ class KafkaTopic:
         self._errors.clear()
         try:
             producer.begin_transaction()
-            for row in rows:
-                self._produce(row)
+            if rows:
+                self._produce(rows)
             # The position is last, for brokers that show what was aborted.
             if producer.flush(_TIMEOUT_S):
                 raise DestinationAway(f"The brokers did not take the rows in {_TIMEOUT_S:.0f} s")
@@ -134,18 +132,24 @@ class KafkaTopic:
             self._producer.abort_transaction(1)
         self._producer.close()
 
-    def _produce(self, row: tuple[Any, ...]) -> None:
-        table = self._context.table
-        values = json_row(table, row)
-        value = self._encode(row) if self._encode else pydantic_core.to_json(values)
-        key = pydantic_core.to_json({name: values[name] for _, name in self._key})
-        headers: Any = [("window", values["window_start"]), ("query", table.query),
-                        ("seq", str(row[-1]))]  # fmt: skip
-        try:
-            self._producer.produce(self._settings.topic, value, key, headers=headers)
-        except BufferError:
-            self._producer.flush(_TIMEOUT_S)
-            self._producer.produce(self._settings.topic, value, key, headers=headers)
+    def _produce(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        table, topic = self._context.table, self._settings.topic
+        names = {START.name, *(column.name for column in table.key)}
+        chosen = [(place, column) for place, column in enumerate(table.columns)
+                  if self._encode is None or column.name in names]  # fmt: skip
+        json_values = json_rows(
+            [column for _, column in chosen], [[row[place] for place, _ in chosen] for row in rows]
+        )
+        for row, values in zip(rows, json_values, strict=True):
+            value = self._encode(row) if self._encode else pydantic_core.to_json(values)
+            key = pydantic_core.to_json({column.name: values[column.name] for column in table.key})
+            headers: Any = [("window", values[START.name]), ("query", table.query),
+                            ("seq", str(row[-1]))]  # fmt: skip
+            try:
+                self._producer.produce(topic, value, key, headers=headers)
+            except BufferError:
+                self._producer.flush(_TIMEOUT_S)
+                self._producer.produce(topic, value, key, headers=headers)
 
     def _delivered(self, error: KafkaError | None, _: Any) -> None:
         if error is not None:
@@ -172,6 +176,7 @@ class KafkaTopic:
             "group.id": f"weir-sink-{self._context.uid}", "isolation.level": "read_committed",
             "enable.partition.eof": True, "enable.auto.commit": False,
             "auto.offset.reset": "earliest", "allow.auto.create.topics": False,
+            "fetch.wait.max.ms": 20,
         }  # fmt: skip
         return new_client(Consumer, self._settings.servers, self._options | consumer)
 

@@ -50,6 +50,15 @@ class ParquetSettings(SinkSettings):
     )
 
 
+class StreamSettings(SinkSettings):
+    """A stream of the same cluster."""
+
+    stream: str = Field(
+        min_length=1, max_length=100, title="Stream",
+        description="declared with the columns of the results if it does not exist",
+    )  # fmt: skip
+
+
 class HttpSettings(SinkSettings):
     """A URL that receives batches of results as JSON, signed as webhooks are."""
 
