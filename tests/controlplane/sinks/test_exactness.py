@@ -26,6 +26,7 @@ from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
 from tests.support.schema_registry import running_registry
 from tests.support.sinks import Meters, Result, ordered
+from tests.support.stream_results import records_of
 from tests.support.topic_results import results_in
 from tests.support.topics import create_topic, running_broker
 
@@ -144,6 +145,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     list_destinations(monkeypatch, f"{RECEIVERS} {folders}")
     if request.param == "postgres":
         return postgres(server, "readings")
+    if request.param == "stream":
+        return Place("stream", {"stream": "results"}, lambda: records_of("sf", "results"))
     if request.param == "parquet":
         return parquet(tmp_path / "lake")
     if request.param == "kafka":
@@ -189,7 +192,9 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("mode", ["final_only", "every_change"])
-@pytest.mark.parametrize("place", ["postgres", "parquet", "http", "kafka", "avro"], indirect=True)
+@pytest.mark.parametrize(
+    "place", ["postgres", "parquet", "http", "kafka", "avro", "stream"], indirect=True
+)
 def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
     """With processes that end after the write and before they note it, at seeded moments."""
     sink, draw = added(meters, place, mode=mode), random.Random(7)
