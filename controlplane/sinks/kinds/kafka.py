@@ -58,12 +58,14 @@ def check_destination(settings: KafkaSettings) -> None:
 
 def open_destination(settings: KafkaSettings, context: SinkContext) -> "KafkaTopic":
     """Connect, and end the transactions of an earlier process."""
+    topic = KafkaTopic(settings, context)
     try:
-        return KafkaTopic(settings, context)
+        topic.connect()
     except KafkaException as error:
-        raise DestinationAway(error.args[0].str()) from error
+        raise topic.away(error) from error
     except LogUnavailable as error:
-        raise DestinationAway(f"The brokers do not respond: {error.__cause__}") from error
+        raise topic.away(error.__cause__ or error) from error
+    return topic
 
 
 def positions_topic(settings: KafkaSettings, uid: str) -> str:
@@ -79,17 +81,23 @@ class KafkaTopic:
         self._positions = positions_topic(settings, context.uid)
         self._encode = AvroRows(settings, context.table) if settings.format == "avro" else None
         self._errors: list[KafkaError] = []
+        # The newest error of a connection: a timeout has no cause.
+        self._cause = ""
         self._options: dict[str, Any] = {
             **LOG_SETTINGS, **settings.options,
             **{option: named_secret(name) for option, name in settings.secrets.items()},
+            "error_cb": self._note,
         }  # fmt: skip
+
+    def connect(self) -> None:
+        """Create the topic of positions and the producer. Raises as its client does."""
         self._create_positions()
         producer = {
-            "transactional.id": f"weir-sink-{context.uid}", "linger.ms": 20,
+            "transactional.id": f"weir-sink-{self._context.uid}", "linger.ms": 20,
             "compression.type": "lz4", "partitioner": "murmur2_random",
             "delivery.report.only.error": True, "on_delivery": self._delivered,
         }  # fmt: skip
-        self._producer = new_client(Producer, settings.servers, self._options | producer)
+        self._producer = new_client(Producer, self._settings.servers, self._options | producer)
         self._producer.init_transactions(_TIMEOUT_S)
 
     def position(self) -> FeedPlace | None:
@@ -98,7 +106,7 @@ class KafkaTopic:
             try:
                 state = json.loads(self._newest(consumer) or "{}")
             except KafkaException as error:
-                raise DestinationAway(error.args[0].str()) from error
+                raise self.away(error) from error
         if state.get("epoch") != self._context.epoch:
             return None
         return FeedPlace.read(state["position"])
@@ -113,24 +121,26 @@ class KafkaTopic:
                 self._produce(rows)
             # The position is last, for brokers that show what was aborted.
             if producer.flush(_TIMEOUT_S):
-                raise DestinationAway(f"The brokers did not take the rows in {_TIMEOUT_S:.0f} s")
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - the client's own
+            if not self._errors:
+                state = {"epoch": self._context.epoch, "position": str(after)}
+                producer.produce(self._positions, json.dumps(state), self._context.uid, partition=0)
+            producer.commit_transaction(_TIMEOUT_S)
             if self._errors:
                 raise KafkaException(self._errors[0])
-            state = {"epoch": self._context.epoch, "position": str(after)}
-            producer.produce(self._positions, json.dumps(state), self._context.uid, partition=0)
-            producer.commit_transaction(_TIMEOUT_S)
-        except KafkaException as error:
-            raise self._failure(error.args[0]) from error
+        except (KafkaException, SystemError) as error:
+            # The client raises SystemError for a fatal error while it reports a delivery.
+            raise self._failure(error.__cause__ or error) from error
         except RefusedByDestination:
             self._abort()
             raise
 
     def close(self) -> None:
-        """Abort an open transaction, and close the producer."""
-        self._producer.purge()
+        """Abort an open transaction, and release the producer."""
         with suppress(KafkaException):
             self._producer.abort_transaction(1)
-        self._producer.close()
+        # Its method `close` would wait for brokers that are away.
+        del self._producer
 
     def _produce(self, rows: Sequence[tuple[Any, ...]]) -> None:
         table, topic = self._context.table, self._settings.topic
@@ -155,21 +165,30 @@ class KafkaTopic:
         if error is not None:
             self._errors.append(error)
 
-    def _failure(self, error: KafkaError) -> Exception:
-        """Return the exception for an error of the producer, after the end of the transaction."""
-        if error.fatal():
-            return DestinationAway(f"{error.str()}: another process writes this sink, or wrote it")
-        refusals = [cause for cause in (error, *self._errors) if cause.code() in _REFUSALS]
-        if refusals:
-            self._abort()
-            return RefusedByDestination(refusals[0].str())
-        return DestinationAway(error.str())
+    def away(self, error: BaseException) -> DestinationAway:
+        """Return the exception for an error of a client, with its cause."""
+        why = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        return DestinationAway(f"The brokers: {why}{self._cause and f'; {self._cause}'}")
+
+    def _note(self, error: KafkaError) -> None:
+        self._cause = error.str()
+
+    def _failure(self, error: BaseException) -> Exception:
+        """Return the exception for an error of the producer."""
+        causes = [*error.args[:1], *self._errors] if isinstance(error, KafkaException) else []
+        if any(cause.fatal() for cause in causes):
+            return DestinationAway("Another process writes this sink, or wrote it meanwhile")
+        refusals = [cause for cause in causes if cause.code() in _REFUSALS]
+        if not refusals:
+            return self.away(error)
+        self._abort()
+        return RefusedByDestination(refusals[0].str())
 
     def _abort(self) -> None:
         try:
             self._producer.abort_transaction(_TIMEOUT_S)
         except KafkaException as error:
-            raise DestinationAway(error.args[0].str()) from error
+            raise self.away(error) from error
 
     def _consumer(self) -> Consumer:
         consumer = {
