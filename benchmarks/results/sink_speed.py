@@ -1,9 +1,9 @@
-"""Results per second that a sink writes to Parquet files and a PostgreSQL table.
+"""Results per second that a sink writes to Parquet files, PostgreSQL, Kafka and a stream.
 
     python -m benchmarks.results.sink_speed [--rows 200000]
 
 A follower of this process reads final windows of an SQLite database, three columns of key and three
-aggregates each, and writes them; PostgreSQL is that of POSTGRES.
+aggregates each, and writes them; PostgreSQL is that of POSTGRES, the broker of Kafka Tansu.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from benchmarks.control_plane import fresh_weir
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.results.tables import COLUMNS
 from tests.support.postgres import running_postgres
+from tests.support.topics import create_topic, running_broker
 
 
 def parse_options(words: Sequence[str] | None = None) -> argparse.Namespace:
@@ -32,17 +33,25 @@ def parse_options(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     rows: int = parse_options().rows
-    with fresh_weir() as folder, running_postgres() as url:
+    with fresh_weir() as folder, running_postgres() as url, running_broker() as broker:
         query = filled(rows)
         parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
-        words = f"unix://{parts['host']} {folder.as_uri()}"
+        words = f"unix://{parts['host']} {folder.as_uri()} kafka://{broker}"
         os.environ[LIST] += f" {words}"
         table = {"host": parts["host"], "user": parts["user"], "database": parts["dbname"],
                  "tls": "disable", "table": "readings"}  # fmt: skip
         files = {"url": (Path(folder) / "lake").as_uri()}
-        for kind, settings in (("parquet", files), ("postgres", table)):
+        topic = {"servers": broker, "topic": "readings"}
+        create_topic(broker, "readings", 3)
+        for kind, settings in (
+            ("parquet", files), ("postgres", table), ("kafka", topic),
+            ("kafka", topic | {"format": "avro"}),
+        ):  # fmt: skip
+            used = time.process_time()
             seconds = written(query, kind, settings, rows)
-            print(f"{kind}: {rows / seconds:,.0f} results/s ({seconds:.1f} s)")
+            used, name = time.process_time() - used, settings.get("format", kind)
+            print(f"{name}: {rows / seconds:,.0f} results/s ({seconds:.1f} s, {used:.1f} s of"
+                  " processor)")  # fmt: skip
 
 
 def filled(rows: int) -> Any:
@@ -86,7 +95,7 @@ def written(query: Any, kind: str, settings: dict[str, Any], rows: int) -> float
 
     now = timezone.now()
     sink = Sink.objects.create(
-        query=query, name=kind, kind=kind, uid=uuid.uuid4(), position=str(FeedPlace(0, b"")),
+        query=query, name=uuid.uuid4().hex, kind=kind, uid=uuid.uuid4(), position=str(FeedPlace(0, b"")),
         settings=KINDS[kind].checked(settings).model_dump(mode="json"), created_by="bench",
         caught_up_at=now.replace(year=2020), created_at=now,
     )  # fmt: skip

@@ -14,7 +14,8 @@ from controlplane.catalog.drop_rules import drop_rules_by_stream
 from controlplane.catalog.names import is_id
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, NotFound
-from controlplane.models import Cluster, Drop, Stream
+from controlplane.models import Cluster, Drop, Sink, Stream
+from controlplane.models.sink import STREAM_KIND
 from controlplane.pagination.columns import order_names, orders_of
 from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import (
@@ -175,3 +176,12 @@ def stream_by_key(cluster: Cluster, key: str) -> Stream:
 def _drop_rules() -> Any:
     rules = Drop.objects.filter(stream=OuterRef("pk")).order_by().values("stream")
     return Coalesce(Subquery(rules.annotate(n=Count("id")).values("n")), 0)
+
+
+def sinks_into(stream: Stream) -> list[str]:
+    """Return the sinks that write to a stream, as query/sink."""
+    sinks = Sink.objects.filter(
+        query__cluster=stream.cluster_id, kind=STREAM_KIND, settings__stream=stream.name
+    )
+    names = sinks.order_by("query__name", "name").values_list("query__name", "name")
+    return [f"{query}/{sink}" for query, sink in names]

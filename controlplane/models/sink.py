@@ -5,6 +5,9 @@ from django.db.models import Q
 
 from controlplane.models.query import Query
 
+# The kind of sinks that write to a stream of the cluster, which `settings["stream"]` names.
+STREAM_KIND = "stream"
+
 
 class Sink(models.Model):
     """A destination that receives the results of a query.

@@ -11,11 +11,14 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from controlplane.errors import Fields, Invalid
+from controlplane.models.sink import STREAM_KIND
 from controlplane.sinks.destination import Destination, SinkContext, SinkSettings
 from controlplane.sinks.kinds.settings import (
     HttpSettings,
+    KafkaSettings,
     ParquetSettings,
     PostgresSettings,
+    StreamSettings,
 )
 
 
@@ -58,10 +61,15 @@ KINDS: Final = {
     for kind in (
         SinkKind("postgres", "PostgreSQL table", "exactly once: rows and cursor in one transaction",
                  PostgresSettings, 10_000),
+        SinkKind("kafka", "Kafka topic", "exactly once: rows and position in one transaction",
+                 KafkaSettings, 10_000),
         SinkKind("parquet", "Parquet files", "exactly once: a manifest names the files",
                  ParquetSettings, 50_000),
         SinkKind("http", "HTTP", "at least once: the receiver ignores a smaller seq",
                  HttpSettings, 500),
+        SinkKind(STREAM_KIND, "Stream of this cluster",
+                 "exactly once: the log stores the position with the records",
+                 StreamSettings, 10_000),
     )
 }  # fmt: skip
 

@@ -46,6 +46,7 @@ class ResultColumn:
 
 
 START: Final = ResultColumn("window_start", ValueType.TIME, is_key=True)
+END: Final = ResultColumn("window_end", ValueType.TIME)
 # After the columns of the query.
 _LAST: Final = (
     ResultColumn("errors", ValueType.JSON),
@@ -54,7 +55,7 @@ _LAST: Final = (
     ResultColumn("changed_at", ValueType.TIME),
     ResultColumn("seq", ValueType.INT),
 )
-RESERVED: Final = frozenset({START.name, "window_end", "day", *(column.name for column in _LAST)})
+RESERVED: Final = frozenset({START.name, END.name, "day", *(column.name for column in _LAST)})
 _EXACT_TYPES: Final[Mapping[ValueType, type]] = {
     ValueType.INT: int,
     ValueType.FLOAT: float,
@@ -93,8 +94,7 @@ class ResultTable:
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
         """Return all columns in their order."""
-        end = ResultColumn("window_end", ValueType.TIME)
-        return (START, end, *self.key, *self.values, *_LAST)
+        return (START, END, *self.key, *self.values, *_LAST)
 
     @property
     def key_names(self) -> list[str]:
@@ -190,15 +190,22 @@ def _type_of(kind: str) -> ValueType:
     return ValueType(kind) if kind in {*ValueType} else ValueType.JSON
 
 
-def json_row(table: ResultTable, row: Sequence[Any]) -> dict[str, Any]:
-    """Return a result as JSON values, as the API has them: times ISO 8601, decimals as text."""
-    pairs = zip(table.columns, row, strict=True)
-    return {column.name: _json_value(column, value) for column, value in pairs}
+def json_rows(
+    columns: Sequence[ResultColumn], rows: Sequence[Sequence[Any]]
+) -> list[dict[str, Any]]:
+    """Return results as JSON values, as the API has them: times ISO 8601, decimals as text."""
+    names = [column.name for column in columns]
+    values = [_json_values(column.type, values)
+              for column, values in zip(columns, zip(*rows, strict=True), strict=True)]  # fmt: skip
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def _json_value(column: ResultColumn, value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if column.type is ValueType.JSON and value is not None:
-        return pydantic_core.from_json(value)
-    return plain(value, Kind.NULL)
+def _json_values(kind: ValueType, values: Sequence[Any]) -> Sequence[Any]:
+    match kind:
+        case ValueType.INT | ValueType.BOOL | ValueType.TEXT:
+            return values
+        case ValueType.TIME | ValueType.DATE:
+            return [None if value is None else value.isoformat() for value in values]
+        case ValueType.JSON:
+            return [None if value is None else pydantic_core.from_json(value) for value in values]
+    return [plain(value, Kind.NULL) for value in values]

@@ -19,7 +19,7 @@ from controlplane.integrations.deliveries import retry_delay
 from controlplane.models import RefusedResult, Sink
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.catalog import KINDS
-from controlplane.sinks.columns import json_row, result_table
+from controlplane.sinks.columns import json_rows, result_table
 from controlplane.sinks.destination import (
     Destination,
     DestinationAway,
@@ -133,7 +133,7 @@ class SinkFollower:
         if kept.count() >= MAX_REFUSED:
             text = f"{MAX_REFUSED:,} refused results are kept: write them again, or delete them"
             raise DestinationAway(text)
-        row = json_row(self._reader.table, batch.rows[0])
+        (row,) = json_rows(self._reader.table.columns, batch.rows)
         _, is_new = kept.update_or_create(
             sink_id=self.sink_id, place=batch.places[0],
             defaults={"reason": _storable(reason), "row": row, "refused_at": timezone.now(),

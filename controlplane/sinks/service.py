@@ -21,9 +21,11 @@ from controlplane.events.publish import announce, event
 from controlplane.formats.moments import read_moment
 from controlplane.models import Cluster, Query, RefusedResult, Sink
 from controlplane.models.query import LIVE_STATES
+from controlplane.models.sink import STREAM_KIND
 from controlplane.pagination.lookup import row_by
 from controlplane.sinks.catalog import KINDS
 from controlplane.sinks.columns import RESERVED, result_table
+from controlplane.sinks.network import connect_stream
 from controlplane.sinks.reading import place_from
 
 # Each sink is a thread.
@@ -69,6 +71,7 @@ def add(actor: Actor, query: Query, spec: SinkSpec, *, is_checked: bool = False)
             raise Conflict("too_many_sinks", text)
         if sinks_of(query).filter(name=spec.name).exists():
             raise Invalid({"name": [f"{query.name} has a sink {spec.name} already"]})
+        _connect(actor, query, spec)
         now = timezone.now()
         sink = Sink.objects.create(
             query=query, name=spec.name, kind=spec.kind, uid=uuid.uuid4(), position=position,
@@ -91,6 +94,7 @@ def change(actor: Actor, sink: Sink, spec: SinkSpec, *, is_checked: bool = False
     after = _columns(spec)
     before = {name: getattr(sink, name) for name in after}
     with transaction.atomic():
+        _connect(actor, sink.query, spec)
         _update(sink, version=sink.version + 1, retry_at=None, **after)
         _record(actor, sink, "change", before=before, after=after)
     return sink
@@ -175,6 +179,12 @@ def spec_of(sink: Sink) -> SinkSpec:
     return SinkSpec(
         sink.name, sink.kind, sink.settings, sink.mode, sink.corrections, NOW, sink.paused
     )
+
+
+def _connect(actor: Actor, query: Query, spec: SinkSpec) -> None:
+    if spec.kind == STREAM_KIND:
+        stream = str(_columns(spec)["settings"]["stream"])
+        connect_stream(actor, query, stream, spec.mode, spec.name)
 
 
 def _columns(spec: SinkSpec) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from controlplane.sinks.reading import MOST_COUNTED, ResultReader
 
 # A sink may be so far behind, besides the time for which its kind collects results.
 LIMIT_S: Final = 60.0
+# The settings that name where a sink writes.
+_TARGETS: Final = ("url", "table", "topic", "stream")
 # For so long after a loss the sink is shown as losing results.
 _LOSS: Final = timedelta(hours=1)
 # A working sink notes every few seconds that it has written everything.
@@ -58,7 +60,7 @@ class SinkStatus:
     def target(self) -> str:
         """Return where it writes."""
         settings = self.sink.settings
-        return str(settings.get("url") or settings.get("table") or settings.get("topic") or "")
+        return next((str(settings[name]) for name in _TARGETS if settings.get(name)), "")
 
 
 def statuses_of(sinks: Iterable[Sink]) -> list[SinkStatus]:

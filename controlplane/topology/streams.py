@@ -11,6 +11,7 @@ from controlplane.catalog import names
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.coordinates import LABEL
+from controlplane.catalog.streams import sinks_into
 from controlplane.errors import Conflict, Fields, Invalid, NotFound
 from controlplane.models import Cluster, Exclusion, Stream
 from controlplane.models.query import LIVE_STATES
@@ -107,7 +108,8 @@ def delete(actor: Actor, stream: Stream, confirm: str, reason: str = "") -> None
     """Delete a stream that no live query reads: its rows, and then its records in Redis.
 
     `confirm` repeats the name, which another stream can have afterwards. Ended queries keep their
-    results. Raises `Forbidden`, `NotFound`, `Conflict` (not_confirmed, has_readers), `Invalid`.
+    results. Raises `Forbidden`, `NotFound`, `Invalid`, and `Conflict` (not_confirmed, has_readers,
+    has_writers).
     """
     cluster = stream.cluster
     require_operator(actor, cluster)
@@ -123,6 +125,9 @@ def delete(actor: Actor, stream: Stream, confirm: str, reason: str = "") -> None
         more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
         text = f"{stream.name} is read by {', '.join(names)}{more}: end these queries first"
         raise Conflict("has_readers", text, {"queries": names, "query_count": count})
+    if sinks := sinks_into(stream):
+        text = f"The sink {sinks[0]} writes its results to {stream.name}: remove the sink first"
+        raise Conflict("has_writers", text, {"sinks": sinks})
     cluster.exclusions.filter(kind=Exclusion.Kind.STREAM, subject=stream.name).delete()
     before = {"title": stream.title, "split": stream.split, "schema": stream.schema}
     change = TopologyChange(

@@ -1,10 +1,11 @@
-"""A connection to a server that loses answers: what was asked is done, and nobody hears of it."""
+"""Connections to servers that lose answers, where what was asked is done, or that end."""
 
 import random
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import Event, Thread
+from typing import Any
 
 
 @contextmanager
@@ -31,6 +32,44 @@ def losing_answers(port: int, share: float) -> Iterator[int]:
 
         Thread(target=accept, daemon=True).start()
         yield int(listener.getsockname()[1])
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def cut_connections(port: int) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """Yield the port of a proxy of a local server, and what ends all connections for a block."""
+    ends: list[socket.socket] = []
+    is_open = Event()
+    is_open.set()
+
+    @contextmanager
+    def outage() -> Iterator[None]:
+        is_open.clear()
+        while ends:
+            with suppress(OSError):
+                ends.pop().shutdown(socket.SHUT_RDWR)
+        yield
+        is_open.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = listener.accept()
+                    try:
+                        server = socket.create_connection(("127.0.0.1", port))
+                    except OSError:
+                        client.close()
+                        continue
+                    ends.extend((client, server))
+                    for pair in ((client, server), (server, client)):
+                        Thread(target=_pump, args=(*pair, lambda: not is_open.is_set()),
+                               daemon=True).start()  # fmt: skip
+
+        Thread(target=accept, daemon=True).start()
+        yield int(listener.getsockname()[1]), outage
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
 

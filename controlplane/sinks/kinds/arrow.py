@@ -28,7 +28,7 @@ def arrow_table(table: ResultTable, rows: Sequence[tuple[Any, ...]]) -> pa.Table
     arrays = []
     for column, values in zip(table.columns, zip(*rows, strict=True), strict=True):
         try:
-            exact = map(_scaled, values) if column.type is ValueType.DECIMAL else values
+            exact = map(scaled, values) if column.type is ValueType.DECIMAL else values
             arrays.append(pa.array(exact, TYPES[column.type]))
         except (pa.ArrowInvalid, OverflowError, InvalidOperation, UnicodeError) as error:
             raise RefusedByDestination(f"{column.name}: {error}") from None
@@ -42,7 +42,8 @@ def by_day(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         yield day, table.filter(pc.equal(days, pa.scalar(day)))
 
 
-def _scaled(value: Decimal | None) -> Decimal | None:
+def scaled(value: Decimal | None) -> Decimal | None:
+    """Return a decimal with at most nine digits behind the point, None for no number."""
     if value is None or not value.is_finite():
         return None
     exponent = value.as_tuple().exponent

@@ -14,7 +14,7 @@ from controlplane.errors import Invalid
 from controlplane.integrations import outbound
 from controlplane.integrations.webhooks import signature_headers
 from controlplane.results.feed import FeedPlace
-from controlplane.sinks.columns import json_row
+from controlplane.sinks.columns import json_rows
 from controlplane.sinks.destination import (
     DestinationAway,
     RefusedByDestination,
@@ -64,7 +64,7 @@ class HttpReceiver:
         context = self._context
         content = {
             "cluster": context.cluster, "query": context.table.query, "sink": context.name,
-            "rows": [json_row(context.table, row) for row in rows],
+            "rows": json_rows(context.table.columns, rows),
         }  # fmt: skip
         body = pydantic_core.to_json(content).decode()
         # The same for a repetition of the same rows.

@@ -50,6 +50,15 @@ class ParquetSettings(SinkSettings):
     )
 
 
+class StreamSettings(SinkSettings):
+    """A stream of the same cluster."""
+
+    stream: str = Field(
+        min_length=1, max_length=100, title="Stream",
+        description="declared with the columns of the results if it does not exist",
+    )  # fmt: skip
+
+
 class HttpSettings(SinkSettings):
     """A URL that receives batches of results as JSON, signed as webhooks are."""
 
@@ -58,3 +67,28 @@ class HttpSettings(SinkSettings):
         min_length=1, title="Secret", description="name of the secret that signs the requests"
     )
     batch: int = Field(500, ge=1, le=500, title="Results per request")
+
+
+class KafkaSettings(SinkSettings):
+    """A topic of a Kafka cluster; a message has the key of its result as JSON."""
+
+    servers: str = Field(
+        min_length=1, max_length=500, title="Servers", description="host:port, several with commas"
+    )
+    # The topic of positions has a longer name.
+    topic: str = Field(min_length=1, max_length=200, title="Topic", description="an existing one")
+    format: Literal["json", "avro"] = Field("json", title="Format")
+    registry: str = Field(
+        "", max_length=400, title="Registry", description="URL of a registry of schemas, for avro"
+    )
+    registry_secret: Secret = Field(
+        "", title="Secret of the registry", description="name of the secret user:password"
+    )
+    options: Mapping[str, str] = Field(
+        default_factory=dict, title="Options", max_length=20,
+        description="of the client, such as security.protocol=SASL_SSL, sasl.username=weir",
+    )  # fmt: skip
+    secrets: Mapping[str, Secret] = Field(
+        default_factory=dict, title="Secrets", max_length=20,
+        description="name of the secret by option, such as sasl.password=shop-kafka",
+    )  # fmt: skip

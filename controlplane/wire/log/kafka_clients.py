@@ -12,10 +12,11 @@ from itertools import count
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import Consumer, Producer, cimpl
+from confluent_kafka.admin import AdminClient
 
 from controlplane.wire.network.destinations import LIST, addresses
 
-Client = TypeVar("Client", Consumer, Producer)
+Client = TypeVar("Client", AdminClient, Consumer, Producer)
 
 _library: Final = ctypes.CDLL(cimpl.__file__)
 _library.rd_kafka_conf.restype = ctypes.c_void_p
@@ -43,7 +44,7 @@ _RESOLVE: Final = ctypes.CFUNCTYPE(
 
 
 def new_client(kind: type[Client], servers: str, settings: dict[str, Any]) -> Client:
-    """Return a consumer or producer of a Kafka cluster. Raises `KafkaException`."""
+    """Return a client of a Kafka cluster. Raises `KafkaException`."""
     if LIST not in os.environ:
         return kind({"bootstrap.servers": servers, **settings})
     client = kind(settings)

@@ -108,7 +108,8 @@ class RedisLog:
         producer = keys.producer_key(self.cluster, token.producer if token else "")
         names = [self._index, self._committed, self._newest, producer, self._counts]
         sequence, digest = (token.sequence, digest_of(blocks)) if token else ("", "")
-        arguments: list[Any] = [limits.records, limits.bytes, sequence, size, digest]
+        note = token.note if token else ""
+        arguments: list[Any] = [limits.records, limits.bytes, sequence, size, digest, note]
         for stream, (records, data, newest_ms, max_future_ms, delay_ms, _) in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
             newest = "" if newest_ms is None else newest_ms
@@ -121,6 +122,15 @@ class RedisLog:
         result = AppendPosition(_position(outcome, value, token, limits))
         result.watermarks = _watermarks(blocks, times) if times else None
         return result
+
+    def last_append(self, producer: str) -> tuple[int, str]:
+        """Return the highest sequence of a producer and its newest note, -1 and "" for none."""
+        name = keys.producer_key(self.cluster, producer)
+        try:
+            high, note = cast("list[bytes | None]", self._client.hmget(name, ["high", "note"]))
+        except redis.RedisError as error:
+            raise LogUnavailable(str(error)) from error
+        return (-1 if high is None else int(high)), (note or b"").decode()
 
     def waiting(self) -> LogBacklog:
         """Return the unread backlog. Raises `LogUnavailable`."""

@@ -8,8 +8,9 @@ from controlplane.wire.log.values import CONFIRMING_RECORDS, NO_TIME, WINDOW
 # block once there are so many records.
 KEPT_BLOCKS: Final = 8
 KEPT_RECORDS: Final = 1_000
-# The sequences of a producer expire after a day.
+# The sequences of a producer expire after a day, with a note after 90 days.
 _REMEMBER_S: Final = 24 * 3600
+_REMEMBER_NOTE_S: Final = 90 * 24 * 3600
 
 # Of an entry the number of a field by its name and place, nil if no append has written it.
 NUMBER: Final = """
@@ -22,11 +23,11 @@ end
 """
 
 # KEYS: index, committed, newest, producer, counts, streams...; ARGV: limit of records, limit of
-# bytes, sequence ('' for none), bytes, digest of the content; then (stream, records, block, newest
-# event time ('' for that of the append), how far ahead it may be, and without a confirmation) per
-# stream. Answers (ok, position, then the watermark before and the time that the block advances it
-# to per stream, '' for none), (records | bytes, how much waits), (stale, the highest sequence) or
-# (reused, '').
+# bytes, sequence ('' for none), bytes, digest of the content, note ('' for none); then (stream,
+# records, block, newest event time ('' for that of the append), how far ahead it may be, and
+# without a confirmation) per stream. Answers (ok, position, then the watermark before and the time
+# that the block advances it to per stream, '' for none), (records | bytes, how much waits), (stale,
+# the highest sequence) or (reused, '').
 #
 # `advance` is `Watermark.after`. The hash has the watermark of a stream, and while a time ahead
 # waits `watermark:ahead:since`.
@@ -107,7 +108,7 @@ local function advance(state, newest, own, records, furthest, delay)
 end
 local records, answer = 0, {{'ok', id}}
 for i = 6, #KEYS do
-  local at = 6 + (i - 6) * 6
+  local at = 7 + (i - 6) * 6
   local old, reached = redis.call('HGET', KEYS[3], ARGV[at]) or '{NO_TIME}', ARGV[at + 3]
   local before, new, mark, newest = old, old, tonumber(old), tonumber(reached)
   local furthest, delay = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
@@ -133,7 +134,12 @@ if sequence then
   local highest = ARGV[3]
   if high and high > sequence then highest = string.format('%.0f', high) end
   redis.call('HSET', KEYS[4], place, ARGV[3] .. ':' .. id .. ':' .. ARGV[5], 'high', highest)
-  redis.call('EXPIRE', KEYS[4], {_REMEMBER_S})
+  local seconds = {_REMEMBER_S}
+  if ARGV[6] ~= '' then
+    redis.call('HSET', KEYS[4], 'note', ARGV[6])
+    seconds = {_REMEMBER_NOTE_S}
+  end
+  redis.call('EXPIRE', KEYS[4], seconds)
 end
 return answer
 """

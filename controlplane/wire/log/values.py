@@ -75,11 +75,13 @@ class IdempotencyToken:
     """An idempotency token of an append: the producer, and a sequence used once.
 
     Appending again with the same token adds nothing. The log remembers the last `WINDOW`
-    sequences of a producer, so they should grow. Raises `InvalidIdempotencyToken`.
+    sequences of a producer, so they should grow. `note`: what a log in Redis stores with the
+    append, for `RedisLog.last_append`. Raises `InvalidIdempotencyToken`.
     """
 
     producer: str
     sequence: int
+    note: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < len(self.producer) <= MAX_PRODUCER:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +24,11 @@ from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
+from tests.support.schema_registry import running_registry
 from tests.support.sinks import Meters, Result, ordered
+from tests.support.stream_results import records_of
+from tests.support.topic_results import results_in
+from tests.support.topics import create_topic, running_broker
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
@@ -97,6 +102,41 @@ def http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         yield Place("http", {"url": receiver.url, "secret": "signs", "batch": 7}, rows)
 
 
+@pytest.fixture(scope="module")
+def tansu() -> Iterator[str]:
+    """A broker that only this module uses."""
+    with running_broker() as address:
+        yield address
+
+
+def kafka(address: str, topic: str) -> Place:
+    settings = {"servers": address, "topic": topic}
+    return Place("kafka", settings, lambda: results_in(address, topic))
+
+
+@pytest.fixture
+def avro(
+    tansu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:  # fmt: skip
+    (tmp_path / "login").write_text("weir:a password")
+    monkeypatch.setenv("WEIR_SINK_SECRET_REGISTRY_FILE", str(tmp_path / "login"))
+    with running_registry() as registry:
+        place = kafka(tansu, new_topic(tansu))
+        topic = place.settings["topic"]
+        place.settings |= {"format": "avro", "registry": registry.url,
+                           "registry_secret": "registry"}  # fmt: skip
+        place.rows = lambda: results_in(tansu, topic, registry)
+        yield place
+        assert {subject for subject, _ in registry.schemas} == {f"{topic}-value"}
+        assert registry.logins == {"Basic d2VpcjphIHBhc3N3b3Jk"}
+
+
+def new_topic(address: str) -> str:
+    topic = uuid.uuid4().hex
+    create_topic(address, topic, 3)
+    return topic
+
+
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """The destination of the parameter."""
@@ -105,9 +145,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     list_destinations(monkeypatch, f"{RECEIVERS} {folders}")
     if request.param == "postgres":
         return postgres(server, "readings")
-    found: Place = parquet(tmp_path / "lake") if request.param == "parquet" else (
-        request.getfixturevalue("http")
-    )  # fmt: skip
+    if request.param == "stream":
+        return Place("stream", {"stream": "results"}, lambda: records_of("sf", "results"))
+    if request.param == "parquet":
+        return parquet(tmp_path / "lake")
+    if request.param == "kafka":
+        address = request.getfixturevalue("tansu")
+        return kafka(address, new_topic(address))
+    found: Place = request.getfixturevalue(request.param)
     return found
 
 
@@ -147,7 +192,9 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("mode", ["final_only", "every_change"])
-@pytest.mark.parametrize("place", ["postgres", "parquet", "http"], indirect=True)
+@pytest.mark.parametrize(
+    "place", ["postgres", "parquet", "http", "kafka", "avro", "stream"], indirect=True
+)
 def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
     """With processes that end after the write and before they note it, at seeded moments."""
     sink, draw = added(meters, place, mode=mode), random.Random(7)
