@@ -1,13 +1,14 @@
 """Results as Arrow tables, by the day of their window's start."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from controlplane.sinks.columns import START, ResultTable, ValueType
+from controlplane.sinks.columns import START, ResultRows, ResultTable, ValueType
 from controlplane.sinks.destination import RefusedByDestination
 
 _SCALE: Final = Decimal("1e-9")
@@ -26,10 +27,10 @@ TYPES: Final[Mapping[ValueType, Any]] = {
 def arrow_table(table: ResultTable, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Return results as a table. Raises `RefusedByDestination` for a number out of range."""
     arrays = []
-    for column, values in zip(table.columns, zip(*rows, strict=True), strict=True):
+    columns = rows.columns if isinstance(rows, ResultRows) else zip(*rows, strict=True)
+    for column, values in zip(table.columns, columns, strict=True):
         try:
-            exact = map(_scaled, values) if column.type is ValueType.DECIMAL else values
-            arrays.append(pa.array(exact, TYPES[column.type]))
+            arrays.append(_array(column.type, values))
         except (pa.ArrowInvalid, OverflowError, InvalidOperation, UnicodeError) as error:
             raise RefusedByDestination(f"{column.name}: {error}") from None
     return pa.table(arrays, names=[column.name for column in table.columns])
@@ -40,6 +41,14 @@ def by_day(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     days: Any = pc.strftime(table[START.name], format="%Y-%m-%d")
     for day in sorted(pc.unique(days).to_pylist()):
         yield day, table.filter(pc.equal(days, pa.scalar(day)))
+
+
+def _array(kind: ValueType, values: Sequence[Any]) -> Any:
+    if kind is ValueType.DECIMAL:
+        with suppress(pa.ArrowInvalid):
+            return pa.array(values, TYPES[kind])
+        values = [_scaled(value) for value in values]
+    return pa.array(values, TYPES[kind])
 
 
 def _scaled(value: Decimal | None) -> Decimal | None:
