@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from controlplane.sinks.columns import START, ResultRows, ResultTable, ValueType
-from controlplane.sinks.destination import RefusedByDestination
+from controlplane.sinks.destination import DestinationAway, RefusedByDestination
 
+# The column of partitions.
+DAY: Final = "day"
 _SCALE: Final = Decimal("1e-9")
 TYPES: Final[Mapping[ValueType, Any]] = {
     ValueType.INT: pa.int64(),
@@ -25,15 +27,41 @@ TYPES: Final[Mapping[ValueType, Any]] = {
 
 
 def arrow_table(table: ResultTable, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Return results as a table. Raises `RefusedByDestination` for a number out of range."""
-    arrays = []
-    columns = rows.columns if isinstance(rows, ResultRows) else zip(*rows, strict=True)
+    """Return results, maybe none. Raises `RefusedByDestination` for a number out of range."""
+    arrays, columns = [], [[]] * len(table.columns)
+    if rows:
+        columns = rows.columns if isinstance(rows, ResultRows) else [*zip(*rows, strict=True)]
     for column, values in zip(table.columns, columns, strict=True):
         try:
             arrays.append(_array(column.type, values))
         except (pa.ArrowInvalid, OverflowError, InvalidOperation, UnicodeError) as error:
             raise RefusedByDestination(f"{column.name}: {error}") from None
     return pa.table(arrays, names=[column.name for column in table.columns])
+
+
+def table_with_day(table: ResultTable, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Return results with the day of their start. Raises as `arrow_table`."""
+    content = arrow_table(table, rows)
+    return content.append_column(DAY, pc.cast(content[START.name], pa.date32()))
+
+
+def fitted(content: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return results with the columns of an existing table.
+
+    Raises `RefusedByDestination` for values that its types cannot hold, `DestinationAway` if it
+    lacks a column.
+    """
+    if missing := sorted({*content.column_names} - {*schema.names}):
+        raise DestinationAway(f"The table has no column {', '.join(missing)}: add it")
+    columns = []
+    for field in schema:
+        try:
+            known = field.name in content.column_names
+            values = content[field.name] if known else pa.nulls(len(content))
+            columns.append(values.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise RefusedByDestination(f"{field.name}: {error}") from None
+    return pa.table(columns, schema=schema)
 
 
 def by_day(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:

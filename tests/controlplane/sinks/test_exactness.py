@@ -12,6 +12,9 @@ from typing import Any
 import psycopg
 import pyarrow.dataset as ds
 import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import DataScan
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Sink
@@ -26,6 +29,7 @@ from tests.support.receiver import receiving
 from tests.support.sinks import Meters, Result, ordered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
+MINUTES_OF_DAY = 1440
 NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
 
 
@@ -36,6 +40,8 @@ class Place:
     kind: str
     settings: dict[str, Any]
     rows: Callable[[], list[dict[str, Any]]]
+    # Of a day.
+    files: Callable[[str], int] = lambda _: 0
 
     def newest(self) -> list[Result]:
         """Return the newest row of each window and key."""
@@ -76,7 +82,46 @@ def parquet(folder: Path) -> Place:
         found: list[dict[str, Any]] = ds.dataset(folder, partitioning="hive").to_table().to_pylist()
         return found
 
-    return Place("parquet", {"url": folder.as_uri(), "every_s": 1}, rows)
+    def files(day: str) -> int:
+        (manifest,) = (folder / "_weir").glob("*.json")
+        names: list[str] = json.loads(manifest.read_text())["days"][day]
+        assert {folder / name for name in names} == {*(folder / f"day={day}").iterdir()}
+        return len(names)
+
+    return Place("parquet", {"url": folder.as_uri(), "every_s": 1}, rows, files)
+
+
+def delta(folder: Path) -> Place:
+    def rows() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = DeltaTable(folder).to_pyarrow_table().to_pylist()
+        return found
+
+    def files(day: str) -> int:
+        return sum(f"day={day}/" in name for name in DeltaTable(folder).file_uris())
+
+    return Place("delta", {"url": folder.as_uri(), "every_s": 1}, rows, files)
+
+
+def iceberg(folder: Path) -> Place:
+    settings = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db",
+                "warehouse": folder.as_uri(), "table": "shop.readings", "every_s": 1}  # fmt: skip
+
+    def scan() -> DataScan:
+        catalog = load_catalog("weir", type="sql", uri=settings["uri"])
+        return catalog.load_table("shop.readings").scan()
+
+    def rows() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = scan().to_arrow().to_pylist()
+        return found
+
+    def files(day: str) -> int:
+        return sum(f"/day={day}/" in task.file.file_path for task in scan().plan_files())
+
+    folder.mkdir(exist_ok=True)
+    return Place("iceberg", settings, rows, files)
+
+
+FILES = {"parquet": parquet, "delta": delta, "iceberg": iceberg}
 
 
 @pytest.fixture
@@ -105,9 +150,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     list_destinations(monkeypatch, f"{RECEIVERS} {folders}")
     if request.param == "postgres":
         return postgres(server, "readings")
-    found: Place = parquet(tmp_path / "lake") if request.param == "parquet" else (
-        request.getfixturevalue("http")
-    )  # fmt: skip
+    if request.param in FILES:
+        return FILES[request.param](tmp_path / "lake")
+    found: Place = request.getfixturevalue("http")
     return found
 
 
@@ -147,7 +192,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("mode", ["final_only", "every_change"])
-@pytest.mark.parametrize("place", ["postgres", "parquet", "http"], indirect=True)
+@pytest.mark.parametrize("place", ["postgres", *FILES, "http"], indirect=True)
 def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
     """With processes that end after the write and before they note it, at seeded moments."""
     sink, draw = added(meters, place, mode=mode), random.Random(7)
@@ -164,12 +209,19 @@ def test_every_destination_has_the_results_once(meters: Meters, place: Place, mo
                 run(follower)
             except Killed:
                 follower = SinkFollower(sink.pk)
+    # The first day is over: its files are joined.
+    for _ in range(2):
+        meters.batch += MINUTES_OF_DAY
+        meters.next()
+        run(follower)
     meters.end()
     run(follower)
     sink.refresh_from_db()
     assert (sink.error, sink.failures) == ("", 0)
     assert place.newest() == meters.expected()
     rows = place.rows()
+    if place.kind in FILES:
+        assert place.files("1970-01-01") == 1
     if place.kind != "http":
         # No row twice: of a table by its key, of files by the number of the change.
         versions = [(row["seq"], row["is_final"]) for row in rows]
