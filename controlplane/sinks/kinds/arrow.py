@@ -28,7 +28,8 @@ TYPES: Final[Mapping[ValueType, Any]] = {
 
 def arrow_table(table: ResultTable, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Return results, maybe none. Raises `RefusedByDestination` for a number out of range."""
-    arrays, columns = [], [[]] * len(table.columns)
+    arrays = []
+    columns: Sequence[Sequence[Any]] = [()] * len(table.columns)
     if rows:
         columns = rows.columns if isinstance(rows, ResultRows) else [*zip(*rows, strict=True)]
     for column, values in zip(table.columns, columns, strict=True):

@@ -51,7 +51,8 @@ class DeltaResults:
 
     def __init__(self, table: DeltaTable, folder: SinkFolder, context: SinkContext) -> None:
         self._table, self._folder, self._context = table, folder, context
-        self._schema = pa.schema(table.schema())
+        arrow: Any = table.schema()
+        self._schema = pa.schema(arrow)
         self._version = table.transaction_version(context.uid)
         state = folder.read(self._name(self._version)) if self._version else {}
         self._last: str = state["position"] if state.get("epoch") == context.epoch else ""

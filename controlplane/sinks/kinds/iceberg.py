@@ -13,6 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from django.utils import timezone
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
@@ -135,7 +137,7 @@ class IcebergResults:
                 transaction.append(content, {self._property: state})
                 transaction.set_properties({self._property: state})
             self._commits += 1
-            self._days.add(start.date() for start in content[START.name].to_pylist())
+            self._days.add(pc.cast(content[START.name], pa.date32()).to_pylist())
             self._compact(after)
         except CommitFailedException as error:
             raise DestinationAway(str(error)) from error

@@ -2,19 +2,14 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pyarrow.dataset as ds
 import pytest
-from deltalake import DeltaTable
-from pyiceberg.catalog import load_catalog
-from pyiceberg.table import DataScan
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Sink
@@ -24,31 +19,12 @@ from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.service import SinkSpec
 from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
+from tests.support.lake import FILES, MINUTES_OF_DAY, NAMES, Place
 from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
-from tests.support.sinks import Meters, Result, ordered
+from tests.support.sinks import Meters
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
-MINUTES_OF_DAY = 1440
-NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
-
-
-@dataclass
-class Place:
-    """A destination: its kind, settings, and a reader of all its rows as they came."""
-
-    kind: str
-    settings: dict[str, Any]
-    rows: Callable[[], list[dict[str, Any]]]
-    # Of a day.
-    files: Callable[[str], int] = lambda _: 0
-
-    def newest(self) -> list[Result]:
-        """Return the newest row of each window and key."""
-        newest: dict[Any, dict[str, Any]] = {}
-        for row in sorted(self.rows(), key=lambda row: (row["seq"], row["is_final"])):
-            newest[tuple(row[name] for name in NAMES[:4])] = row
-        return ordered(tuple(row[name] for name in NAMES) for row in newest.values())
 
 
 @pytest.fixture(scope="module")
@@ -75,53 +51,6 @@ def postgres(server: dict[str, Any], table: str) -> Place:
     with connection(server) as opened:
         opened.execute(f"DROP TABLE IF EXISTS {table}")
     return Place("postgres", {**server, "table": table}, rows)
-
-
-def parquet(folder: Path) -> Place:
-    def rows() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = ds.dataset(folder, partitioning="hive").to_table().to_pylist()
-        return found
-
-    def files(day: str) -> int:
-        (manifest,) = (folder / "_weir").glob("*.json")
-        names: list[str] = json.loads(manifest.read_text())["days"][day]
-        assert {folder / name for name in names} == {*(folder / f"day={day}").iterdir()}
-        return len(names)
-
-    return Place("parquet", {"url": folder.as_uri(), "every_s": 1}, rows, files)
-
-
-def delta(folder: Path) -> Place:
-    def rows() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = DeltaTable(folder).to_pyarrow_table().to_pylist()
-        return found
-
-    def files(day: str) -> int:
-        return sum(f"day={day}/" in name for name in DeltaTable(folder).file_uris())
-
-    return Place("delta", {"url": folder.as_uri(), "every_s": 1}, rows, files)
-
-
-def iceberg(folder: Path) -> Place:
-    settings = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db",
-                "warehouse": folder.as_uri(), "table": "shop.readings", "every_s": 1}  # fmt: skip
-
-    def scan() -> DataScan:
-        catalog = load_catalog("weir", type="sql", uri=settings["uri"])
-        return catalog.load_table("shop.readings").scan()
-
-    def rows() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = scan().to_arrow().to_pylist()
-        return found
-
-    def files(day: str) -> int:
-        return sum(f"/day={day}/" in task.file.file_path for task in scan().plan_files())
-
-    folder.mkdir(exist_ok=True)
-    return Place("iceberg", settings, rows, files)
-
-
-FILES = {"parquet": parquet, "delta": delta, "iceberg": iceberg}
 
 
 @pytest.fixture

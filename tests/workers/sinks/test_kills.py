@@ -1,12 +1,6 @@
 """The process of sinks is killed, and a destination is stopped, at seeded moments."""
 
-import os
 import random
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,48 +8,25 @@ from typing import Any
 import psycopg
 import pyarrow.dataset as ds
 import pytest
-from django.db import connections
 
 from controlplane.access.roles import Actor
 from controlplane.models import Sink
 from controlplane.sinks import service
 from controlplane.sinks.service import SinkSpec
 from controlplane.sinks.status import statuses_of
-from controlplane.wire.network.destinations import SETTING
 from tests.support.cluster import actor, small_cluster
 from tests.support.destinations import list_destinations
 from tests.support.postgres import postgres_with_outages, write_data_directory
+from tests.support.sink_process import environment_of, sinks_running, until
 from tests.support.sinks import Meters, Result, ordered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
-DEADLINE_S = 240.0
-
-
-@contextmanager
-def sinks_running(environment: dict[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
-    process = subprocess.Popen([sys.executable, "-m", "workers.sinks"], env=environment)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, list(Sink.objects.values())
-        time.sleep(0.1)
 
 
 @pytest.fixture
 def operator(db: None, redis_url: str) -> Actor:
     return actor("operator")
-
-
-def database_url(alias: str) -> str:
-    return f"sqlite:///{connections[alias].settings_dict['NAME']}"
 
 
 def test_nothing_is_missing_and_nothing_is_doubled(
@@ -77,11 +48,7 @@ def test_nothing_is_missing_and_nothing_is_doubled(
             SinkSpec("files", "parquet", {"url": lake.as_uri(), "every_s": 1}, start="oldest"),
         ):
             service.add(admin, meters.query, spec)
-        environment = os.environ | {
-            "DATABASE_URL": database_url("default"), "REDIS_URL": redis_url,
-            "WEIR_RESULTS_DATABASE_URL": database_url("results"), "WEIR_DATA": str(tmp_path),
-            SETTING: os.environ["WEIR_DESTINATIONS"] + " " + words,
-        }  # fmt: skip
+        environment = environment_of(redis_url, tmp_path, words)
 
         def in_table() -> list[tuple[Any, ...]]:
             with psycopg.connect(url, autocommit=True) as connection:
