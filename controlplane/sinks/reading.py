@@ -7,6 +7,7 @@ changed before.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from controlplane.models import Cluster, Query, Sink
@@ -110,9 +111,11 @@ class ResultReader:
         # Only behind all changes: one of a later number would be taken for a correction.
         room = 0 if is_full else limit - len(changed)
         final = self._final(place, finality, room) if room else []
+        is_last = not is_full and len(final) < room
+        # One that was corrected since is read together with its change.
+        final = list(takewhile(lambda row: row[7] <= newest, final))
         rows = [*changed, *final]
         last = FeedPlace(number, _place(final[-1]) if final else place.final)
-        is_last = not is_full and len(final) < room
         return ResultBatch(
             self.table.rows(stored_results(rows, finality)), rows, len(changed), place.final, last,
             is_last, len(corrections),
