@@ -56,10 +56,11 @@ def main() -> None:
 
 def filled(rows: int) -> Any:
     """Return a query with so many final windows."""
-    from django.utils import timezone  # noqa: PLC0415 - after the set-up of Django
+    from django.db import transaction  # noqa: PLC0415 - after the set-up of Django
+    from django.utils import timezone  # noqa: PLC0415
 
     from controlplane.models import Cluster, Query, QueryStream, Stream  # noqa: PLC0415
-    from controlplane.results.database import results_cursor  # noqa: PLC0415
+    from controlplane.results.database import RESULTS, results_cursor  # noqa: PLC0415
     from tests.support.schemas import READINGS  # noqa: PLC0415
     from tests.support.sinks import TEXT  # noqa: PLC0415
 
@@ -76,7 +77,7 @@ def filled(rows: int) -> Any:
         for n in range(rows)
     ]  # fmt: skip
     marks = ", ".join(["%s"] * len(COLUMNS))
-    with results_cursor() as cursor:
+    with transaction.atomic(RESULTS), results_cursor() as cursor:
         cursor.executemany(f"INSERT INTO results_window VALUES ({marks})", stored)
         cursor.execute("INSERT INTO results_cluster VALUES ('bench', %s)", [rows])
         values = [query.pk, rows * 60_000]

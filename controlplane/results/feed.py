@@ -50,8 +50,8 @@ class FeedPlace:
 class FeedEvent:
     """An event of the feed; `place` is the follower's position after it.
 
-    kind: changed (the window as it is now), final, incomplete (a window), ended (nothing more will
-    come).
+    kind: changed (the window as it is now, maybe a final one that was corrected), final, incomplete
+    (a window), ended (nothing more will come).
     """
 
     kind: str
@@ -82,7 +82,9 @@ def feed_events(
         number = max([seq for seq, _ in changed], default=newest)
         number = number if len(changed) == MOST else max(number, newest)
         seqs = {window.place: seq for seq, window in changed}
-        windows = [window for _, window in changed if window.state is WindowState.OPEN]
+        # A final window is here if it was corrected after its event.
+        windows = [window for _, window in changed
+                   if window.state is WindowState.OPEN or window.place <= place.final]  # fmt: skip
         events = [
             FeedEvent("changed", replace(place, number=seqs[raw.place]), window)
             for raw, window in zip(windows, _shown(query, windows), strict=True)

@@ -17,7 +17,7 @@ from django.db import OperationalError, transaction
 from controlplane.models import Query
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
 from controlplane.results.unread import UnreadResults
-from controlplane.wire.results.tables import DAY_MS, partitions
+from controlplane.wire.results.tables import DAY_MS, DELETED, partitions
 
 # Windows that one pass deletes at most, and its time (s); the next one continues.
 MOST: Final = 50_000
@@ -35,6 +35,10 @@ _DELETE: Final = "DELETE FROM results_window WHERE query_id = %s AND start_ms < 
 _DELETE_TO: Final = (
     "DELETE FROM results_window WHERE query_id = %s AND start_ms <= %s"
     " AND (start_ms, key) <= (%s, %s)"
+)
+_LOCK: Final = (
+    "UPDATE results_cluster SET seq = seq"
+    " WHERE cluster = (SELECT cluster FROM results_query WHERE query_id = %s)"
 )
 _NEWEST: Final = "SELECT max(start_ms) FROM results_window WHERE query_id = %s"
 _SURPLUS: Final = (
@@ -117,6 +121,8 @@ def _prune(query: int, before_ms: int, most: int, unread: UnreadResults) -> int:
     while deleted < most:
         wanted = min(CHUNK, most - deleted)
         with transaction.atomic(RESULTS), results_cursor() as cursor:
+            # The lock of the writer, which does not write what is deleted.
+            cursor.execute(_LOCK, [query])
             cursor.execute(_LAST, [query, before_ms, wanted - 1])
             last = cursor.fetchone()
             lost = unread.count(cursor, query, last or (before_ms, b""))
@@ -125,8 +131,12 @@ def _prune(query: int, before_ms: int, most: int, unread: UnreadResults) -> int:
             else:
                 cursor.execute(_DELETE, [query, before_ms])
             chunk = int(cursor.rowcount)
+            if chunk:
+                until_ms = last[0] if last else before_ms - 1
+                cursor.execute(DELETED.format(values="VALUES (%s, %s)"), [query, until_ms])
             if chunk < wanted and before_ms == _EVERYTHING:
-                cursor.execute("DELETE FROM results_query WHERE query_id = %s", [query])
+                for table in ("results_query", "results_deleted"):
+                    cursor.execute(f"DELETE FROM {table} WHERE query_id = %s", [query])
         deleted += chunk
         unread.store(lost)
         if chunk < wanted:
@@ -147,6 +157,8 @@ def _drop_partitions(least_ms: int, unread: UnreadResults) -> None:
             with transaction.atomic(RESULTS), results_cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = '1s'")
                 lost = [unread.count(cursor, query, end, day * DAY_MS) for query in unread.queries]
+                values = "SELECT query_id, %s FROM results_query"
+                cursor.execute(DELETED.format(values=values), [end[0] - 1])
                 cursor.execute(f"DROP TABLE {name}")
             for some in lost:
                 unread.store(some)

@@ -6,15 +6,23 @@ Forms, API, cluster descriptions and the documentation derive from it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from controlplane.errors import Fields, Invalid
 from controlplane.models.sink import STREAM_KIND
-from controlplane.sinks.destination import Destination, SinkContext, SinkSettings
+from controlplane.sinks.destination import (
+    Destination,
+    DestinationAway,
+    SinkContext,
+    SinkSettings,
+)
 from controlplane.sinks.kinds.settings import (
+    DeltaSettings,
     HttpSettings,
+    IcebergSettings,
     KafkaSettings,
     ParquetSettings,
     PostgresSettings,
@@ -35,9 +43,18 @@ class SinkKind:
     settings: type[SinkSettings]
     batch: int
     module: str = ""
+    # What has to be installed, and the extra of Weir that has it.
+    package: str = ""
+
+    @property
+    def is_offered(self) -> bool:
+        """Return whether its package is installed."""
+        return not self.package or find_spec(self.package) is not None
 
     def open(self, given: Mapping[str, Any], context: SinkContext) -> Destination:
         """Connect to a destination; its module is imported now."""
+        if not self.is_offered:
+            raise DestinationAway(self._missing())
         module = import_module(f"controlplane.sinks.kinds.{self.module or self.name}")
         destination: Destination = module.open_destination(self.checked(given), context)
         return destination
@@ -51,9 +68,14 @@ class SinkKind:
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise `Invalid` for wrong settings, or a destination that the site does not list."""
+        if not self.is_offered:
+            raise Invalid({"kind": [self._missing()]})
         checked = self.checked(given)
         module = import_module(f"controlplane.sinks.kinds.{self.module or self.name}")
         module.check_destination(checked)
+
+    def _missing(self) -> str:
+        return f"{self.title} needs the package {self.package}: install weir[{self.name}]"
 
 
 KINDS: Final = {
@@ -65,6 +87,10 @@ KINDS: Final = {
                  KafkaSettings, 10_000),
         SinkKind("parquet", "Parquet files", "exactly once: a manifest names the files",
                  ParquetSettings, 50_000),
+        SinkKind("delta", "Delta table", "exactly once: rows and a transaction identifier in one"
+                 " commit", DeltaSettings, 50_000, package="deltalake"),
+        SinkKind("iceberg", "Iceberg table", "exactly once: rows and position in one commit",
+                 IcebergSettings, 50_000, package="pyiceberg"),
         SinkKind("http", "HTTP", "at least once: the receiver ignores a smaller seq",
                  HttpSettings, 500),
         SinkKind(STREAM_KIND, "Stream of this cluster",

@@ -1,10 +1,10 @@
 """The columns that sinks write, with their types, and the conversion of stored results to them.
 
-A result is a tuple of plain values in the order of the columns: whole numbers, floats, `Decimal`,
-booleans, texts, datetimes with a time zone, dates, and None.
+Results are columns of plain values: whole numbers, floats, `Decimal`, booleans, texts, datetimes
+with a time zone, dates, and None.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -101,33 +101,28 @@ class ResultTable:
         """Return the names of the columns that identify a result."""
         return [column.name for column in self.columns if column.is_key]
 
-    def rows(self, stored: Sequence["StoredResult"]) -> list[tuple[Any, ...]]:
-        """Return results as tuples in the order of the columns."""
-        if not stored:
-            return []
-        starts = [result.start_ms for result in stored]
-        keys = self._converted(self.key, [result.key for result in stored])
-        values = self._converted(self.values, [result.values for result in stored])
-        columns = [
-            [moment(start) for start in starts],
-            [moment(start + self.window_ms) for start in starts],
-            *keys,
-            *values,
-            [self._errors(result.values) for result in stored],
-            [result.kept for result in stored],
-            [result.is_final for result in stored],
-            [moment(result.changed_ms) for result in stored],
-            [result.seq for result in stored],
-        ]
-        return list(zip(*columns, strict=True))
+    def rows(self, stored: "StoredResults") -> "ResultRows":
+        """Return results as they are written."""
+        if not stored.starts_ms:
+            return ResultRows([])
+        ends = [start + self.window_ms for start in stored.starts_ms]
+        return ResultRows([
+            _moments(stored.starts_ms),
+            _moments(ends),
+            *self._converted(self.key, stored.key),
+            *self._converted(self.values, stored.values),
+            self._errors(stored.values),
+            stored.kept,
+            stored.is_final,
+            _moments(stored.changed_ms),
+            stored.seq,
+        ])  # fmt: skip
 
     def _converted(
-        self, columns: Sequence[ResultColumn], rows: Sequence[Sequence[Any]]
+        self, columns: Sequence[ResultColumn], stored: Sequence[list[Any]]
     ) -> list[list[Any]]:
-        return [
-            self._column(column, list(values))
-            for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-        ]
+        pairs = zip(columns, stored, strict=True)
+        return [self._column(column, values) for column, values in pairs]
 
     def _column(self, column: ResultColumn, values: list[Any]) -> list[Any]:
         if names := self.streams.get(column.name):
@@ -141,27 +136,58 @@ class ResultTable:
                 else value if type(value) is exact and column.type is not ValueType.JSON
                 else convert(value) for value in values]  # fmt: skip
 
-    def _errors(self, values: Sequence[Any]) -> str | None:
-        pairs = zip(self.values, values, strict=True)
-        errors = {column.name: value.error for column, value in pairs if type(value) is Raised}
-        return pydantic_core.to_json(errors).decode() if errors else None
+    def _errors(self, stored: Sequence[list[Any]]) -> Sequence[str | None]:
+        names = [column.name for column in self.values]
+        if not any(Raised in {*map(type, values)} for values in stored):
+            return [None] * max(map(len, stored), default=0)
+        return [_errors_of(dict(zip(names, row, strict=True))) for row in zip(*stored, strict=True)]
+
+
+def _errors_of(values: Mapping[str, Any]) -> str | None:
+    errors = {name: value.error for name, value in values.items() if type(value) is Raised}
+    return pydantic_core.to_json(errors).decode() if errors else None
+
+
+def _moments(times_ms: Sequence[int]) -> list[Any]:
+    known = {ms: moment(ms) for ms in {*times_ms}}
+    return [known[ms] for ms in times_ms]
 
 
 def _in_utc(value: datetime | None) -> datetime | None:
     return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResult:
-    """A result as it is stored; `kept`: the estimated part of its records that were kept."""
+class ResultRows(Sequence[tuple[Any, ...]]):
+    """Results as `columns`; an item is a row."""
 
-    start_ms: int
-    key: Sequence[Any]
-    values: Sequence[Any]
-    kept: float | None
-    changed_ms: int
-    seq: int
-    is_final: bool
+    def __init__(self, columns: Sequence[Sequence[Any]]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def __getitem__(self, index: Any) -> Any:
+        items = [column[index] for column in self.columns]
+        return ResultRows(items) if isinstance(index, slice) else tuple(items)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*self.columns, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResults:
+    """Results as they are stored; `kept`: the estimated part of their records that were kept.
+
+    `key`, `values`: a list for each of their columns.
+    """
+
+    starts_ms: Sequence[int]
+    key: Sequence[list[Any]]
+    values: Sequence[list[Any]]
+    kept: Sequence[float]
+    changed_ms: Sequence[int]
+    seq: Sequence[int]
+    is_final: Sequence[bool]
 
 
 def result_table(query: Query) -> ResultTable:

@@ -135,7 +135,7 @@ class SinkFollower:
             raise DestinationAway(text)
         (row,) = json_rows(self._reader.table.columns, batch.rows)
         _, is_new = kept.update_or_create(
-            sink_id=self.sink_id, place=batch.places[0],
+            sink_id=self.sink_id, place=batch.place(0),
             defaults={"reason": _storable(reason), "row": row, "refused_at": timezone.now(),
                       "requested": False},
         )  # fmt: skip
@@ -149,7 +149,7 @@ class SinkFollower:
         for place, result in stored:
             letter = letters.pop(place)
             try:
-                destination.write(reader.table.rows([result]), self._position, self._position)
+                destination.write(reader.table.rows(result), self._position, self._position)
                 letter.delete()
             except RefusedByDestination as refusal:
                 letter.reason, letter.requested = _storable(str(refusal)), False

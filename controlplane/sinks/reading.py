@@ -6,16 +6,17 @@ changed before.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from controlplane.models import Cluster, Query, Sink
 from controlplane.results.database import is_postgres, results_cursor
 from controlplane.results.feed import FeedPlace, feed_start
 from controlplane.results.windows import Finality, finality_of, newest_seq
-from controlplane.sinks.columns import ResultTable, StoredResult
+from controlplane.sinks.columns import ResultRows, ResultTable, StoredResults
 from controlplane.wire.aggregates.sampling import Sampled
-from controlplane.wire.results.json_values import from_json
+from controlplane.wire.results.json_values import columns_from_json, from_json
 from controlplane.wire.results.places import START_BYTES, start_bytes, start_of
 
 _COLUMNS: Final = "start_ms, key, key_json, value_json, records, sample, changed_ms, seq"
@@ -42,26 +43,37 @@ _BEFORE_ALL: Final = -(2**62)
 
 @dataclass(frozen=True)
 class ResultBatch:
-    """Results to write, the position after each, and that after all of them.
+    """Results to write, and the position after all of them.
 
-    `is_last`: whether nothing more is to be read now. `corrected`: corrections that are in it, or
-    were counted only.
+    `stored`: their rows as they are read: first `changes` by `seq`, then those that became final.
+    `before`: the place of the last final window before. `is_last`: whether nothing more is to be
+    read now. `corrected`: corrections that are in it, or were counted only.
     """
 
-    rows: Sequence[tuple[Any, ...]] = ()
-    places: Sequence[bytes] = ()
-    positions: Sequence[FeedPlace] = ()
-    position: FeedPlace = field(default_factory=lambda: FeedPlace(0, b""))
+    rows: ResultRows
+    stored: Sequence[Sequence[Any]]
+    changes: int
+    before: bytes
+    position: FeedPlace
     is_last: bool = True
     corrected: int = 0
+
+    def place(self, index: int) -> bytes:
+        """Return the place of a result."""
+        return _place(self.stored[index])
 
     def halves(self) -> tuple["ResultBatch", "ResultBatch"]:
         """Return its first and its second half; it has two results at least."""
         middle = len(self.rows) // 2
-        first = ResultBatch(self.rows[:middle], self.places[:middle], self.positions[:middle],
-                            self.positions[middle - 1], is_last=False)  # fmt: skip
-        second = ResultBatch(self.rows[middle:], self.places[middle:], self.positions[middle:],
-                             self.position, self.is_last)  # fmt: skip
+        between = FeedPlace(self.position.number, self.place(middle - 1))
+        if middle <= self.changes:
+            between = FeedPlace(self.stored[middle - 1][7], self.before)
+        first = ResultBatch(self.rows[:middle], self.stored[:middle], min(self.changes, middle),
+                            self.before, between, is_last=False)  # fmt: skip
+        second = ResultBatch(
+            self.rows[middle:], self.stored[middle:], max(0, self.changes - middle),
+            between.final, self.position, self.is_last,
+        )  # fmt: skip
         return first, second
 
 
@@ -96,17 +108,17 @@ class ResultReader:
         if not self.is_final_only:
             changed = sorted([*changed, *(row for row in read if not _is_final(row, finality))],
                              key=lambda row: row[7])  # fmt: skip
-        positions = [FeedPlace(row[7], place.final) for row in changed]
         # Only behind all changes: one of a later number would be taken for a correction.
         room = 0 if is_full else limit - len(changed)
         final = self._final(place, finality, room) if room else []
-        positions += [FeedPlace(number, _place(row)) for row in final]
-        rows = [*changed, *final]
-        last = positions[-1] if final else FeedPlace(number, place.final)
         is_last = not is_full and len(final) < room
+        # One that was corrected since is read together with its change.
+        final = list(takewhile(lambda row: row[7] <= newest, final))
+        rows = [*changed, *final]
+        last = FeedPlace(number, _place(final[-1]) if final else place.final)
         return ResultBatch(
-            self.table.rows(stored_results(rows, finality)), [_place(row) for row in rows],
-            positions, last, is_last, len(corrections),
+            self.table.rows(stored_results(rows, finality)), rows, len(changed), place.final, last,
+            is_last, len(corrections),
         )  # fmt: skip
 
     def _changed(self, place: FeedPlace, limit: int) -> list[Any]:
@@ -144,7 +156,7 @@ class ResultReader:
         return int(counted[0][0])
 
 
-def results_at(query_id: int, places: Sequence[bytes]) -> list[tuple[bytes, StoredResult]]:
+def results_at(query_id: int, places: Sequence[bytes]) -> list[tuple[bytes, StoredResults]]:
     """Return the results of windows with their places; a window may not be stored any more."""
     finality, results = finality_of(query_id), []
     for place in places:
@@ -153,7 +165,8 @@ def results_at(query_id: int, places: Sequence[bytes]) -> list[tuple[bytes, Stor
             f"SELECT {_COLUMNS} FROM results_window WHERE query_id = %s AND start_ms = %s"
             " AND key = %s", [query_id, start, key],
         )  # fmt: skip
-        results += [(place, result) for result in stored_results(rows, finality)]
+        if rows:
+            results.append((place, stored_results(rows, finality)))
     return results
 
 
@@ -169,15 +182,16 @@ def place_from(cluster: Cluster, query: Query, start_ms: int | None, *, is_now: 
     return FeedPlace(newest_seq(cluster.slug), start_bytes(start_ms - 1) + b"\xff")
 
 
-def stored_results(rows: Sequence[Any], finality: Finality) -> list[StoredResult]:
+def stored_results(rows: Sequence[Any], finality: Finality) -> StoredResults:
     """Return the results of rows, all decoded together."""
-    keys = from_json(f"[{','.join(row[2] for row in rows)}]")
-    values = from_json(f"[{','.join(row[3] for row in rows)}]")
-    return [
-        StoredResult(row[0], key, value, _kept(row[4], row[5]), row[6], row[7],
-                     _is_final(row, finality))
-        for row, key, value in zip(rows, keys, values, strict=True)
-    ]  # fmt: skip
+    if not rows:
+        return StoredResults([], [], [], [], [], [], [])
+    starts, _, keys, values, records, samples, changed_ms, seq = zip(*rows, strict=True)
+    return StoredResults(
+        starts, columns_from_json(keys), columns_from_json(values),
+        [*map(_kept, records, samples)], changed_ms, seq,
+        [_is_final(row, finality) for row in rows],
+    )  # fmt: skip
 
 
 def _kept(records: int, sample: str | None) -> float:

@@ -109,7 +109,8 @@ def _page(
 ) -> HttpResponse:  # fmt: skip
     kind = KINDS.get(values.get("kind", ""), next(iter(KINDS.values())))
     form = {
-        "kind": kind, "kinds": list(KINDS.values()), "errors": errors, "values": values,
+        "kind": kind, "kinds": [item for item in KINDS.values() if item.is_offered],
+        "errors": errors, "values": values,
         "fields": [_field(name, info, values, errors)
                    for name, info in kind.settings.model_fields.items()],
     }  # fmt: skip

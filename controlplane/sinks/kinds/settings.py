@@ -17,6 +17,12 @@ def _table(name: str) -> str:
     return name
 
 
+def _namespaced(name: str) -> str:
+    if "." not in _table(name):
+        raise ValueError("must be namespace.table")
+    return name
+
+
 class PostgresSettings(SinkSettings):
     """A table of another database, which is created if it does not exist."""
 
@@ -35,8 +41,8 @@ class PostgresSettings(SinkSettings):
     )  # fmt: skip
 
 
-class ParquetSettings(SinkSettings):
-    """Parquet files in a directory or an object store, a folder for each day of window starts."""
+class FolderSettings(SinkSettings):
+    """A directory or an object store, and for how long results are collected."""
 
     url: str = Field(
         min_length=1, max_length=500, title="Directory",
@@ -57,6 +63,40 @@ class StreamSettings(SinkSettings):
         min_length=1, max_length=100, title="Stream",
         description="declared with the columns of the results if it does not exist",
     )  # fmt: skip
+
+
+class ParquetSettings(FolderSettings):
+    """Parquet files, in a folder for each day of window starts."""
+
+
+class DeltaSettings(FolderSettings):
+    """A Delta table, partitioned by the day of window starts; created if it does not exist."""
+
+
+class IcebergSettings(SinkSettings):
+    """An Iceberg table of a catalog; created if it does not exist."""
+
+    type: Literal["rest", "sql"] = Field("rest", title="Catalog")
+    uri: str = Field(
+        min_length=1, max_length=500, title="URI", pattern=r"^(https?|postgresql\+psycopg|sqlite)://",
+        description="https://host/path; of sql postgresql+psycopg://user@host/database, sqlite:///path",
+    )  # fmt: skip
+    warehouse: str = Field(
+        "", max_length=500, title="Warehouse", description="s3://bucket/path or file:///path"
+    )
+    table: Annotated[str, AfterValidator(_namespaced)] = Field(
+        title="Table", description="namespace.table"
+    )
+    catalog_secret: Secret = Field(
+        "", title="Secret of the catalog",
+        description="name of the secret client:secret of rest, or the password of sql",
+    )  # fmt: skip
+    secret: Secret = Field(
+        "", title="Secret", description="of s3: name of the secret access-key:secret-key"
+    )
+    every_s: int = Field(
+        60, ge=1, le=86_400, title="Write every", description="seconds; earlier if many wait"
+    )
 
 
 class HttpSettings(SinkSettings):

@@ -9,7 +9,8 @@ micro-batch that wrote the row. `seq` grows with each change of a value within a
 
 `results_query` has the number that determines which windows of a query are final: those that start
 at or before `final_ms`. `is_closed`: nothing writes to the query any more, so its other windows are
-incomplete. `results_cluster` has the newest `seq` of a cluster.
+incomplete. `results_deleted` has up to which start retention has deleted windows of a query.
+`results_cluster` has the newest `seq` of a cluster.
 
 In PostgreSQL windows are partitioned by the day of their start, so that retention drops tables, and
 `results_window_started` lets views find windows by their start as a time.
@@ -40,10 +41,20 @@ _OTHERS: Final = (
     "CREATE TABLE IF NOT EXISTS results_query (query_id BIGINT PRIMARY KEY, cluster TEXT NOT NULL,"
     " final_ms BIGINT, is_closed BOOLEAN NOT NULL DEFAULT FALSE)",
     "CREATE INDEX IF NOT EXISTS results_query_cluster ON results_query (cluster)",
+    "CREATE TABLE IF NOT EXISTS results_deleted (query_id BIGINT PRIMARY KEY,"
+    " until_ms BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS results_cluster (cluster TEXT PRIMARY KEY, seq BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS results_schema (number BIGINT PRIMARY KEY, name TEXT NOT NULL)",
 )
-TABLES: Final = ("results_window", "results_query", "results_cluster", "results_schema")
+TABLES: Final = (
+    "results_window", "results_query", "results_deleted", "results_cluster", "results_schema",
+)  # fmt: skip
+# Formatted with rows of query and time (ms): VALUES or SELECT.
+DELETED: Final = (
+    "INSERT INTO results_deleted (query_id, until_ms) {values} ON CONFLICT (query_id)"
+    " DO UPDATE SET until_ms = excluded.until_ms"
+    " WHERE results_deleted.until_ms < excluded.until_ms"
+)
 
 
 def clamped(ms: str, greatest: str, least: str) -> str:

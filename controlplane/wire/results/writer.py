@@ -2,11 +2,13 @@
 
 A row of an older batch does not replace a newer one, and a repeated batch changes nothing. The
 first statement locks the row of the cluster until the commit, so values of `seq` are visible in
-their order, and windows that are final by then are skipped.
+their order. A change of a window that is final by then is a correction: it has a part of a stream
+that was idle, or a wider type. It is skipped if the query is closed, or if retention may have
+deleted the window, as the row would lack its other records.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -214,18 +216,18 @@ class WindowWriter:
         places = [*self._rows, *self._parts, *self._deleted]
         final = statements.final(self.cluster, sorted({place[0] for place in places}))
         version = self.batch, seq, time.time_ns() // 1_000_000
-        for place in self._deleted:
-            if _is_open(place, final):
-                statements.delete(place, self.batch)
-        rows = [row for row in self._rows.values() if _is_open(row, final)]
+        skipped = statements.skipped(places, final)
+        for place in self._deleted - skipped:
+            statements.delete(place, self.batch)
+        rows = [row for place, row in self._rows.items() if place not in skipped]
         statements.upsert(rows, version)
-        self._write_parts(statements, final, (self.batch, seq + len(rows), version[2]))
+        self._write_parts(statements, skipped, (self.batch, seq + len(rows), version[2]))
 
     def _write_parts(
-        self, statements: "_Statements", final: Mapping[int, int], version: tuple[int, int, int]
+        self, statements: "_Statements", skipped: Collection[Place], version: tuple[int, int, int]
     ) -> None:
         """Merge the changed parts with the stored ones, and write the windows."""
-        changed = {place: parts for place, parts in self._parts.items() if _is_open(place, final)}
+        changed = {place: parts for place, parts in self._parts.items() if place not in skipped}
         if not changed:
             return
         names = statements.names(self._names, self._known_names)
@@ -250,11 +252,6 @@ class WindowWriter:
                 statements.delete(place, self.batch)
         rows += merged_rows(windows, self._queries, names)
         statements.upsert(rows, version)
-
-
-def _is_open(place: Sequence[Any], final: Mapping[int, int]) -> bool:
-    until = final.get(place[0])
-    return until is None or place[1] > until
 
 
 def _owned(rows: Any, query: int, incarnation: int) -> Any:
@@ -293,7 +290,7 @@ class _Statements:
         self.cursor.executemany(text, rows)
 
     def final(self, cluster: str, queries: Sequence[int]) -> dict[int, int]:
-        """Return up to which start windows do not change, by query; register new queries."""
+        """Return up to which start windows are final, by query; register new queries."""
         known: dict[int, int | None] = {}
         for first in range(0, len(queries), _CHUNK):
             some = queries[first : first + _CHUNK]
@@ -307,6 +304,18 @@ class _Statements:
                 " ON CONFLICT (query_id) DO NOTHING", new,
             )  # fmt: skip
         return {query: ms for query, ms in known.items() if ms is not None}
+
+    def skipped(self, places: Iterable[Place], final: Mapping[int, int]) -> set[Place]:
+        """Return the final windows that are not corrected."""
+        late = [place for place in places if place[1] <= final.get(place[0], -_FOREVER)]
+        skipped = {place for place in late if final[place[0]] == _FOREVER}
+        for query in {place[0] for place in late}:
+            for (until_ms,) in self.values(
+                "SELECT until_ms FROM results_deleted WHERE query_id = ?", [query]
+            ):
+                old = {place for place in late if place[0] == query and place[1] <= until_ms}
+                skipped |= old - self.parts(list(old)).keys()
+        return skipped
 
     def names(self, new: Mapping[int, str], known: Collection[int]) -> dict[int, str]:
         """Store names of state schemas; return all that rows refer to."""

@@ -3,15 +3,13 @@
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pyarrow.dataset as ds
 import pytest
 
 from controlplane.access.roles import Actor
@@ -22,32 +20,16 @@ from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.service import SinkSpec
 from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
+from tests.support.lake import FILES, MINUTES_OF_DAY, NAMES, Place
 from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
 from tests.support.schema_registry import running_registry
-from tests.support.sinks import Meters, Result, ordered
+from tests.support.sinks import Meters
 from tests.support.stream_results import records_of
 from tests.support.topic_results import results_in
 from tests.support.topics import create_topic, running_broker
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
-NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
-
-
-@dataclass
-class Place:
-    """A destination: its kind, settings, and a reader of all its rows as they came."""
-
-    kind: str
-    settings: dict[str, Any]
-    rows: Callable[[], list[dict[str, Any]]]
-
-    def newest(self) -> list[Result]:
-        """Return the newest row of each window and key."""
-        newest: dict[Any, dict[str, Any]] = {}
-        for row in sorted(self.rows(), key=lambda row: (row["seq"], row["is_final"])):
-            newest[tuple(row[name] for name in NAMES[:4])] = row
-        return ordered(tuple(row[name] for name in NAMES) for row in newest.values())
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +56,6 @@ def postgres(server: dict[str, Any], table: str) -> Place:
     with connection(server) as opened:
         opened.execute(f"DROP TABLE IF EXISTS {table}")
     return Place("postgres", {**server, "table": table}, rows)
-
-
-def parquet(folder: Path) -> Place:
-    def rows() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = ds.dataset(folder, partitioning="hive").to_table().to_pylist()
-        return found
-
-    return Place("parquet", {"url": folder.as_uri(), "every_s": 1}, rows)
 
 
 @pytest.fixture
@@ -147,11 +121,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         return postgres(server, "readings")
     if request.param == "stream":
         return Place("stream", {"stream": "results"}, lambda: records_of("sf", "results"))
-    if request.param == "parquet":
-        return parquet(tmp_path / "lake")
     if request.param == "kafka":
         address = request.getfixturevalue("tansu")
         return kafka(address, new_topic(address))
+    if request.param in FILES:
+        return FILES[request.param](tmp_path / "lake")
     found: Place = request.getfixturevalue(request.param)
     return found
 
@@ -193,7 +167,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("mode", ["final_only", "every_change"])
 @pytest.mark.parametrize(
-    "place", ["postgres", "parquet", "http", "kafka", "avro", "stream"], indirect=True
+    "place", ["postgres", *FILES, "http", "kafka", "avro", "stream"], indirect=True
 )
 def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
     """With processes that end after the write and before they note it, at seeded moments."""
@@ -211,12 +185,19 @@ def test_every_destination_has_the_results_once(meters: Meters, place: Place, mo
                 run(follower)
             except Killed:
                 follower = SinkFollower(sink.pk)
+    # The first day is over: its files are joined.
+    for _ in range(2):
+        meters.batch += MINUTES_OF_DAY
+        meters.next()
+        run(follower)
     meters.end()
     run(follower)
     sink.refresh_from_db()
     assert (sink.error, sink.failures) == ("", 0)
     assert place.newest() == meters.expected()
     rows = place.rows()
+    if place.kind in FILES:
+        assert place.files("1970-01-01") == 1
     if place.kind != "http":
         # No row twice: of a table by its key, of files by the number of the change.
         versions = [(row["seq"], row["is_final"]) for row in rows]

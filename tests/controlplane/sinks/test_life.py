@@ -21,7 +21,7 @@ from controlplane.results.database import results_cursor
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks import service
 from controlplane.sinks.follower import SinkFollower
-from controlplane.sinks.kinds import parquet
+from controlplane.sinks.kinds import folder
 from controlplane.sinks.service import SinkSpec
 from controlplane.sinks.status import statuses_of
 from controlplane.wire.results.places import start_of
@@ -142,14 +142,14 @@ def test_a_destination_that_is_away_holds_back_its_sink_alone(
     sink, other = (service.add(admin, meters.query, spec(lake, name)) for name in ("away", "other"))
     meters.next()
     meters.end()
-    open_files = parquet._file_system
+    open_files = folder._file_system
 
     def opened(settings: Any) -> Any:
         if settings.url.endswith("away"):
             raise OSError("the disk is away")
         return open_files(settings)
 
-    monkeypatch.setattr(parquet, "_file_system", opened)
+    monkeypatch.setattr(folder, "_file_system", opened)
     follower, follower_of_other = SinkFollower(sink.pk), SinkFollower(other.pk)
     written(follower)
     written(follower_of_other)
@@ -162,7 +162,7 @@ def test_a_destination_that_is_away_holds_back_its_sink_alone(
     assert rows(lake, "away") == []
     (status,) = statuses_of([sink])
     assert (status.state, status.waiting) == ("failing", len(meters.expected()))
-    monkeypatch.setattr(parquet, "_file_system", open_files)
+    monkeypatch.setattr(folder, "_file_system", open_files)
     service.retry(admin, sink)
     written(follower)
     sink.refresh_from_db()

@@ -1,12 +1,6 @@
 """The process of sinks is killed, and a destination is stopped, at seeded moments."""
 
-import os
 import random
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,19 +8,18 @@ from typing import Any
 import psycopg
 import pyarrow.dataset as ds
 import pytest
-from django.db import connections
 
 from controlplane.access.roles import Actor
 from controlplane.models import Sink
 from controlplane.sinks import service
 from controlplane.sinks.service import SinkSpec
 from controlplane.sinks.status import statuses_of
-from controlplane.wire.network.destinations import SETTING
 from tests.support.cluster import actor, small_cluster
 from tests.support.destinations import list_destinations
 from tests.support.lossy_proxy import losing_answers
 from tests.support.nightly import NIGHTLY
 from tests.support.postgres import postgres_with_outages, write_data_directory
+from tests.support.sink_process import environment_of, sinks_running, until
 from tests.support.sinks import Meters, Result, ordered
 from tests.support.stream_results import records_of
 from tests.support.topic_results import results_in
@@ -34,33 +27,11 @@ from tests.support.topics import broker_with_outages, create_topic
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NAMES = ("window_start", "station", "open", "stream", "n", "total", "top")
-DEADLINE_S = 240.0
-
-
-@contextmanager
-def sinks_running(environment: dict[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
-    process = subprocess.Popen([sys.executable, "-m", "workers.sinks"], env=environment)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, list(Sink.objects.values())
-        time.sleep(0.1)
 
 
 @pytest.fixture
 def operator(db: None, redis_url: str) -> Actor:
     return actor("operator")
-
-
-def database_url(alias: str) -> str:
-    return f"sqlite:///{connections[alias].settings_dict['NAME']}"
 
 
 @pytest.mark.nightly("losses", by_day=True)
@@ -93,12 +64,8 @@ def test_nothing_is_missing_and_nothing_is_doubled(
             SinkSpec("stream", "stream", {"stream": "results"}, start="oldest"),
         ):
             service.add(admin, meters.query, spec)
-        environment = os.environ | {
-            "DATABASE_URL": database_url("default"),
-            "REDIS_URL": redis_url.replace(str(redis_port), str(lossy_port)),
-            "WEIR_RESULTS_DATABASE_URL": database_url("results"), "WEIR_DATA": str(tmp_path),
-            SETTING: os.environ["WEIR_DESTINATIONS"] + " " + words,
-        }  # fmt: skip
+        lossy_url = redis_url.replace(str(redis_port), str(lossy_port))
+        environment = environment_of(lossy_url, tmp_path, words)
 
         draw = random.Random(3 + seed)
         for _ in range(3):

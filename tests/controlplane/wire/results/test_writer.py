@@ -119,16 +119,24 @@ def test_seq_grows_with_changes_of_values_only(database: ConnectedDatabase) -> N
     assert stored(database) == [(0, "a", [1, 10], 5, 1)]
 
 
-def test_final_windows_do_not_change(database: ConnectedDatabase) -> None:
+def test_final_windows_are_corrected_unless_they_were_deleted(database: ConnectedDatabase) -> None:
+    """A row would lack the records that it had before."""
     write(database, 1, rows(meter("a", 1), meter("a", 1, hour=1)))
     database.run(lambda cursor: cursor.execute(f"UPDATE results_query SET final_ms = {HOUR_MS}"))
     write(database, 2, rows(meter("a", 9), meter("b", 9, hour=1), meter("a", 9, hour=2)))
+    assert stored(database) == [
+        (0, "a", [9, 90], 2, 3), (1, "a", [1, 10], 1, 2), (1, "b", [9, 90], 2, 4),
+        (2, "a", [9, 90], 2, 5),
+    ]  # fmt: skip
+    deleted = f"INSERT INTO results_deleted VALUES (9, {HOUR_MS})"
+    database.run(lambda cursor: cursor.execute(deleted))
+    write(database, 3, rows(meter("b", 8), meter("a", 8), meter("c", 8, hour=1)))
     assert [row[:3] for row in stored(database)] == [
-        (0, "a", [1, 10]), (1, "a", [1, 10]), (2, "a", [9, 90]),
+        (0, "a", [8, 80]), (1, "a", [1, 10]), (1, "b", [9, 90]), (2, "a", [9, 90]),
     ]  # fmt: skip
     database.run(lambda cursor: cursor.execute("UPDATE results_query SET is_closed = TRUE"))
-    write(database, 3, rows(meter("a", 1, hour=3)))
-    assert len(stored(database)) == 3
+    write(database, 4, rows(meter("a", 1, hour=3)))
+    assert len(stored(database)) == 4
 
 
 def test_parts_of_streams_and_incarnations_add_up(database: ConnectedDatabase) -> None:

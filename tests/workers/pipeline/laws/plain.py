@@ -5,7 +5,7 @@ Nothing of the engine's arithmetic is used, only the language's kinds of numbers
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -41,11 +41,7 @@ class Record:
 
 @dataclass
 class Asked:
-    """A query that runs since a routing version; `kinds` are those of its columns, by side.
-
-    `cutoffs`: pairs of a start (ms) and a batch: windows that start up to then took what was read
-    up to that batch, and nothing of later ones.
-    """
+    """A query that runs since a routing version; `kinds` are those of its columns, by side."""
 
     pk: int
     text: QueryText
@@ -54,11 +50,6 @@ class Asked:
     version: int
     merged: bool
     names: Mapping[int, str]
-    cutoffs: list[tuple[int, int]] = field(default_factory=list)
-
-    def cutoff(self, start_ms: int, newest: int) -> int:
-        """Return the last batch of which a window has records, `newest` for an open one."""
-        return next((batch for until, batch in self.cutoffs if start_ms <= until), newest)
 
 
 def widened(value: Any, kind: Kind) -> Any:
@@ -68,13 +59,8 @@ def widened(value: Any, kind: Kind) -> Any:
     return float(value) if kind is Kind.FLOAT else Decimal(value) if kind is Kind.DECIMAL else value
 
 
-def windows_of(
-    asked: Asked, records: Iterable[Record], newest: int, *, cut: bool = True
-) -> Windows:
-    """Return every window of a query over the records that were read up to the batch `newest`.
-
-    `cut`: whether windows that are final keep to the batch at which they became so.
-    """
+def windows_of(asked: Asked, records: Iterable[Record], newest: int) -> Windows:
+    """Return every window of a query over the records that were read up to the batch `newest`."""
     text = asked.text
     size = round(text.window_s * 1000)
     slide = size if text.slide_s is None else round(text.slide_s * 1000)
@@ -85,7 +71,7 @@ def windows_of(
         if not one.is_on_time(round(text.lateness_s * 1000)):
             continue
         for start in range((one.ts_ms - size) // slide * slide + slide, one.ts_ms + 1, slide):
-            if one.batch <= (asked.cutoff(start, newest) if cut else newest):
+            if one.batch <= newest:
                 inside[start].append(one)
     found: Windows = {}
     for start, mine in inside.items():
