@@ -147,8 +147,8 @@ def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -
     beyond = [str(reading.measure) for reading in readings.exceeded]
     if readings.cluster.state in FAILED_STATES:
         beyond = [APPLICATION, *beyond]
-    beyond += [alert.subject for alert in alerts
-               if alert.subject in WITHOUT_READING and alert.fired_at and not alert.within_since]  # fmt: skip
+    seen = [alert for alert in alerts if alert.subject in WITHOUT_READING]
+    beyond += [alert.subject for alert in seen if alert.fired_at and not alert.within_since]
     firing = [subject for subject, state in states.items() if state is AlertStatus.FIRING]
     return LimitCount(
         [subject for subject in beyond if states.get(subject) not in _OF_PEOPLE],

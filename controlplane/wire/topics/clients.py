@@ -17,7 +17,7 @@ from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, unavailable
 from controlplane.wire.network.secrets import read_secret
-from controlplane.wire.topics.source import BadSource, TopicSource
+from controlplane.wire.topics.source import SECRETS, BadSource, TopicSource
 
 # The variable with a secret, or with `_FILE` the one that names the file with it.
 SECRET_VARIABLE: Final = "WEIR_TOPIC_SECRET_"  # noqa: S105 - no secret, but where it is
@@ -59,7 +59,7 @@ def settings_of(source: TopicSource, group: str) -> dict[str, Any]:
         "queued.max.messages.kbytes": 16 * 1024,
         **LOG_SETTINGS,
         **source.options,
-        **{name: secret(value) for name, value in source.secrets.items()},
+        **{name: secret(value) for name, value in source.secrets.items() if name in SECRETS},
     }
 
 
