@@ -1,16 +1,13 @@
 """Gauges of a site, read from the database for each request."""
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import Count, Sum
 
-from controlplane.errors import Away
 from controlplane.models import Cluster, Decision, Delivery, Proposal, Query, Sink, Stream
 from controlplane.telemetry.time_series import latest_values
-from controlplane.telemetry.topics import TopicStatus, topic_statuses
 
 # Queries that have ended may have the same name.
 _LATE: Final = Sum("late_records")
@@ -32,7 +29,6 @@ class Gauges:
 
     decisions are by loop and code; deliveries, of all webhooks, by state. late_streams,
     late_queries: late records by name, where there were some. sinks: with query and cluster.
-    topics: of streams, by cluster and name, as far as they are known.
     """
 
     clusters: list[ClusterGauges]
@@ -43,7 +39,6 @@ class Gauges:
     late_streams: Counts
     late_queries: Counts
     sinks: list[Sink]
-    topics: list[tuple[tuple[str, str], TopicStatus]]
 
 
 def gauges(seen: Collection[int] | None = None) -> Gauges:
@@ -65,18 +60,7 @@ def gauges(seen: Collection[int] | None = None) -> Gauges:
         _counts(slugs, Stream.objects.filter(**late), "name", total=_LATE),
         _counts(slugs, Query.objects.filter(**late), "name", total=_LATE),
         list(Sink.objects.filter(query__cluster__in=ids).select_related("query__cluster")),
-        _topics(clusters),
     )
-
-
-def _topics(clusters: Collection[Cluster]) -> list[tuple[tuple[str, str], TopicStatus]]:
-    found = []
-    for cluster in clusters:
-        streams = {stream.pk: stream for stream in cluster.streams.exclude(source={})}
-        with suppress(Away):
-            statuses = topic_statuses(cluster.slug, list(streams.values()))
-            found += [((cluster.slug, streams[pk].name), topic) for pk, topic in statuses.items()]
-    return found
 
 
 def _counts(slugs: dict[int, str], rows: Any, *labels: str, total: Any) -> Counts:

@@ -1,7 +1,8 @@
 """How far the pipeline has read the topics of streams, as it last planned a batch."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -10,7 +11,7 @@ from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.errors import Away
-from controlplane.models import Stream
+from controlplane.models import Cluster, Stream
 from controlplane.telemetry.samples import moment_of
 from controlplane.wire import keys
 
@@ -98,6 +99,28 @@ def _status(row: Mapping[str, Any]) -> TopicStatus:
     return TopicStatus(moment_of(row["clock_ms"]), row["error"], partitions)
 
 
+def known_topics(clusters: Iterable[Cluster]) -> list[tuple[tuple[str, str], TopicStatus]]:
+    """Return the topics of clusters with the names of cluster and stream, as far as they are known.
+
+    Empty while Redis does not respond.
+    """
+    slugs = {cluster.pk: cluster.slug for cluster in clusters}
+    found = []
+    with suppress(Away):
+        for cluster, own in _streams_with_topics(slugs).items():
+            names = {stream.pk: stream.name for stream in own}
+            statuses = topic_statuses(slugs[cluster], own)
+            found += [((slugs[cluster], names[pk]), topic) for pk, topic in statuses.items()]
+    return found
+
+
+def _streams_with_topics(clusters: Iterable[int]) -> dict[int, list[Stream]]:
+    streams: dict[int, list[Stream]] = {}
+    for stream in Stream.objects.filter(cluster__in=list(clusters)).exclude(source={}):
+        streams.setdefault(stream.cluster_id, []).append(stream)
+    return streams
+
+
 @dataclass(frozen=True)
 class WorstTopic:
     """The topic of a cluster that is the farthest behind, and why, for people.
@@ -115,11 +138,8 @@ def worst_topics(slugs: Mapping[int, str]) -> dict[int, WorstTopic]:
 
     Trouble comes before lag. Raises `Away`.
     """
-    streams: dict[int, list[Stream]] = {}
-    for stream in Stream.objects.filter(cluster__in=slugs).exclude(source={}):
-        streams.setdefault(stream.cluster_id, []).append(stream)
     worst: dict[int, WorstTopic] = {}
-    for cluster, own in streams.items():
+    for cluster, own in _streams_with_topics(slugs).items():
         names = {stream.pk: stream.name for stream in own}
         statuses = topic_statuses(slugs[cluster], own)
         every = [_candidate(names[pk], status) for pk, status in statuses.items()]

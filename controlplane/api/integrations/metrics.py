@@ -32,7 +32,7 @@ from controlplane.models import Cluster, Sink
 from controlplane.processes.serving.request_metrics import collect_requests
 from controlplane.sinks.status import lag_s
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
-from controlplane.telemetry.topics import TopicStatus
+from controlplane.telemetry.topics import TopicStatus, known_topics
 from controlplane.wire.figures import FIGURES, Figure
 from controlplane.wire.foreign.entries import SITE
 
@@ -78,7 +78,7 @@ class _Figures(Collector):
             yield counter
         yield from _of_alerts(self._actor, timezone.now())
         yield from _of_sinks(figures.sinks, timezone.now())
-        yield from _of_topics(figures.topics)
+        yield from _of_topics(known_topics(row.cluster for row in figures.clusters))
         slugs = [row.cluster.slug for row in figures.clusters]
         yield from _of_skipped([*slugs, SITE] if self._actor.is_viewer else slugs)
         if self._actor.is_viewer:

@@ -3,7 +3,9 @@
 import binascii
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final, NamedTuple
@@ -86,10 +88,34 @@ def avro_body(definition: Definition, row: Mapping[str, Any]) -> bytes:
     """Return a row as Avro. Raises ValueError with the reason if the schema does not take it."""
     stream = BytesIO()
     try:
-        fastavro.schemaless_writer(stream, avro_schema(definition), dict(row), strict=True)
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        schema = avro_schema(definition)
+        fastavro.schemaless_writer(stream, schema, _typed(row, schema), strict=True)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise ValueError(str(error)[:300] or type(error).__name__) from error
     return stream.getvalue()
+
+
+def _typed(value: Any, schema: Any) -> Any:
+    """Return a value of JSON as Avro's writer takes it: decimals, dates, times and floats."""
+    if isinstance(schema, list):
+        schema = next((kind for kind in schema if kind != "null"), "null")
+    inner = schema if isinstance(schema, dict) else {}
+    if isinstance(value, Mapping):
+        kinds = {field["name"]: field["type"] for field in inner.get("fields", ())}
+        every = inner.get("values")
+        return {name: _typed(item, kinds.get(name, every)) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_typed(item, inner.get("items")) for item in value]
+    kind = inner.get("logicalType", inner.get("type", schema))
+    convert = _OF_JSON.get((type(value), str(kind)))
+    return value if convert is None else convert(value)
+
+
+_OF_JSON: Final[Mapping[tuple[type, str], Callable[[Any], Any]]] = {
+    (str, "decimal"): Decimal, (int, "decimal"): Decimal, (str, "date"): date.fromisoformat,
+    (str, "timestamp-micros"): datetime.fromisoformat, (Decimal, "float"): float,
+    (Decimal, "double"): float,
+}  # fmt: skip
 
 
 def protobuf_body(definition: Definition, row: Mapping[str, Any]) -> bytes:

@@ -18,6 +18,8 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorSet,
 )
 
+from controlplane.records.bodies.letters import of_letter
+from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.schema import ColumnSpec, StreamSchema
@@ -44,6 +46,7 @@ SCHEMA: Final = StreamSchema(
     "at",
 )
 AT: Final = 1_772_359_200_123
+MOMENT: Final = datetime.fromtimestamp(AT / 1000, UTC)
 ROW: Final[dict[str, Any]] = {
     "at": AT, "country": "Köln", "amount": Decimal("12.50"), "items": 3, "place": {"x": 5},
 }  # fmt: skip
@@ -89,9 +92,8 @@ def read(source: TopicSource, *values: bytes, schema: StreamSchema = SCHEMA) -> 
 
 
 def rows(decoded: Decoded) -> list[dict[str, Any]]:
-    moment = datetime.fromtimestamp(AT / 1000, UTC)
     found = decoded.records.to_pylist()
-    assert all(row["at"] == moment for row in found)
+    assert all(row["at"] == MOMENT for row in found)
     return [row | {"at": AT} for row in found]
 
 
@@ -267,3 +269,7 @@ def test_a_dead_letter_keeps_the_record_that_was_read_as_json() -> None:
     kept = json.loads(letter_data(messages, 0, source, []))
     assert kept == {"at": AT, "day": "2026-03-01", "data": "eA==", "p": 3}
     assert letter_data(messages, 1, source, []) == b"\xff"
+    letter = DeadLetter(1, "3-7", 0, Reason.MESSAGE, "", letter_data(messages, 0, source, []))
+    columns = (SCHEMA.columns[0], ColumnSpec("data", "binary"))
+    again = of_letter(letter, StreamSchema(columns, "at"), (), "")
+    assert again.batch.to_pylist() == [{"at": MOMENT, "data": b"x"}], "other fields are ignored"
