@@ -42,8 +42,8 @@ class Registry:
         if self.is_away:
             return 503, {"error_code": 50301, "message": "away"}
         match parts:
-            case ["schemas", "ids", number] if int(number) in self._schemas:
-                return 200, self._schemas[int(number)]
+            case ["schemas", "ids", text] if int(text) in self._schemas:
+                return 200, self._schemas[int(text)]
             case ["subjects", subject, "versions", version] if subject in self._subjects:
                 numbers = self._subjects[subject]
                 place = len(numbers) if version == "latest" else int(version)

@@ -36,7 +36,7 @@ from controlplane.wire.topics.clients import (
     partitions_of,
 )
 from controlplane.wire.topics.registry import prefix_of, registry_of
-from controlplane.wire.topics.source import BadSource, TopicSource
+from controlplane.wire.topics.source import BadSource, MessageFormat, TopicSource
 from workers.pipeline.engine.evaluation.evaluator import holds
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.routing.compilation import read_columns
@@ -52,8 +52,6 @@ _FILTERED: Final = 2_000
 _BYTES: Final = 8 * 2**20
 _TEXT, _KEY = 4_000, 200
 _STREAM: Final = 1
-# Messages that are shown as they were sent.
-_AS_SENT: Final = frozenset({("json", "none", ""), ("string", "none", "")})
 # No record is dated further ahead than this.
 _ALWAYS_MS: Final = 2**52
 
@@ -83,6 +81,9 @@ def _browsed(cluster: Cluster, request: BrowseRequest) -> BrowsedTopic:
     with closing(consumer_of(source, _GROUP)) as consumer:
         ranges = _ranges(consumer, source, request)
         messages = messages_between(consumer, source.topic, ranges, _BYTES)
+    # Timestamps of messages do not only grow.
+    first_ms = request.since_ms or 0
+    messages = [message for message in messages if message.timestamp()[1] >= first_ms]
     # The child finds the schemas in what is kept: it asks nobody.
     if source.registry:
         for number in {prefix_of(message.value() or b"") for message in messages} - {None}:
@@ -147,7 +148,7 @@ def _of_partition(
     faults: dict[int, str] = {}
     names = [] if schema is None else [n for n in schema.arrow.names if n not in source.metadata]
     rows, _ = record_rows(fetched, source, names, {} if schema else faults)
-    if (source.format, source.envelope, source.registry) in _AS_SENT:
+    if not source.is_decoded or source.format == MessageFormat.STRING:
         rows = [{}] * len(messages)
     matching = set(range(len(messages)))
     if schema is not None:

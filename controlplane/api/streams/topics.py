@@ -12,13 +12,13 @@ from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import InferredOut, SourceBody
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
+from controlplane.explain.drafts.messages import sample
 from controlplane.telemetry.topics import PartitionStatus, TopicStatus, topic_status
 from controlplane.topology.topics.brokers import (
     ListedTopic,
     SampledMessage,
     TopicSample,
     list_topics,
-    sample_topic,
 )
 
 router = Router(tags=["streams"])
@@ -75,7 +75,7 @@ def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
 def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
     """Return the newest messages of a topic, and the schema that they suggest."""
     row = body.model_dump(exclude_defaults=True)
-    return sample_topic(caller(request), cluster_of(request), row)
+    return sample(caller(request), cluster_of(request), row)
 
 
 @router.get("/{slug}/streams/{stream}/topic", response=TopicStatusOut)

@@ -5,6 +5,7 @@ waits. The offsets of the stream do not move.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -17,8 +18,13 @@ from controlplane.events.task_names import BROWSE_TOPIC
 from controlplane.explain.drafts.preview import answered, refusal_of
 from controlplane.explain.drafts.values import BROWSE, BrowsedTopic, BrowseRequest
 from controlplane.models import Cluster, Stream
+from controlplane.records.bodies import Format
+from controlplane.topology.schemas.inference import infer
+from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sample_topic
+from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.topics.source import TopicSource
 
 # Messages that a page shows, and the characters of a condition.
 MOST: Final = 200
@@ -58,6 +64,27 @@ def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
         token=uuid4().hex,
     )  # fmt: skip
     return send(stream.cluster, request)
+
+
+def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSample:
+    """Return the newest messages of a source, decoded, and the schema that they suggest.
+
+    Raises as `sample_topic` and `browse`.
+    """
+    if source_faults(row, None) or not TopicSource.from_json(row).is_decoded:
+        return sample_topic(actor, cluster, row)
+    require_operator(actor, cluster)
+    request = BrowseRequest(
+        cluster.pk, json.dumps(row, sort_keys=True), "{}", "", None, None, None, MOST,
+        f"{actor.name} messages", token=uuid4().hex,
+    )  # fmt: skip
+    found = send(cluster, request).messages
+    lines = "\n".join(message.text for message in found if not message.fault)
+    if not lines:
+        why = next((message.fault for message in found), "it has none")
+        raise Conflict("no_messages", f"The topic {row['topic']} has no message to read: {why}")
+    messages = [SampledMessage(m.partition, m.offset, m.sent_at, m.text) for m in found]
+    return TopicSample(messages, infer(lines.encode(), Format.NDJSON))
 
 
 def send(cluster: Cluster, request: BrowseRequest) -> BrowsedTopic:

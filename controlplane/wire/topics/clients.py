@@ -96,7 +96,7 @@ def send_message(
             on_delivery=lambda *answer: answers.append(answer),
         )  # fmt: skip
         producer.flush(2 * TIMEOUT_S)
-    except (KafkaException, BufferError) as error:
+    except KafkaException as error:
         raise unavailable(error) from error
     if not answers or answers[0][0] is not None:
         raise LogUnavailable(str(answers[0][0]) if answers else "no broker has answered")

@@ -143,6 +143,12 @@ class TopicSource:
         """Return what makes offsets of two declarations offsets of the same messages."""
         return f"{self.servers}/{self.topic}"
 
+    @property
+    def is_decoded(self) -> bool:
+        """Return whether a message is more than the JSON of a record."""
+        plain = self.format == MessageFormat.JSON and self.envelope == Envelope.NONE
+        return not plain or bool(self.registry)
+
     def group_of(self, cluster: str, stream: int) -> str:
         """Return the consumer group of a stream."""
         return self.group or f"weir-{cluster}-{stream}"

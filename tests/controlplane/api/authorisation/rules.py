@@ -155,7 +155,8 @@ PAGES: Final = _rules(
         scenario-start scenario-end tour-start tour-dismiss
         explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
-        stream-messages stream-produce stream-characteristics stream-redirect stream-append stream-append-sample
+        stream-messages stream-produce stream-characteristics stream-redirect stream-append
+        stream-append-sample
         stream-token stream-delete drop-set drop-lift query-new
         stream-coordinates query-preview query-preview-cancel query-end
         query-restore query-move bulk-restore bulk-cancel

@@ -5,6 +5,7 @@ The registry is a real server; messages are written by the libraries of the form
 
 import base64
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -76,7 +77,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
     monkeypatch.setenv("WEIR_TOPIC_SECRET_SHOP", "weir:hidden")
     registry_of.cache_clear()
     with running_registry("weir:hidden") as running:
-        monkeypatch.setenv(LIST, running.url)
+        monkeypatch.setenv(LIST, f"{os.environ[LIST]} {running.url}")
         yield running
 
 
@@ -154,7 +155,7 @@ def test_avro_is_read_by_a_declared_schema() -> None:
         check_definition(replace(source, definition='{"type": "unknown"}'))
 
 
-def files(first: int = 1) -> list[FileDescriptorProto]:
+def files() -> list[FileDescriptorProto]:
     """Return two compiled files of Protobuf: the second imports the first, and a time."""
     place = FileDescriptorProto(name="shop/place.proto", package="shop", syntax="proto3")
     kind = FieldDescriptorProto
@@ -166,13 +167,14 @@ def files(first: int = 1) -> list[FileDescriptorProto]:
     order = file.message_type.add(name="Order")
     order.oneof_decl.add(name="_country")
     label = kind.LABEL_OPTIONAL
-    for number, (name, more) in enumerate({
+    types: dict[str, dict[str, Any]] = {
         "at": {"type": kind.TYPE_MESSAGE, "type_name": ".google.protobuf.Timestamp"},
         "country": {"type": kind.TYPE_STRING, "proto3_optional": True, "oneof_index": 0},
         "amount": {"type": kind.TYPE_STRING},
         "items": {"type": kind.TYPE_INT32},
         "place": {"type": kind.TYPE_MESSAGE, "type_name": ".shop.Place"},
-    }.items(), first):  # fmt: skip
+    }  # fmt: skip
+    for number, (name, more) in enumerate(types.items(), 1):
         order.field.add(name=name, number=number, label=label, **more)
     return [place, file]
 

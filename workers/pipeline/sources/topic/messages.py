@@ -41,7 +41,10 @@ class Fetched(NamedTuple):
     def only(self, index: int) -> "Fetched":
         """Return one of the messages."""
         own = slice(index, index + 1)
-        return Fetched(self.partition, *(values[own] for values in self[1:]))
+        times_ms = self.times_ms[own]
+        return Fetched(
+            self.partition, self.offsets[own], self.values[own], self.keys[own], times_ms
+        )
 
 
 class Changes(NamedTuple):
