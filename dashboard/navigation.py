@@ -72,7 +72,14 @@ _CLUSTER_PAGES: Final = (
     NavigationPage(
         "streams",
         "Streams",
-        ("stream", "stream-new", "stream-schema", "stream-schema-preview", "dead-letters"),
+        (
+            "stream",
+            "stream-new",
+            "stream-schema",
+            "stream-schema-preview",
+            "stream-messages",
+            "dead-letters",
+        ),
     ),
     NavigationPage("queries", "Queries", ("query", "query-keys", "query-sinks", "query-new")),
     NavigationPage("sql", "Results", ("sql-login",)),

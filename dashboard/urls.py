@@ -28,7 +28,7 @@ from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import bulk, changes, drafts, keys, sinks, statements, submission
 from dashboard.queries import views as queries
-from dashboard.streams import admission, dead_letters, first_records, maps, stream_schema
+from dashboard.streams import admission, dead_letters, first_records, maps, messages, stream_schema
 from dashboard.streams import detail as stream_detail
 from dashboard.streams import views as streams
 
@@ -98,6 +98,8 @@ _streams: list[URLPattern] = [
     path("dead-letters/replay/", dead_letters.replay, name="dead-letters-replay"),
     path("dead-letters/delete/", dead_letters.delete, name="dead-letters-delete"),
     path("streams/<int:pk>/", stream_detail.detail, name="stream"),
+    path("streams/<int:pk>/messages/", messages.index, name="stream-messages"),
+    path("streams/<int:pk>/produce/", messages.write, name="stream-produce"),
     path("streams/<int:pk>/live/", stream_detail.live, name="stream-live"),
     path("streams/<int:pk>/map/", maps.stream, name="stream-map"),
     path("streams/<int:pk>/coordinates/", maps.set_stream_coordinates, name="stream-coordinates"),

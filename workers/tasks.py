@@ -20,6 +20,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.events.task_names import (
     ADVANCE,
+    BROWSE_TOPIC,
     COMPUTE_PROPOSAL,
     COMPUTE_REACHABLE,
     COMPUTE_TRADE,
@@ -56,6 +57,7 @@ from controlplane.results import finality
 from controlplane.results.sql import logins, schemas
 from controlplane.telemetry import series
 from controlplane.topology import bulk_actions, placement
+from workers.preview import messages as preview_messages
 from workers.preview import service as preview_service
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
 
@@ -103,6 +105,12 @@ def compute_trade_of_moves(cluster_id: int) -> None:
 def preview_query(request: str) -> None:
     """Compute the preview of a query for the process that waits for it."""
     preview_service.run(request)
+
+
+@shared_task(name=BROWSE_TOPIC, acks_late=False)
+def browse_topic(request: str) -> None:
+    """Read messages of a topic for the process that waits for them."""
+    preview_messages.run(request)
 
 
 @shared_task(name=END_QUERIES, **_RETRIES)

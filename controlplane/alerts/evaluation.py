@@ -1,7 +1,7 @@
 """Evaluation of alerts in every cycle of the watch loops: transitions, their events and records."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -16,6 +16,7 @@ from controlplane.alerts.states import (
     APPLICATION,
     FAILED_STATES,
     SINKS,
+    TOPICS,
     AlertChange,
     Observed,
     change_of,
@@ -24,12 +25,14 @@ from controlplane.alerts.states import (
     title_of,
     unit_of,
 )
+from controlplane.errors import Away
 from controlplane.events.publish import announce, event
 from controlplane.models import Alert, Cluster
 from controlplane.numbers import value_text
 from controlplane.planners.placement.reachable import request_if_due
 from controlplane.policies.grades import Grade
 from controlplane.sinks.status import LIMIT_S, WorstSink, worst_sinks
+from controlplane.telemetry.topics import WorstTopic, worst_topics
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +46,10 @@ def evaluate_all(now: datetime) -> None:
         _guarded("Refreshing the reachable limits", cluster, partial(request_if_due, cluster, now))
     readings = readings_of(clusters, end=now)
     open_alerts = _open_alerts()
-    sinks = worst_sinks(now)
+    sinks, topics = worst_sinks(now), _worst_topics(clusters)
     for cluster in clusters:
-        observed = [*observe(readings[cluster.pk]), _sinks(readings[cluster.pk], sinks)]
+        reading = readings[cluster.pk]
+        observed = [*observe(reading), _sinks(reading, sinks), *_topics(reading, topics)]
         if open_alerts.get(cluster.pk) or any(seen.exceeds for seen in observed):
             work = partial(_evaluate, cluster, observed, now)
             _guarded("Evaluating alerts", cluster, work)
@@ -102,6 +106,29 @@ def _sinks(readings: ClusterReadings, worst: Mapping[int, WorstSink]) -> Observe
         SINKS, sink.lag_s, sink.limit_s, exceeds=True, is_near=False, hold=hold,
         detail=sink.text[:300],
     )  # fmt: skip
+
+
+def _worst_topics(clusters: Sequence[Cluster]) -> Mapping[int, WorstTopic] | None:
+    """Return the worst topic of clusters, None while Redis does not respond."""
+    try:
+        return worst_topics({cluster.pk: cluster.slug for cluster in clusters})
+    except Away:
+        return None
+
+
+def _topics(readings: ClusterReadings, worst: Mapping[int, WorstTopic] | None) -> list[Observed]:
+    """Return the observation of the topics of a cluster, which only a running pipeline reads."""
+    if worst is None:
+        return []
+    topic, limit = worst.get(readings.cluster.pk), float(readings.policy.watch_topic_s)
+    hold = timedelta(seconds=readings.policy.alert_hold_s)
+    if topic is None or readings.cluster.desired != Cluster.Desired.RUNNING:
+        return [Observed(TOPICS, 0.0, limit, exceeds=False, is_near=False, hold=hold)]
+    exceeds = topic.is_troubled or topic.lag_s > limit
+    return [Observed(
+        TOPICS, topic.lag_s, limit, exceeds=exceeds, is_near=False, hold=hold,
+        detail=topic.text[:300] if exceeds else "",
+    )]  # fmt: skip
 
 
 @transaction.atomic

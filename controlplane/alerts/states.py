@@ -8,12 +8,16 @@ from typing import Final
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.models import Alert, Cluster
 
-# The subjects of alerts about the Spark application, and about sinks.
+# The subjects of alerts about the Spark application, about sinks, and about topics.
 APPLICATION: Final = "application"
 SINKS: Final = "sinks"
+TOPICS: Final = "topics"
+# Subjects without a reading: their alert has what was observed last.
+WITHOUT_READING: Final = frozenset({SINKS, TOPICS})
 # Subjects that are no measures of a cluster: what the alert states, and the unit of its value.
 _OTHERS: Final = {
     APPLICATION: ("Application failed", ""), SINKS: ("Sink behind or losing results", "s"),
+    TOPICS: ("Stream behind its topic, or its topic has changed", "s"),
 }  # fmt: skip
 SUBJECTS: Final = (*(str(kind.measure) for kind in KINDS.values() if kind.alert), *_OTHERS)
 # States of a Spark application that needs a person.
@@ -83,7 +87,7 @@ def is_within(alert: Alert) -> bool:
     """Return True if the newest value of an alert is known and within its limit."""
     if alert.subject == APPLICATION or alert.value is None or alert.limit is None:
         return False
-    if alert.subject == SINKS:
+    if alert.subject in WITHOUT_READING:
         return alert.within_since is not None
     return not KINDS[AlertMeasure(alert.subject)].exceeds(alert.value, alert.limit)
 

@@ -8,7 +8,13 @@ from typing import Final
 
 from controlplane.alerts.listing import open_alerts
 from controlplane.alerts.readings import ClusterReadings, readings_of
-from controlplane.alerts.states import APPLICATION, FAILED_STATES, SINKS, AlertStatus, status_of
+from controlplane.alerts.states import (
+    APPLICATION,
+    FAILED_STATES,
+    WITHOUT_READING,
+    AlertStatus,
+    status_of,
+)
 from controlplane.health.summary import is_idle
 from controlplane.models import Alert, Cluster
 from controlplane.numbers import counted
@@ -141,9 +147,8 @@ def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -
     beyond = [str(reading.measure) for reading in readings.exceeded]
     if readings.cluster.state in FAILED_STATES:
         beyond = [APPLICATION, *beyond]
-    # Sinks have no reading: the alert has what was observed last.
-    beyond += [alert.subject for alert in alerts
-               if alert.subject == SINKS and alert.fired_at and not alert.within_since]  # fmt: skip
+    seen = [alert for alert in alerts if alert.subject in WITHOUT_READING]
+    beyond += [alert.subject for alert in seen if alert.fired_at and not alert.within_since]
     firing = [subject for subject, state in states.items() if state is AlertStatus.FIRING]
     return LimitCount(
         [subject for subject in beyond if states.get(subject) not in _OF_PEOPLE],

@@ -37,6 +37,7 @@ from controlplane.api.streams import (
     admission,
     dead_letters,
     maps,
+    messages,
     records,
     stream_schemas,
     topics,
@@ -80,7 +81,8 @@ api.add_router("/clusters", alerts.of_cluster)
 api.add_router("/fleet", fleet.router)
 for _module in (
     # `streams` and `queries` after the routers with fixed names in the place of their rows' names.
-    clusters, health, shedding, admission, stream_schemas, maps, topics, streams, dead_letters,
+    clusters, health, shedding, admission, stream_schemas, maps, topics, messages, streams,
+    dead_letters,
     records, bulk, drafts, queries, feed, keys, edges, sql, sinks, planners, proposal_comments,
     proposals,
     manual_plans, comparisons, executions, policies, explanations,

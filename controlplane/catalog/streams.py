@@ -1,6 +1,7 @@
 """Streams of a cluster: lists with filters, and one stream by id or name."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.catalog.drop_rules import drop_rules_by_stream
 from controlplane.catalog.names import is_id
 from controlplane.connections import redis_client
-from controlplane.errors import Conflict, NotFound
+from controlplane.errors import Away, Conflict, NotFound
 from controlplane.models import Cluster, Drop, Sink, Stream
 from controlplane.models.sink import STREAM_KIND
 from controlplane.pagination.columns import order_names, orders_of
@@ -28,7 +29,9 @@ from controlplane.pagination.listing import (
 )
 from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import MAX_DIGITS
+from controlplane.telemetry.arrivals import newest_lags
 from controlplane.telemetry.time_series import latest_values
+from controlplane.telemetry.topics import topic_statuses
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 
@@ -50,13 +53,16 @@ class StreamListRow:
     """A stream with its drop rules and its dead letters.
 
     `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
-    `split_latency_ms`: how long records wait at its split node, by the newest sample.
+    `split_latency_ms`: how long records wait at its split node, by the newest sample; `unread`,
+    `lag_s`: its unread records, and how far (s) it is behind them; None while they are not known.
     """
 
     stream: Stream
     drops: tuple[Drop, ...] = ()
     dead: Mapping[str, int] | None = None
     split_latency_ms: float | None = None
+    unread: float | None = None
+    lag_s: float | None = None
 
     @property
     def queries(self) -> int:
@@ -110,13 +116,14 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamListRow]:
     """Return the rows of streams."""
     drops = drop_rules_by_stream([stream.pk for stream in streams])
     dead = _dead_counts(streams)
-    latencies = _split_latencies(streams)
+    latencies, behind = _split_latencies(streams), _behind(streams)
     return [
         StreamListRow(
             stream,
             tuple(drops.get(stream.pk, ())),
             None if dead is None else dead.get(stream.pk, {}),
             latencies.get((stream.cluster_id, stream.split)),
+            *behind.get(stream.pk, (None, None)),
         )
         for stream in streams
     ]
@@ -130,6 +137,19 @@ def _split_latencies(streams: Sequence[Stream]) -> dict[tuple[int, int], float]:
         known = {index: value for index, value in enumerate(values) if value is not None}
         latencies |= {(cluster.pk, index): value for index, value in known.items()}
     return latencies
+
+
+def _behind(streams: Sequence[Stream]) -> dict[int, tuple[float, float | None]]:
+    """Return the unread records of streams and their lag (s), as far as they are known."""
+    behind: dict[int, tuple[float, float | None]] = {}
+    for cluster in Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams}):
+        own = [stream for stream in streams if stream.cluster_id == cluster.pk]
+        points = newest_lags(cluster, [stream.pk for stream in own])
+        behind |= {pk: (point.unread, point.seconds) for pk, point in points.items()}
+        with suppress(Away):
+            statuses = topic_statuses(cluster.slug, own)
+            behind |= {pk: (float(topic.unread), topic.lag_s) for pk, topic in statuses.items()}
+    return behind
 
 
 def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:

@@ -215,6 +215,12 @@ class PolicySettings(BaseModel):
         unit="%",
         hint="The part of the records read that is not dropped. It raises an alert.",
     )
+    watch_topic_s: Seconds = _watch(
+        "Lag of a topic above",
+        default=300,
+        unit="seconds",
+        hint="How far a stream may be behind the topic that it reads. It raises an alert.",
+    )
     alert_hold_s: Seconds = _watch(
         "Hold time of alerts",
         default=60,

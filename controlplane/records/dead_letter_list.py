@@ -30,6 +30,7 @@ CURSOR: Final = Cursor[int](Number)
 # Why a record became a dead letter, as shown to users.
 ABOUT: Final[Mapping[Reason, str]] = {
     Reason.BODY: "does not match the schema (in a request)",
+    Reason.CHANGE: "an update or a deletion that the stream does not read",
     Reason.FUTURE: "dated further ahead than the stream allows",
     Reason.LOST: "deleted by the broker before it was read",
     Reason.MESSAGE: "does not match the schema (a message of the topic)",

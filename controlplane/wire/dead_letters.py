@@ -33,6 +33,7 @@ class Reason(StrEnum):
     """The reason of a dead letter."""
 
     BODY = "body"
+    CHANGE = "change"
     FUTURE = "future"
     LOST = "lost"
     MESSAGE = "message"
@@ -52,8 +53,9 @@ class DeadLetter:
     """One record, or a whole block (`index` is `WHOLE_BLOCK`), and the reason.
 
     `position`: in the log, or `<partition>-<offset>` of a topic. `data`: the record as a block
-    (`record_codec.decode_block`), or the bytes of the block; the text of a message of a topic, or
-    of a request's body (`Reason.BODY`), which has no position; empty if it is too large.
+    (`record_codec.decode_block`), or the bytes of the block; the text of a message of a topic (its
+    record as JSON if it could be read), or of a request's body (`Reason.BODY`), which has no
+    position; empty if it is too large.
     `records`: the number of records. `number`: the growing number in the list, 0 before it is
     stored.
     """

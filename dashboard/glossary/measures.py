@@ -151,7 +151,7 @@ MEASURES: Final = (
     Term(
         "lag",
         "The records, or the time, that a reader is behind the newest record of its source.",
-        ("Lag", "Behind"),
+        ("Lag", "Behind", "Unread, records"),
     ),
     Term(
         "watermark",

@@ -36,7 +36,7 @@ from controlplane.records.examples import example_record
 from controlplane.records.kept_samples import sample_of
 from controlplane.records.stream_map import candidates
 from controlplane.telemetry.arrivals import lags
-from controlplane.topology.topics.brokers import TopicStatus, topic_status
+from controlplane.telemetry.topics import TopicStatus, topic_status
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from dashboard.figures.stream import lag_figures, long_figures, rate_figures

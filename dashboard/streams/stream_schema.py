@@ -32,7 +32,15 @@ from dashboard.streams.schema_forms import (
     sample_in,
     schema_in,
 )
-from dashboard.streams.topic_forms import sample_context, source_in, topics_context
+from dashboard.streams.topic_forms import (
+    FORMATS,
+    MECHANISMS,
+    PROTOCOLS,
+    fields_in,
+    sample_context,
+    source_in,
+    topics_context,
+)
 
 _MORE: Final = 5
 
@@ -189,7 +197,10 @@ def _new(
         "values": values,
         "formats": list(Format),
         "kept_sample": request.POST.get("kept_sample", ""),
-        "source": source_in(request.POST),
+        "source": fields_in(request.POST),
+        "formats_of_topics": FORMATS,
+        "protocols": PROTOCOLS,
+        "mechanisms": MECHANISMS,
         "admitted": [(item, given.get(item.name, "")) for item in CHARACTERISTICS],
         "has_characteristics": any(given.get(item.name) for item in CHARACTERISTICS),
     }

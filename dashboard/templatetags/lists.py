@@ -18,6 +18,7 @@ register = template.Library()
 _NONE: Final = SafeString('<span class="muted">none</span>')
 # How a value is written, by its unit.
 _WRITTEN: Final[Mapping[str, Callable[[Any], str]]] = {
+    "records": numbers.compact,
     "records/s": numbers.compact,
     "evaluations/s": numbers.compact,
     "ms": numbers.milliseconds,

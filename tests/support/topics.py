@@ -24,10 +24,10 @@ _QUIET = {"log_level": 0}
 
 
 @contextmanager
-def running_broker() -> Iterator[str]:
-    """Yield the address (host:port) of a broker without topics."""
-    address = f"127.0.0.1:{free_port()}"
-    with _broker(address, address):
+def running_broker(advertised: str = "") -> Iterator[str]:
+    """Yield the address (host:port) of a broker without topics; `advertised`: what it names."""
+    address = free_address()
+    with _broker(address, advertised or address):
         yield address
 
 
@@ -59,6 +59,13 @@ def _broker(address: str, advertised: str) -> Iterator[None]:
         process.wait()
 
 
+def free_address() -> str:
+    """Return an address (host:port) that nothing listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
 def wait_until(is_done: Callable[[], object], what: str, seconds: float) -> None:
     """Return once `is_done` returns a true value. Raises `AssertionError`."""
     deadline = time.monotonic() + seconds
@@ -74,9 +81,9 @@ def _answers(address: str) -> bool:
     return False
 
 
-def create_topic(address: str, topic: str, partitions: int) -> None:
-    """Create a topic."""
-    client = AdminClient({"bootstrap.servers": address, **_QUIET})
+def create_topic(address: str, topic: str, partitions: int, **settings: Any) -> None:
+    """Create a topic; `settings`: of the client."""
+    client = AdminClient({"bootstrap.servers": address, **_QUIET, **settings})
     for created in client.create_topics([NewTopic(topic, partitions, 1)]).values():
         created.result(60)
 

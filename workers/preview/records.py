@@ -66,14 +66,14 @@ def newest_records(
     for stream, entries in newest.entries.items():
         dead = DeadLetterBuffer()
         columns = tuple(sorted(read_columns(computation, stream)))
-        records = _records(Projection(stream, schemas[stream], columns), entries, dead)
+        records = records_of(Projection(stream, schemas[stream], columns), entries, dead)
         rejected += sum(sum(reasons.values()) for reasons in dead.counts.values())
         is_partial = is_partial or len(records) > quota
         parts.append(records.part(max(0, len(records) - quota), len(records)))
     return NewestRecords([part for part in parts if len(part)], rejected, is_partial)
 
 
-def _records(
+def records_of(
     projection: Projection, entries: Sequence[LogEntry], dead: DeadLetterBuffer
 ) -> Records:
     """Return the correct records of the blocks of a stream."""

@@ -5,7 +5,7 @@ together. It requires a token (or a session) of a viewer and returns the metrics
 clusters; those of queues, webhooks and requests require a viewer of all clusters.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -32,6 +32,7 @@ from controlplane.models import Cluster, Sink
 from controlplane.processes.serving.request_metrics import collect_requests
 from controlplane.sinks.status import lag_s
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
+from controlplane.telemetry.topics import TopicStatus, known_topics
 from controlplane.wire.figures import FIGURES, Figure
 from controlplane.wire.foreign.entries import SITE
 
@@ -77,6 +78,7 @@ class _Figures(Collector):
             yield counter
         yield from _of_alerts(self._actor, timezone.now())
         yield from _of_sinks(figures.sinks, timezone.now())
+        yield from _of_topics(known_topics(row.cluster for row in figures.clusters))
         slugs = [row.cluster.slug for row in figures.clusters]
         yield from _of_skipped([*slugs, SITE] if self._actor.is_viewer else slugs)
         if self._actor.is_viewer:
@@ -133,6 +135,23 @@ def _of_sinks(sinks: Iterable[Sink], now: datetime) -> Iterator[Metric]:
         for names, sink in labelled:
             counter.add_metric(names, float(getattr(sink, name)))
         yield counter
+
+
+def _of_topics(topics: Sequence[tuple[tuple[str, str], TopicStatus]]) -> Iterator[Metric]:
+    """Yield whether the brokers of topics answer, and the lag and state of each partition."""
+    yield _gauge("topic_up", "1 if the brokers of a topic answer", ("cluster", "stream"), (
+        (names, float(not topic.error)) for names, topic in topics
+    ))  # fmt: skip
+    rows = [((*names, str(row.partition)), row) for names, topic in topics
+            for row in topic.partitions]  # fmt: skip
+    labels = ("cluster", "stream", "partition")
+    about = "Unread messages of a partition"
+    yield _gauge("topic_unread_messages", about, labels, ((key, row.unread) for key, row in rows))
+    about = "Age of the newest read message of a partition with unread ones"
+    yield _gauge("topic_lag_seconds", about, labels, ((key, row.seconds) for key, row in rows))
+    yield _gauge("topic_partition_state", "1 for its state", (*labels, "state"), (
+        ((*key, row.state), 1.0) for key, row in rows
+    ))  # fmt: skip
 
 
 def _of_skipped(slugs: Iterable[str]) -> Iterator[Metric]:

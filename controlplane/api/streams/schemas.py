@@ -187,8 +187,10 @@ class SourceBody(BaseModel):
     """A topic that is read in place, with `servers` as host:port,….
 
     start: earliest, latest or a time with a zone; offsets: where partitions start instead.
-    metadata: by column timestamp, partition, offset or key. on_loss: stop or skip, if unread
-    messages are gone. secrets: by setting of the client the name of a secret of the site.
+    metadata: by column timestamp, partition, offset, key or operation. on_loss: stop or skip, if
+    unread messages are gone. secrets: by setting of the client the name of a secret of the site.
+    registry, definition, message, envelope, updates, deletes: docs/topics.md, Formats. produce: the
+    role that may write messages; empty: nobody.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -203,6 +205,13 @@ class SourceBody(BaseModel):
     on_loss: str = "stop"
     options: dict[str, str] = Field(default_factory=dict)
     secrets: dict[str, str] = Field(default_factory=dict)
+    registry: str = ""
+    definition: str = ""
+    message: str = ""
+    envelope: str = "none"
+    updates: str = "record"
+    deletes: str = "skip"
+    produce: str = ""
 
 
 class StreamIn(RequestBody):

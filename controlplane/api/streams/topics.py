@@ -12,15 +12,13 @@ from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import InferredOut, SourceBody
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
+from controlplane.explain.drafts.messages import sample
+from controlplane.telemetry.topics import PartitionStatus, TopicStatus, topic_status
 from controlplane.topology.topics.brokers import (
     ListedTopic,
-    PartitionStatus,
     SampledMessage,
     TopicSample,
-    TopicStatus,
     list_topics,
-    sample_topic,
-    topic_status,
 )
 
 router = Router(tags=["streams"])
@@ -52,7 +50,7 @@ class TopicSampleOut(fields_of(TopicSample, without="messages proposed")):  # ty
 
 
 class PartitionStatusOut(fields_of(PartitionStatus)):  # type: ignore[misc]
-    """How far a partition is read: state is read, lost, recreated or missing; line: the cause.
+    """How far a partition is read: state is read, added, lost, recreated or missing; line: why.
 
     unread: messages; seconds: the age of the newest read message while some are unread; lost:
     messages that the broker deleted unread.
@@ -77,7 +75,7 @@ def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
 def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
     """Return the newest messages of a topic, and the schema that they suggest."""
     row = body.model_dump(exclude_defaults=True)
-    return sample_topic(caller(request), cluster_of(request), row)
+    return sample(caller(request), cluster_of(request), row)
 
 
 @router.get("/{slug}/streams/{stream}/topic", response=TopicStatusOut)

@@ -49,6 +49,12 @@ COLUMNS: Final = (
     ListColumn(name="split_node_latency_ms", about="time that records wait at its split node",
                value=attrgetter("split_latency_ms"), unit="ms", title="Split node latency",
                is_figure=True),
+    ListColumn(name="unread_records", about="unread records of its log or topic",
+               value=attrgetter("unread"), unit="records", title="Unread, records",
+               is_figure=True, in_api=True, type=float | None),
+    ListColumn(name="lag_s", about="unread records of a topic by the age of the newest read one, "
+               "of the log by the time in which so many arrive", value=attrgetter("lag_s"),
+               unit="s", title="Lag", is_figure=True, in_api=True, type=float | None),
     _column("declared_rate", "declared rate", "declared", unit="records/s",
             kind=FieldKind.NUMBER, in_file="declared_records_per_s", place=3),
     _figure("split", "index of its split node", "Split node", "split", first="",

@@ -20,6 +20,7 @@ from controlplane.events.task_names import PREVIEW_QUERY, send_on_commit
 from controlplane.explain.drafts.values import (
     REQUEST,
     RESPONSE,
+    BrowseRequest,
     Preview,
     PreviewRequest,
     PreviewResponse,
@@ -35,6 +36,8 @@ WAIT_S: Final = 9.0
 # A worker skips requests that nobody waits for any more.
 KEPT_S: Final = 30
 _RETRY_S: Final = 5
+# Requests for which a user waits.
+Waiting = PreviewRequest | BrowseRequest
 
 
 def preview(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Preview:
@@ -49,9 +52,9 @@ def preview(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Preview:
     request = PreviewRequest(
         cluster.pk, query.text.to_text(), query.left, actor.name, token=uuid4().hex
     )
-    response = _answered(cluster, request)
+    response = answered(cluster, request, PREVIEW_QUERY, REQUEST.dump_json(request).decode())
     if response.preview is None:
-        raise _refusal(response)
+        raise refusal_of(response)
     return replace(response.preview, took_ms=round(1000 * (time.monotonic() - started)))
 
 
@@ -61,13 +64,13 @@ def cancel(actor: Actor, cluster: Cluster) -> None:
     _supersede(cluster, actor.name, "")
 
 
-def is_wanted(cluster: Cluster, request: PreviewRequest) -> bool:
+def is_wanted(cluster: Cluster, request: Waiting) -> bool:
     """Return whether a request is the newest of its user on the cluster."""
     token = redis_client().hget(keys.previews_key(cluster.slug), request.user)
     return token == request.token.encode()
 
 
-def answer(cluster: Cluster, request: PreviewRequest, response: PreviewResponse) -> None:
+def answer(cluster: Cluster, request: Waiting, response: PreviewResponse) -> None:
     """Send the response of a worker to the process that waits for it."""
     key = keys.preview_key(cluster.slug, request.token)
     pipe = redis_client().pipeline(transaction=True)
@@ -76,15 +79,15 @@ def answer(cluster: Cluster, request: PreviewRequest, response: PreviewResponse)
     pipe.execute()
 
 
-def _answered(cluster: Cluster, request: PreviewRequest) -> PreviewResponse:
-    """Send a request to the workers and return the response. Raises `Away`."""
+def answered(cluster: Cluster, request: Waiting, task: str, body: str) -> PreviewResponse:
+    """Send a request to the workers as a task and return the response. Raises `Away`."""
     _supersede(cluster, request.user, request.token)
-    send_on_commit(PREVIEW_QUERY, REQUEST.dump_json(request).decode(), expires_s=WAIT_S)
+    send_on_commit(task, body, expires_s=WAIT_S)
     reply = _waiting_client(settings.REDIS_URL).blpop(
         [keys.preview_key(cluster.slug, request.token)], WAIT_S
     )
     if reply is None:
-        text = "No worker computed the preview in time: all are busy, or none runs"
+        text = "No worker answered in time: all are busy, or none runs"
         raise Away("preview_away", text, _RETRY_S)
     return RESPONSE.validate_json(reply[1])
 
@@ -102,7 +105,8 @@ def _supersede(cluster: Cluster, user: str, token: str) -> None:
         answer(cluster, earlier, PreviewResponse(code="cancelled", text="The preview is cancelled"))
 
 
-def _refusal(response: PreviewResponse) -> Exception:
+def refusal_of(response: PreviewResponse) -> Exception:
+    """Return the error of a response."""
     if response.code == "log_away":
         return Away(response.code, response.text, _RETRY_S, response.data)
     return Conflict(response.code, response.text, response.data)

@@ -72,14 +72,56 @@ class Preview:
 
 
 @dataclass(frozen=True)
+class BrowseRequest:
+    """The request of messages: `source`, `schema` as JSON, a condition, and where they begin.
+
+    `user`, `token`: as of a preview.
+    """
+
+    cluster: int
+    source: str
+    schema: str
+    where: str
+    partition: int | None
+    offset: int | None
+    since_ms: int | None
+    limit: int
+    user: str
+    token: str
+
+
+@dataclass(frozen=True)
+class BrowsedMessage:
+    """A message; `text`: its record as JSON, else its value; `fault`: why it is no record."""
+
+    partition: int
+    offset: int
+    sent_at: datetime
+    key: str
+    text: str
+    fault: str
+
+
+@dataclass(frozen=True)
+class BrowsedTopic:
+    """Messages of a topic, newest first, out of those that were read and that match."""
+
+    messages: Sequence[BrowsedMessage]
+    read: int
+    matching: int
+
+
+@dataclass(frozen=True)
 class PreviewResponse:
-    """The response of the worker: a preview, or the code and the text of an error with its data."""
+    """The response of the worker: a preview or messages, or the code and text of an error."""
 
     preview: Preview | None = None
+    topic: BrowsedTopic | None = None
     code: str = ""
     text: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+BROWSE: Final = TypeAdapter(BrowseRequest)
 REQUEST: Final = TypeAdapter(PreviewRequest)
 RESPONSE: Final = TypeAdapter(PreviewResponse)

@@ -1,6 +1,6 @@
 """Arrivals of streams: the only measure of rates, and what shows an outage instead of a load."""
 
-from controlplane.telemetry.arrivals.lags import LagPoint, lag_of, lags
+from controlplane.telemetry.arrivals.lags import LagPoint, lag_of, lags, newest_lags
 from controlplane.telemetry.arrivals.periods import (
     PERIOD_S,
     ArrivalInterval,
@@ -28,6 +28,7 @@ __all__ = [
     "intervals",
     "lag_of",
     "lags",
+    "newest_lags",
     "period_of",
     "rates_between",
 ]

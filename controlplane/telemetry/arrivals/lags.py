@@ -9,10 +9,11 @@ import numpy as np
 
 from controlplane.models import Cluster
 from controlplane.telemetry import series
-from controlplane.telemetry.grid import Period, grid_of
+from controlplane.telemetry.grid import Grid, Period, grid_of
 
 # Without so many records/s a lag in seconds means nothing.
 _LEAST_RATE: Final = 1e-3
+_NAMES: Final = ("stream_arrived", "stream_unread")
 
 
 @dataclass(frozen=True)
@@ -30,20 +31,29 @@ class LagPoint:
 
 def lag_of(cluster: Cluster, stream: int) -> LagPoint | None:
     """Return the newest lag of a stream, None before its first record."""
-    return next(iter(_points(series.newest(cluster, "stream"), stream)), None)
+    return newest_lags(cluster, [stream]).get(stream)
+
+
+def newest_lags(cluster: Cluster, streams: Sequence[int]) -> dict[int, LagPoint]:
+    """Return the newest lags of streams by stream, without those that had no record yet."""
+    grid = _grid(series.newest(cluster, "stream"), streams)
+    return {stream: point for index, stream in enumerate(streams)
+            for point in _points(grid, index)[:1]}  # fmt: skip
 
 
 def lags(cluster: Cluster, stream: int, start: datetime, seconds: int) -> Sequence[LagPoint]:
     """Return the lags of a stream since `start`, oldest first, in periods of a length."""
     rows = series.stored([cluster.pk], ["stream"], seconds).filter(t__gte=start)
-    return _points([period for _, period in series.periods_of(rows)], stream)
+    return _points(_grid([period for _, period in series.periods_of(rows)], [stream]), 0)
 
 
-def _points(periods: Sequence[Period], stream: int) -> list[LagPoint]:
-    names = ("stream_arrived", "stream_unread")
-    grid = grid_of(names, periods, subjects=np.array([stream]))
+def _grid(periods: Sequence[Period], streams: Sequence[int]) -> Grid:
+    return grid_of(_NAMES, periods, subjects=np.array(streams, np.int64))
+
+
+def _points(grid: Grid, index: int) -> list[LagPoint]:
     points = []
-    columns = grid.starts, grid.measured_s, *(grid[name][:, 0].tolist() for name in names)
+    columns = grid.starts, grid.measured_s, *(grid[name][:, index].tolist() for name in _NAMES)
     for start, measured_s, arrived, unread in zip(*columns, strict=True):
         if np.isnan(arrived):
             continue

@@ -1,10 +1,9 @@
-"""Topics of brokers before a stream is declared, and how far the pipeline has read those that are.
+"""Topics of brokers before a stream is declared.
 
 Brokers are asked with the settings of a declaration; the messages of a sample are decoded in a
 confined child.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,17 +11,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException
-from redis.exceptions import RedisError
 
 from controlplane.access.roles import Actor, require_operator
-from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict, Invalid
-from controlplane.models import Cluster, Stream
+from controlplane.models import Cluster
 from controlplane.records.bodies import Format
 from controlplane.telemetry.samples import moment_of
 from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.topics.declaration import source_faults
-from controlplane.wire import keys
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.topics.clients import (
     NoSuchTopic,
@@ -71,48 +67,6 @@ class TopicSample:
     proposed: Inferred
 
 
-@dataclass(frozen=True)
-class PartitionStatus:
-    """How far a partition is read.
-
-    `first`, `end`: the offsets that the broker has; `unread`: messages; `seconds`: how old the
-    newest read message is while some are unread. `state`: read, lost, recreated or missing; `lost`:
-    messages that were deleted unread; `line`: what is wrong, empty for nothing.
-    """
-
-    partition: int
-    offset: int
-    first: int
-    end: int
-    unread: int
-    seconds: float
-    state: str
-    lost: int
-    line: str
-
-
-@dataclass(frozen=True)
-class TopicStatus:
-    """How far the topic of a stream is read, when the pipeline last planned a batch.
-
-    `error`: why the brokers do not answer, empty if they do.
-    """
-
-    planned_at: datetime
-    error: str
-    partitions: Sequence[PartitionStatus]
-
-    @property
-    def unread(self) -> int:
-        """Return the unread messages."""
-        return sum(partition.unread for partition in self.partitions)
-
-    @property
-    def lag_s(self) -> float:
-        """Return the largest lag of a partition in seconds."""
-        return max((partition.seconds for partition in self.partitions), default=0.0)
-
-
 def list_topics(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> list[ListedTopic]:
     """Return the topics of brokers by name; `row`: a source, whose topic does not matter.
 
@@ -152,22 +106,6 @@ def _lines(values: Sequence[bytes | None]) -> bytes:
             lines.append(b" ".join(value.splitlines()))
             size += len(value)
     return b"\n".join(lines)
-
-
-def topic_status(stream: Stream) -> TopicStatus | None:
-    """Return how far the topic of a stream is read, None before the pipeline has asked for it.
-
-    Raises `Away` if Redis does not answer.
-    """
-    try:
-        text: Any = redis_client().hget(keys.topics_key(stream.cluster.slug), str(stream.pk))
-    except RedisError as error:
-        raise Away("redis_away", f"Redis does not respond: {error}", _RETRY_S) from None
-    if text is None or not stream.source:
-        return None
-    row = json.loads(text)
-    partitions = [PartitionStatus(**partition) for partition in row["partitions"]]
-    return TopicStatus(moment_of(row["clock_ms"]), row["error"], partitions)
 
 
 @contextmanager

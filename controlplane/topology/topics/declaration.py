@@ -7,6 +7,8 @@ from controlplane.errors import Fields
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.network.destinations import addresses
 from controlplane.wire.schema import StreamSchema
+from controlplane.wire.topics.definitions import check_definition
+from controlplane.wire.topics.registry import check_registry
 from controlplane.wire.topics.source import BadSource, TopicSource, faults_with_schema
 
 
@@ -23,6 +25,7 @@ def source_faults(row: Mapping[str, Any], schema: StreamSchema | None) -> Fields
     """
     try:
         source = TopicSource.from_json(row)
+        check_definition(source)
     except BadSource as error:
         return {f"source.{name}": [_sentence(why)] for name, why in error.fields.items()}
     faults = {} if schema is None else faults_with_schema(source, schema)
@@ -37,6 +40,11 @@ def _refused(source: TopicSource) -> Fields:
             addresses("kafka", host, int(port))
     except (OSError, BadLogUrl) as error:
         return {"source.servers": [str(error)]}
+    try:
+        if source.registry:
+            check_registry(source.registry)
+    except OSError as error:
+        return {"source.registry": [str(error)]}
     return {}
 
 

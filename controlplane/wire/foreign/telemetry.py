@@ -78,9 +78,11 @@ _ARRIVALS: Final = _list_of(_form("Arrival", {"gap_ms": Required[Number | None]}
 _TOPIC: Final = _form("Topic", {
     "identity": Required[Text], "mark_ms": Required[Whole | None], "size": Required[Whole],
     "is_active": Required[bool],
-    "partitions": Required[dict[Name, tuple[
-        Whole, Whole | None, Whole | None, Whole, Whole, Whole
-    ]]],
+    # Those of before 2026-12 have no time at which the partition was added.
+    "partitions": Required[dict[Name, (
+        tuple[Whole, Whole | None, Whole | None, Whole, Whole, Whole, Whole]
+        | tuple[Whole, Whole | None, Whole | None, Whole, Whole, Whole]
+    )]],
 })  # fmt: skip
 _TOPICS: Final = dict.__class_getitem__((Name, _TOPIC))
 _ROW: Final[TypeAdapter[dict[str, Any]]] = TypeAdapter(_form("Row", {

@@ -10,6 +10,7 @@ from confluent_kafka import (
     Consumer,
     KafkaException,
     Message,
+    Producer,
     TopicPartition,
 )
 
@@ -17,12 +18,13 @@ from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, unavailable
 from controlplane.wire.network.secrets import read_secret
-from controlplane.wire.topics.source import BadSource, TopicSource
+from controlplane.wire.topics.source import SECRETS, BadSource, TopicSource
 
 # The variable with a secret, or with `_FILE` the one that names the file with it.
 SECRET_VARIABLE: Final = "WEIR_TOPIC_SECRET_"  # noqa: S105 - no secret, but where it is
 TIMEOUT_S: Final = 5.0
 _FETCHED: Final = 500
+_MOST_BYTES: Final = 32 * 2**20
 # Instead of times: the first message and the end of a partition.
 _FIRST, _END = OFFSET_BEGINNING, OFFSET_END
 
@@ -57,10 +59,14 @@ def settings_of(source: TopicSource, group: str) -> dict[str, Any]:
         "allow.auto.create.topics": False,
         "fetch.wait.max.ms": 20,
         "queued.max.messages.kbytes": 16 * 1024,
-        **LOG_SETTINGS,
-        **source.options,
-        **{name: secret(value) for name, value in source.secrets.items()},
+        **access_to(source),
     }
+
+
+def access_to(source: TopicSource) -> dict[str, Any]:
+    """Return the settings of any client of the brokers. Raises `BadSource` without a secret."""
+    secrets = {name: secret(value) for name, value in source.secrets.items() if name in SECRETS}
+    return {**LOG_SETTINGS, **source.options, **secrets}
 
 
 def consumer_of(source: TopicSource, group: str) -> Consumer:
@@ -69,6 +75,32 @@ def consumer_of(source: TopicSource, group: str) -> Consumer:
         return new_client(Consumer, source.servers, settings_of(source, group))
     except KafkaException as error:
         raise unavailable(error) from error
+
+
+def send_message(
+    source: TopicSource, value: bytes, key: bytes | None, partition: int | None
+) -> tuple[int, int]:
+    """Write one message; return its partition and its offset.
+
+    Raises `BadSource`, and `LogUnavailable` if the brokers do not acknowledge it.
+    """
+    answers: list[tuple[Any, Any]] = []
+    settings = access_to(source) | {
+        "enable.idempotence": True, "message.timeout.ms": round(1000 * TIMEOUT_S),
+        "allow.auto.create.topics": False,
+    }  # fmt: skip
+    try:
+        producer = new_client(Producer, source.servers, settings)
+        producer.produce(
+            source.topic, value, key, -1 if partition is None else partition,
+            on_delivery=lambda *answer: answers.append(answer),
+        )  # fmt: skip
+        producer.flush(2 * TIMEOUT_S)
+    except KafkaException as error:
+        raise unavailable(error) from error
+    if not answers or answers[0][0] is not None:
+        raise LogUnavailable(str(answers[0][0]) if answers else "no broker has answered")
+    return answers[0][1].partition(), answers[0][1].offset()
 
 
 def topics_of(consumer: Consumer) -> dict[str, int]:
@@ -141,16 +173,26 @@ def newest_messages(
     consumer: Consumer, topic: str, ends: Mapping[int, tuple[int, int]], count: int
 ) -> "list[Message[Any, Any]]":
     """Return up to `count` of the newest messages of each partition that come within 5 s."""
-    starts = {n: max(first, end - count) for n, (first, end) in ends.items() if end > first}
+    ranges = {number: (max(first, end - count), end) for number, (first, end) in ends.items()}
+    return messages_between(consumer, topic, ranges, _MOST_BYTES)
+
+
+def messages_between(
+    consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]], most_bytes: int
+) -> "list[Message[Any, Any]]":
+    """Return the messages of ranges of offsets that come within 5 s, up to a number of bytes."""
+    starts = {number: start for number, (start, stop) in ranges.items() if stop > start}
     consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
     waiting, deadline, messages = set(starts), time.monotonic() + TIMEOUT_S, list[Any]()
-    while waiting and time.monotonic() < deadline:
+    size = 0
+    while waiting and size < most_bytes and time.monotonic() < deadline:
         for message in consumer.consume(_FETCHED, timeout=0.5):
-            number, offset = message.partition(), message.offset() or 0
-            if message.error() is None:
+            number, offset = message.partition() or 0, message.offset() or 0
+            if message.error() is None and offset < ranges[number][1]:
                 messages.append(message)
-            if message.error() is not None or offset + 1 >= ends[number or 0][1]:
-                waiting.discard(number or 0)
+                size += len(message)
+            if message.error() is not None or offset + 1 >= ranges[number][1]:
+                waiting.discard(number)
     return messages
 
 

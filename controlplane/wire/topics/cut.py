@@ -17,7 +17,8 @@ class PartitionPosition(NamedTuple):
 
     `offset`: of the first unread message; `ms`, `ahead_ms`, `since_ms`: the watermark of the
     messages before (`Watermark`), None for none. `active_ms`: when the partition last had an unread
-    message, by the clock of batches; `appended_ms`: the newest timestamp of a read message.
+    message, by the clock of batches; `appended_ms`: the newest timestamp of a read message;
+    `added_ms`: when the partition was added to a topic that was read already, 0: it was not.
     """
 
     offset: int
@@ -26,6 +27,7 @@ class PartitionPosition(NamedTuple):
     since_ms: int = 0
     active_ms: int = 0
     appended_ms: int = 0
+    added_ms: int = 0
 
     @property
     def watermark(self) -> Watermark:

@@ -23,17 +23,47 @@ OPTIONS: Final = frozenset(
 SECRETS: Final = frozenset(
     {"sasl.password", "ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "ssl.key.password"}
 )
+# The secret with the login of the registry, "user:password", which is no setting of the client.
+REGISTRY_SECRET: Final = "registry"  # noqa: S105 - no secret, but what it is for
 _SECRET: Final = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _MAX_PARTITIONS: Final = 10_000
 _MAX_OFFSET: Final = 2**53
+_MAX_DEFINITION: Final = 256 * 1024
+_REGISTRY: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?")
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class MessageFormat(StrEnum):
-    """How a message's value is read: an object of JSON, or the text of one column."""
+    """How a message's value is read.
+
+    An object of JSON, a line of CSV, a record of Avro, a message of Protobuf, or the text of one
+    column.
+    """
 
     JSON = "json"
+    CSV = "csv"
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
     STRING = "string"
+
+    @property
+    def has_fields(self) -> bool:
+        """Return whether a message names its fields, so that it may be in an envelope."""
+        return self not in {MessageFormat.CSV, MessageFormat.STRING}
+
+
+class Envelope(StrEnum):
+    """What is around the record of a message: nothing, or a change as Debezium writes it."""
+
+    NONE = "none"
+    DEBEZIUM = "debezium"
+
+
+class OnChange(StrEnum):
+    """What an update or a deletion is: a record, or nothing that is read, but counted."""
+
+    RECORD = "record"
+    SKIP = "skip"
 
 
 class Metadata(StrEnum):
@@ -43,6 +73,7 @@ class Metadata(StrEnum):
     PARTITION = "partition"
     OFFSET = "offset"
     KEY = "key"
+    OPERATION = "operation"
 
 
 class OnLoss(StrEnum):
@@ -68,7 +99,11 @@ class TopicSource:
     where partitions start that do not start there. `metadata`: column by what it has of a message.
     `group`: the consumer group to which offsets are committed, empty for a default. `on_loss`:
     `OnLoss`. `options`: settings of the client; `secrets`: by setting the name of its secret, which
-    the environment of the site has. Raises `BadSource`.
+    the environment of the site has. `registry`: the URL of a schema registry, empty for none;
+    `definition`: the schema of messages without one: of Avro as JSON, of Protobuf a compiled
+    descriptor set in base64, whose type is `message`, of CSV its columns. `envelope`: `Envelope`,
+    with what `updates` and `deletes` are (`OnChange`). `produce`: the least role that may write a
+    message, empty for nobody. Raises `BadSource`.
     """
 
     servers: str
@@ -81,6 +116,13 @@ class TopicSource:
     on_loss: str = OnLoss.STOP
     options: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    registry: str = ""
+    definition: str = ""
+    message: str = ""
+    envelope: str = Envelope.NONE
+    updates: str = OnChange.RECORD
+    deletes: str = OnChange.SKIP
+    produce: str = ""
 
     def __post_init__(self) -> None:
         if faults := {name: why for name, why in _faults(self) if why}:
@@ -100,6 +142,12 @@ class TopicSource:
     def identity(self) -> str:
         """Return what makes offsets of two declarations offsets of the same messages."""
         return f"{self.servers}/{self.topic}"
+
+    @property
+    def is_decoded(self) -> bool:
+        """Return whether a message is more than the JSON of a record."""
+        plain = self.format == MessageFormat.JSON and self.envelope == Envelope.NONE
+        return not plain or bool(self.registry)
 
     def group_of(self, cluster: str, stream: int) -> str:
         """Return the consumer group of a stream."""
@@ -130,7 +178,8 @@ class TopicSource:
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "format": "json", "start": "earliest", "offsets": {}, "metadata": {}, "group": "",
-    "on_loss": "stop", "options": {}, "secrets": {},
+    "on_loss": "stop", "options": {}, "secrets": {}, "registry": "", "definition": "",
+    "message": "", "envelope": "none", "updates": "record", "deletes": "skip", "produce": "",
 }  # fmt: skip
 
 
@@ -154,6 +203,7 @@ _TYPES: Final = {
     Metadata.PARTITION: "int32",
     Metadata.OFFSET: "int64",
     Metadata.KEY: "string",
+    Metadata.OPERATION: "string",
 }
 
 
@@ -169,9 +219,31 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
     yield "metadata", next((t for v in source.metadata.values() if (t := _not_in(v, Metadata))), "")
     yield "group", "must have at most 249 characters" if len(source.group) > 249 else ""  # noqa: PLR2004
     yield "options", _unknown(source.options, OPTIONS)
-    yield "secrets", _unknown(source.secrets, SECRETS)
+    yield "secrets", _unknown(source.secrets, SECRETS | {REGISTRY_SECRET})
     names = [name for name in source.secrets.values() if not _SECRET.fullmatch(str(name))]
     yield "secrets", "a secret's name has small letters, digits and _" if names else ""
+    yield from _faults_of_format(source)
+
+
+def _faults_of_format(source: TopicSource) -> Iterable[tuple[str, str]]:
+    for name, kind in (("envelope", Envelope), ("updates", OnChange), ("deletes", OnChange)):
+        yield name, _not_in(getattr(source, name), kind)
+    is_url = not source.registry or _REGISTRY.fullmatch(source.registry)
+    yield "registry", "" if is_url else "must be http(s)://host:port/path, without a login"
+    is_long = len(source.definition) > _MAX_DEFINITION
+    yield "definition", f"must have at most {_MAX_DEFINITION:,} characters" if is_long else ""
+    is_named = len(source.message) <= 249 and not (source.message and source.registry)  # noqa: PLR2004
+    yield "message", "" if is_named else "is a name, and belongs to a definition"
+    if source.format in {MessageFormat.AVRO, MessageFormat.PROTOBUF}:
+        is_known = bool(source.registry) != bool(source.definition)
+        yield "definition", "" if is_known else "give the schema of messages, or a registry"
+    if source.format == MessageFormat.PROTOBUF and source.definition:
+        yield "message", "" if source.message else "name the type of messages"
+    if source.envelope != Envelope.NONE and source.format in list(MessageFormat):
+        has = MessageFormat(source.format).has_fields
+        yield "envelope", "" if has else f"messages of {source.format} have none"
+    roles = {"", "operator", "admin"}
+    yield "produce", "" if source.produce in roles else "must be operator, admin or empty"
 
 
 def _not_in(value: str, kind: type[StrEnum]) -> str:

@@ -78,6 +78,7 @@ OPERATIONS: Final = _rules(
         queries_routes_submit_query queries_routes_submit_queries
         queries_drafts_preview_query queries_drafts_cancel_preview
         streams_maps_declare_coordinates streams_topics_find_topics streams_topics_read_sample
+        streams_messages_browse_messages streams_messages_produce_message
         queries_bulk_end_matching queries_bulk_restore_queries
         queries_bulk_restore_action queries_bulk_cancel_action
         queries_routes_end_queries queries_routes_end_query queries_edges_set_drop_rule
@@ -154,7 +155,8 @@ PAGES: Final = _rules(
         scenario-start scenario-end tour-start tour-dismiss
         explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
-        stream-characteristics stream-redirect stream-append stream-append-sample
+        stream-messages stream-produce stream-characteristics stream-redirect stream-append
+        stream-append-sample
         stream-token stream-delete drop-set drop-lift query-new
         stream-coordinates query-preview query-preview-cancel query-end
         query-restore query-move bulk-restore bulk-cancel

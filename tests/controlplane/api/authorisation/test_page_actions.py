@@ -35,6 +35,7 @@ OPERATION_OF: Final = {
     "split-capacity": "streams_admission_declare_split_capacity",
     "stream-characteristics": "streams_admission_declare_characteristics",
     "stream-redirect": "streams_admission_redirect_stream",
+    "stream-produce": "streams_messages_produce_message",
     "stream-append": "streams_records_append_records",
     "stream-append-sample": "streams_records_append_records",
     "stream-token": "access_make_token",

@@ -7,10 +7,13 @@ from typing import Any, Final
 import pytest
 import redis
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.alerts.evaluation import evaluate_all
 from controlplane.cluster_spec.export import description_of
-from controlplane.models import AuditEntry, Cluster, Stream
+from controlplane.connections import redis_client
+from controlplane.models import Alert, AuditEntry, Cluster, Policy, Stream
 from controlplane.topology.rows import current_table
 from controlplane.wire import keys
 from tests.controlplane.api.callers import get, post, scripted
@@ -144,19 +147,69 @@ def test_a_secret_that_the_site_does_not_have_is_named_and_none_is_shown(
     assert "hidden-value" not in answer.content.decode()
 
 
-def test_the_lag_of_each_partition_is_read_from_the_pipeline(
-    script: Client, redis_client: "redis.Redis"
-) -> None:
-    declare(script, SOURCE)
-    path = f"{STREAMS}/orders/topic"
-    assert get(script, path).status_code == 404
+def status(stream: Stream, error: str = "", **changed: object) -> dict[str, Any]:
+    """Store what the pipeline stores of the topic of a stream, with one partition."""
     partition = {
         "partition": 0, "offset": 4, "first": 0, "end": 9, "unread": 5, "seconds": 1.5,
         "state": "read", "lost": 0, "line": "",
-    }  # fmt: skip
-    row = {"clock_ms": 1_700_000_000_000, "error": "", "partitions": [partition]}
-    stream = Stream.objects.get(name="orders")
-    redis_client.hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
+    } | changed  # fmt: skip
+    row = {"clock_ms": 1_700_000_000_000, "error": error, "partitions": [partition]}
+    redis_client().hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
+    return partition
+
+
+def test_the_lag_of_each_partition_is_read_from_the_pipeline(
+    script: Client, redis_client: "redis.Redis"
+) -> None:
+    """On the page of the API, in the list, and in metrics."""
+    declare(script, SOURCE)
+    path = f"{STREAMS}/orders/topic"
+    assert get(script, path).status_code == 404
+    assert get(script, f"{STREAMS}/orders").json()["lag_s"] is None
+    partition = status(Stream.objects.get(name="orders"))
     found = get(script, path).json()
     assert found["partitions"] == [partition]
     assert (found["unread"], found["lag_s"], found["error"]) == (5, 1.5, "")
+    streams = get(script, STREAMS).json()["streams"]
+    (listed,) = [row for row in streams if row["name"] == "orders"]
+    assert (listed["unread_records"], listed["lag_s"]) == (5, 1.5)
+    metrics = script.get("/metrics").content.decode()
+    for line in (
+        'weir_topic_up{cluster="sf",stream="orders"} 1.0',
+        'weir_topic_unread_messages{cluster="sf",partition="0",stream="orders"} 5.0',
+        'weir_topic_lag_seconds{cluster="sf",partition="0",stream="orders"} 1.5',
+        'weir_topic_partition_state{cluster="sf",partition="0",state="read",stream="orders"} 1.0',
+    ):
+        assert line in metrics
+
+
+@pytest.mark.parametrize(
+    ("changed", "detail"),
+    [
+        ({"seconds": 301.0}, "5 messages are unread"),
+        ({"state": "lost", "line": "the broker has deleted messages"}, "(partition 0)"),
+        ({"state": "recreated", "line": "it was created again"}, "it was created again"),
+        ({"state": "added", "line": "was added in the last hour"}, "was added in the last hour"),
+        ({"error": "no answer"}, "the brokers do not respond: no answer"),
+    ],
+)
+def test_a_topic_that_is_behind_or_has_changed_is_alerted(
+    script: Client, redis_client: "redis.Redis", changed: dict[str, Any], detail: str
+) -> None:
+    """As long as the application should run; it clears by itself."""
+    declare(script, SOURCE)
+    stream = Stream.objects.get(name="orders")
+    Policy.objects.create(cluster=stream.cluster, settings={"alert_hold_s": 0})
+    status(stream, **changed)
+    evaluate_all(timezone.now())
+    assert not Alert.objects.filter(subject="topics").exists(), "nothing should run"
+    Cluster.objects.update(desired="running", state="running")
+    evaluate_all(timezone.now())
+    alert = Alert.objects.get(subject="topics")
+    assert (alert.state, alert.limit) == ("firing", 300)
+    assert alert.detail.startswith("orders: ")
+    assert detail in alert.detail
+    status(stream)
+    evaluate_all(timezone.now())
+    alert.refresh_from_db()
+    assert alert.state == "cleared"

@@ -1,8 +1,9 @@
 """Sales of a shop in a topic: what was sent, what DuckDB computes of it, and what Weir has."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -50,6 +51,7 @@ class Messages:
         self.rng = np.random.default_rng(seed)
         self.producer = TopicProducer(address, topic)
         self.source = TopicSource(address, topic, metadata={"part": "partition"})
+        self.encode: Callable[[dict[str, object]], Any] = lambda row: row
         self.sent: list[dict[str, object]] = []
         self.bad = 0
         # Of each partition, in event time.
@@ -70,7 +72,7 @@ class Messages:
                 "items": int(self.rng.integers(0, 50)), "unknown": {"x": [1]},
             }  # fmt: skip
             self.sent.append(row)
-            self.producer.send(partition, row)
+            self.producer.send(partition, self.encode(row))
         self.producer.flush()
 
     def expected(self) -> Windows:

@@ -7,7 +7,8 @@ import pytest
 
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.topics.source import TopicSource, faults_with_schema
-from workers.pipeline.sources.topic.decode import Fetched, decode
+from workers.pipeline.sources.topic.decode import decode
+from workers.pipeline.sources.topic.messages import Fetched
 
 SCHEMA = StreamSchema(
     (

@@ -89,7 +89,11 @@ def test_an_added_partition_is_placed_at_its_first_message() -> None:
     cut = TopicCut(SOURCE.identity, {0: position(10)})
     grown = next_cut(cut, NEW, replace(SOURCE, start="latest"), 60, 1000, 4)
     assert grown is not None
-    assert grown.partitions[1] == position(3, active_ms=60)
+    assert grown.partitions[1] == position(3, active_ms=60)._replace(added_ms=60)
+    ends = NEW.ends[1]
+    assert partition_state(grown.partitions[1], ends, 61) is PartitionState.ADDED
+    assert partition_state(grown.partitions[1], ends, 3_600_060) is PartitionState.READ
+    assert partition_state(grown.partitions[0], NEW.ends[0], 61) is PartitionState.READ
     assert not any(part.ranges for part in parts_of(7, "g", cut, grown, [0], 0).values())
 
 

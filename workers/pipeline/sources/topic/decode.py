@@ -1,4 +1,4 @@
-"""Messages as records of a schema: many at once by Arrow's JSON reader, one by one if that fails.
+"""Messages as records of a schema: many at once by Arrow's JSON reader, else by rows.
 
 Both ways give the same records: a value is converted exactly or not at all, as in appends over
 HTTP. Fields that the schema does not have are ignored, as a topic may have more of them.
@@ -11,14 +11,22 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from algorithms.strict_json import BadJson, check_bounds, object_of
 from controlplane.wire.records.casts import FAILURES, CastRules
 from controlplane.wire.records.conversion import Converted, TooManyFaults
-from controlplane.wire.records.numbers import NumberText
 from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.source import MessageFormat, Metadata, TopicSource
+from controlplane.wire.topics.registry import body_of, prefix_of
+from controlplane.wire.topics.source import Envelope, MessageFormat, Metadata, TopicSource
+from workers.pipeline.sources.topic.messages import (
+    DELETION,
+    Changes,
+    Fetched,
+    changes_of,
+    record_rows,
+)
+from workers.pipeline.sources.topic.rows import Row
 
 # The stubs of Arrow do not know what its reader takes.
 arrow_json: Any = import_module("pyarrow.json")
@@ -29,43 +37,84 @@ _RULES: Final = CastRules()
 _NOT_STRICT: Final = (b"NaN", b"Inf", b"\0", b"\\u0000", b"\\ud", b"\\uD", b"\xef\xbb\xbf")
 
 
-class Fetched(NamedTuple):
-    """Messages of one partition; values are bytes, `times_ms` of the broker or the producer."""
-
-    partition: int
-    offsets: Sequence[int]
-    values: Sequence[bytes]
-    keys: Sequence[bytes | None]
-    times_ms: Sequence[int]
-
-
 class Decoded(NamedTuple):
-    """Records of messages; `places`: the index of the message of each, `faults`: by index."""
+    """Records of messages; `places`: the index of the message of each, `faults`: by index.
+
+    `skipped`: how many changes are no records, as the source declares.
+    """
 
     records: pa.RecordBatch
     places: np.ndarray[Any, np.dtype[np.int64]]
     faults: Mapping[int, str]
+    skipped: int = 0
 
 
 def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Decoded:
-    """Return the records of messages under a schema, and why others are none."""
-    named = [field for field in schema.arrow if field.name not in source.metadata]
-    count, faults = len(messages.values), dict[int, str]()
-    if source.format == MessageFormat.STRING:
-        columns = {named[0].name: _texts(messages.values, faults)}
-    else:
-        columns = _columnar(messages.values, named) or _row_by_row(messages.values, named, faults)
+    """Return the records of messages under a schema, and why others are none.
+
+    Raises `LogUnavailable` if their schemas cannot be asked for.
+    """
+    faults = dict[int, str]()
+    columns, changes = _columns(messages, source, schema, faults)
     for name, kind in source.metadata.items():
-        columns[name] = _metadata(Metadata(kind), messages, schema.arrow.field(name).type, faults)
+        target = schema.arrow.field(name).type
+        columns[name] = _metadata(Metadata(kind), messages, changes, target, faults)
     for field in schema.arrow:
         if not field.nullable and columns[field.name].null_count:
             for place in np.flatnonzero(np.asarray(columns[field.name].is_null())).tolist():
                 faults.setdefault(place, f"{field.name} is missing or null")
-    places = np.array([index for index in range(count) if index not in faults], np.int64)
+    for place in changes.skipped:
+        faults.pop(place, None)
+    left_out = faults.keys() | changes.skipped
+    every = range(len(messages.values))
+    places = np.array([index for index in every if index not in left_out], np.int64)
     arrays = [columns[field.name] for field in schema.arrow]
-    if faults:
+    if left_out:
         arrays = [array.take(pa.array(places)) for array in arrays]
-    return Decoded(pa.RecordBatch.from_arrays(arrays, schema=schema.arrow), places, faults)
+    records = pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+    return Decoded(records, places, faults, len(changes.skipped))
+
+
+def _columns(
+    messages: Fetched, source: TopicSource, schema: StreamSchema, faults: dict[int, str]
+) -> tuple[dict[str, Any], Changes]:
+    """Return the columns of messages without those of metadata; adds to `faults`."""
+    named = [field for field in schema.arrow if field.name not in source.metadata]
+    if source.format == MessageFormat.STRING:
+        unchanged = Changes([""] * len(messages.values), set())
+        return {named[0].name: _texts(messages.values, faults)}, unchanged
+    if (read := _read_by_arrow(messages, source, named)) is not None:
+        return read
+    rows, changes = record_rows(messages, source, [field.name for field in named], faults)
+    return _by_rows(rows, named, source, faults), changes
+
+
+def _read_by_arrow(
+    messages: Fetched, source: TopicSource, named: Sequence[Any]
+) -> tuple[dict[str, Any], Changes] | None:
+    """Return the columns of messages that Arrow reads as a whole, None if it cannot."""
+    if source.format != MessageFormat.JSON:
+        return None
+    values = messages.values
+    if source.registry:
+        if any(prefix_of(value) is None for value in values):
+            return None
+        values = [body_of(value) for value in values]
+    if source.envelope == Envelope.NONE:
+        columns = _columnar(values, named)
+        return None if columns is None else (columns, Changes([""] * len(values), set()))
+    record = pa.struct([(field.name, field.type) for field in named])
+    fields = [pa.field("op", pa.string()), pa.field("after", record), pa.field("before", record)]
+    whole = _columnar(values, fields)
+    changes = None if whole is None else changes_of(whole["op"].to_pylist(), source)
+    if whole is None or changes is None:
+        return None
+    is_deletion = pa.array([name == DELETION for name in changes.operations])
+    after, before = (whole[name].flatten() for name in ("after", "before"))
+    return {
+        field.name: pc.if_else(is_deletion, before[index], after[index])
+        for index, field in enumerate(named)
+    }, changes
 
 
 def _columnar(values: Sequence[bytes], fields: Sequence[Any]) -> dict[str, Any] | None:
@@ -118,41 +167,30 @@ def _arrays(columns: Mapping[str, Converted]) -> dict[str, Any]:
     return {name: item.array for name, item in columns.items()}
 
 
-def _row_by_row(
-    values: Sequence[bytes], fields: Sequence[Any], faults: dict[int, str]
+def _by_rows(
+    rows: Sequence[Row], fields: Sequence[Any], source: TopicSource, faults: dict[int, str]
 ) -> dict[str, Any]:
-    """Return the columns of messages that are read one by one; adds to `faults`."""
-    rows = [_row(value, index, faults) for index, value in enumerate(values)]
+    """Return the columns of rows; adds to `faults`."""
+    rules = CastRules(textual=source.format == MessageFormat.CSV)
     columns = {}
     for field in fields:
-        converted = convert_values([row.get(field.name) for row in rows], field.type, _RULES)
+        values = [row.get(field.name) for row in rows]
+        if pa.types.is_nested(field.type):
+            values = [_known_fields(value, field.type) for value in values]
+        converted = convert_values(values, field.type, rules)
         columns[field.name] = converted
         for index, why in converted.faults.items():
             faults.setdefault(index, f"{field.name}: {why[0].lower()}{why[1:]}")
     return _arrays(columns)
 
 
-def _row(value: bytes, index: int, faults: dict[int, str]) -> Mapping[str, Any]:
-    """Return the object of a message, an empty one with a fault if it is none."""
-    try:
-        check_bounds(value)
-        row = _decoder.decode(value.decode())
-    except (ValueError, RecursionError) as error:
-        faults[index] = f"is not JSON: {error}"[:200]
-        return {}
-    if not isinstance(row, dict):
-        faults[index] = "is not an object of JSON"
-        return {}
-    return row
-
-
-def _no_constant(name: str) -> Any:
-    raise BadJson("number", f"{name} is not JSON")
-
-
-_decoder: Final = json.JSONDecoder(
-    parse_float=NumberText, parse_constant=_no_constant, object_pairs_hook=object_of
-)
+def _known_fields(value: Any, target: Any) -> Any:
+    """Return a value without the fields that its type does not have."""
+    if pa.types.is_struct(target) and isinstance(value, Mapping):
+        return {f.name: _known_fields(value.get(f.name), f.type) for f in target}
+    if pa.types.is_list(target) and isinstance(value, list):
+        return [_known_fields(item, target.value_type) for item in value]
+    return value
 
 
 def _texts(values: Sequence[bytes | None], faults: dict[int, str]) -> Any:
@@ -171,9 +209,13 @@ def _text(value: bytes) -> str | None:
         return None
 
 
-def _metadata(kind: Metadata, messages: Fetched, target: Any, faults: dict[int, str]) -> Any:
+def _metadata(
+    kind: Metadata, messages: Fetched, changes: Changes, target: Any, faults: dict[int, str]
+) -> Any:
     count = len(messages.values)
     match kind:
+        case Metadata.OPERATION:
+            return pa.array([name or None for name in changes.operations], target)
         case Metadata.KEY:
             return _texts(messages.keys, faults)
         case Metadata.OFFSET:

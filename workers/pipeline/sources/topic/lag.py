@@ -13,6 +13,7 @@ from workers.pipeline.sources.topic.plan import PartitionState, TopicState, part
 
 _LINES: Final = {
     PartitionState.READ: "",
+    PartitionState.ADDED: "was added in the last hour: keys may have moved between partitions",
     PartitionState.LOST: "the broker has deleted messages that were not read",
     PartitionState.RECREATED: "the topic ends before the position: it was created again",
     PartitionState.MISSING: "the topic does not have this partition any more",
@@ -53,7 +54,7 @@ def status_of(cut: TopicCut | None, state: TopicState, clock_ms: int) -> dict[st
 
 def _row(number: int, place: PartitionPosition, state: TopicState, clock_ms: int) -> dict[str, Any]:
     ends = state.ends.get(number)
-    unread, known = unread_of(place, ends), partition_state(place, ends)
+    unread, known = unread_of(place, ends), partition_state(place, ends, clock_ms)
     seconds = (clock_ms - place.appended_ms) / 1000 if unread and place.appended_ms else 0.0
     first, end = ends or (0, 0)
     return {

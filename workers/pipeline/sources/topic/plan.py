@@ -15,6 +15,8 @@ from controlplane.wire.topics.source import TopicSource
 
 # Messages of a batch while their size is unknown.
 FIRST_MESSAGES: Final = 1_000
+# So long a partition that was added to a topic is named as such.
+_NEW_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class PartitionState(StrEnum):
     """The state of a partition for its reader."""
 
     READ = "read"
+    ADDED = "added"
     LOST = "lost"
     RECREATED = "recreated"
     MISSING = "missing"
@@ -63,13 +66,21 @@ class TopicPart(NamedTuple):
     cut: Mapping[str, Any] | None
 
 
-def partition_state(place: PartitionPosition, ends: tuple[int, int] | None) -> PartitionState:
-    """Return the state of a partition; `ends`: its first offset and its end, None without it."""
+def partition_state(
+    place: PartitionPosition, ends: tuple[int, int] | None, clock_ms: int = 0
+) -> PartitionState:
+    """Return the state of a partition; `ends`: its first offset and its end, None without it.
+
+    `clock_ms`: now, to name partitions that were added in the last hour; 0 names none.
+    """
     if ends is None:
         return PartitionState.MISSING
     if place.offset < ends[0]:
         return PartitionState.LOST
-    return PartitionState.RECREATED if place.offset > ends[1] else PartitionState.READ
+    if place.offset > ends[1]:
+        return PartitionState.RECREATED
+    is_new = place.added_ms and clock_ms - place.added_ms < _NEW_MS
+    return PartitionState.ADDED if is_new and clock_ms else PartitionState.READ
 
 
 def next_cut(
@@ -95,7 +106,8 @@ def next_cut(
     partitions = dict(before.partitions)
     # All messages of a partition that was added since are new.
     added = state.ends.keys() - partitions.keys()
-    partitions |= {n: PartitionPosition(state.ends[n][0], active_ms=clock_ms) for n in added}
+    partitions |= {n: PartitionPosition(state.ends[n][0], active_ms=clock_ms, added_ms=clock_ms)
+                   for n in added}  # fmt: skip
     unread, held = _unread(before, state, source)
     for number in _recreated(before, state) - held:
         partitions[number] = partitions[number]._replace(offset=state.ends[number][0])

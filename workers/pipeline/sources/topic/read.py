@@ -29,7 +29,8 @@ from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.clients import consumer_of, ends_of
 from controlplane.wire.topics.cut import PartitionPosition
 from controlplane.wire.topics.source import TopicSource
-from workers.pipeline.sources.topic.decode import CHUNK, Decoded, Fetched, decode
+from workers.pipeline.sources.topic.decode import CHUNK, Decoded, decode
+from workers.pipeline.sources.topic.messages import Fetched, letter_data
 from workers.pipeline.sources.topic.plan import PartitionRange, TopicPart
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
@@ -252,8 +253,11 @@ class _PartitionChunks:
     def _records(self, chunk: Fetched, decoded: Decoded) -> pa.RecordBatch:
         """Return the records that are not dated too far ahead; the others are dead letters."""
         records, places = decoded.records, decoded.places
+        self.dead.count(self.part.stream, Reason.CHANGE, decoded.skipped)
+        names = [name for name in self.schema.arrow.names if name not in self.source.metadata]
         for index, why in sorted(decoded.faults.items()):
-            self._reject(chunk, index, Reason.MESSAGE, why, chunk.values[index])
+            data = letter_data(chunk, index, self.source, names)
+            self._reject(chunk, index, Reason.MESSAGE, why, data)
         if not records.num_rows:
             return records
         times = times_ms(records.column(self.schema.event_time))

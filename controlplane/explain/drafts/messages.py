@@ -1,0 +1,135 @@
+"""Browsing the messages of a topic: a worker reads, decodes and filters them; nothing is stored.
+
+A worker does it as it previews queries: in a child with limits of memory and time, for a user who
+waits. The offsets of the stream do not move.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import uuid4
+
+from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog.computations import schema_of
+from controlplane.errors import Conflict, Invalid
+from controlplane.events.task_names import BROWSE_TOPIC
+from controlplane.explain.drafts.preview import answered, refusal_of
+from controlplane.explain.drafts.values import BROWSE, BrowsedTopic, BrowseRequest
+from controlplane.models import Cluster, Stream
+from controlplane.records.bodies import Format
+from controlplane.topology.schemas.inference import infer
+from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sample_topic
+from controlplane.topology.topics.declaration import source_faults
+from controlplane.wire.query import BadQuery, computation_of
+from controlplane.wire.query_text import QueryText
+from controlplane.wire.topics.source import TopicSource
+
+# Messages that a page shows, and the characters of a condition.
+MOST: Final = 200
+_LONGEST: Final = 2_000
+_MOST_OFFSET: Final = 2**53
+
+
+@dataclass(frozen=True)
+class BrowseChoice:
+    """Which messages are read: the newest, or those of a partition from an offset, or from a time.
+
+    `where`: a condition over the columns of the stream, as of a query; empty: all, also those that
+    are no records.
+    """
+
+    where: str = ""
+    partition: int | None = None
+    offset: int | None = None
+    since: str = ""
+    limit: int = field(default=50)
+
+
+def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
+    """Return messages of the topic of a stream, newest first.
+
+    Raises `Forbidden`, `Invalid`, `Conflict` no_topic, query_failed, out_of_memory or out_of_time,
+    and `Away` preview_away, log_away.
+    """
+    require_operator(actor, stream.cluster)
+    if not stream.source:
+        raise Conflict("no_topic", f"{stream.name} reads no topic: its records are in the log")
+    since_ms = _checked(stream, choice)
+    row = stream.source
+    request = BrowseRequest(
+        stream.cluster_id, json.dumps(row), json.dumps(stream.schema), choice.where.strip(),
+        choice.partition, choice.offset, since_ms, choice.limit, f"{actor.name} messages",
+        token=uuid4().hex,
+    )  # fmt: skip
+    return send(stream.cluster, request)
+
+
+def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSample:
+    """Return the newest messages of a source, decoded, and the schema that they suggest.
+
+    Raises as `sample_topic` and `browse`.
+    """
+    if source_faults(row, None) or not TopicSource.from_json(row).is_decoded:
+        return sample_topic(actor, cluster, row)
+    require_operator(actor, cluster)
+    request = BrowseRequest(
+        cluster.pk, json.dumps(row, sort_keys=True), "{}", "", None, None, None, MOST,
+        f"{actor.name} messages", token=uuid4().hex,
+    )  # fmt: skip
+    found = send(cluster, request).messages
+    lines = "\n".join(message.text for message in found if not message.fault)
+    if not lines:
+        why = next((message.fault for message in found), "it has none")
+        raise Conflict("no_messages", f"The topic {row['topic']} has no message to read: {why}")
+    messages = [SampledMessage(m.partition, m.offset, m.sent_at, m.text) for m in found]
+    return TopicSample(messages, infer(lines.encode(), Format.NDJSON))
+
+
+def send(cluster: Cluster, request: BrowseRequest) -> BrowsedTopic:
+    """Return the answer of a worker to a request. Raises as `browse`."""
+    response = answered(cluster, request, BROWSE_TOPIC, BROWSE.dump_json(request).decode())
+    if response.topic is None:
+        raise refusal_of(response)
+    return response.topic
+
+
+def _checked(stream: Stream, choice: BrowseChoice) -> int | None:
+    """Return the time (ms) from which messages are read, None for none. Raises `Invalid`."""
+    faults: dict[str, list[str]] = {}
+    if not 1 <= choice.limit <= MOST:
+        faults["limit"] = [f"Must be 1 to {MOST}"]
+    for name in ("partition", "offset"):
+        if not 0 <= (getattr(choice, name) or 0) <= _MOST_OFFSET:
+            faults[name] = ["Must be a number from 0"]
+    if choice.offset is not None and choice.partition is None:
+        faults["partition"] = ["Name the partition of the offset"]
+    since_ms = _ms(choice.since) if choice.since else None
+    if choice.since and since_ms is None:
+        faults["since"] = ["Must be a time with a zone (ISO 8601)"]
+    if choice.where.strip():
+        faults |= _faults_of(stream, choice.where)
+    if faults:
+        raise Invalid(faults)
+    return since_ms
+
+
+def _ms(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        return None if moment.tzinfo is None else round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _faults_of(stream: Stream, where: str) -> dict[str, list[str]]:
+    schema = schema_of(stream.schema)
+    kinds: Any = {} if schema is None else schema.kinds
+    if len(where) > _LONGEST:
+        return {"where": [f"Must have at most {_LONGEST:,} characters"]}
+    try:
+        computation_of(QueryText({"n": "count(*)"}, where=where), kinds)
+    except BadQuery as error:
+        return {"where": [error.fields.get("where", str(error))]}
+    return {}

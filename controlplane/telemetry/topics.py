@@ -1,0 +1,153 @@
+"""How far the pipeline has read the topics of streams, as it last planned a batch."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from redis.exceptions import RedisError
+
+from controlplane.connections import redis_client
+from controlplane.errors import Away
+from controlplane.models import Cluster, Stream
+from controlplane.telemetry.samples import moment_of
+from controlplane.wire import keys
+
+_RETRY_S: Final = 5
+
+
+@dataclass(frozen=True)
+class PartitionStatus:
+    """How far a partition is read.
+
+    `first`, `end`: the offsets that the broker has; `unread`: messages; `seconds`: how old the
+    newest read message is while some are unread. `state`: read, added, lost, recreated or missing;
+    `lost`: messages that were deleted unread; `line`: what has happened, empty for nothing.
+    """
+
+    partition: int
+    offset: int
+    first: int
+    end: int
+    unread: int
+    seconds: float
+    state: str
+    lost: int
+    line: str
+
+
+@dataclass(frozen=True)
+class TopicStatus:
+    """How far the topic of a stream is read, when the pipeline last planned a batch.
+
+    `error`: why the brokers do not answer, empty if they do.
+    """
+
+    planned_at: datetime
+    error: str
+    partitions: Sequence[PartitionStatus]
+
+    @property
+    def unread(self) -> int:
+        """Return the unread messages."""
+        return sum(partition.unread for partition in self.partitions)
+
+    @property
+    def lag_s(self) -> float:
+        """Return the largest lag of a partition in seconds."""
+        return max((partition.seconds for partition in self.partitions), default=0.0)
+
+    @property
+    def trouble(self) -> str:
+        """Return what a person should know of the topic, empty for nothing."""
+        if self.error:
+            return f"the brokers do not respond: {self.error}"
+        lines: dict[str, list[int]] = {}
+        for partition in self.partitions:
+            if partition.line:
+                lines.setdefault(partition.line, []).append(partition.partition)
+        return "; ".join(
+            f"{line} (partition {', '.join(map(str, numbers))})" for line, numbers in lines.items()
+        )
+
+
+def topic_status(stream: Stream) -> TopicStatus | None:
+    """Return how far the topic of a stream is read, None before the pipeline has asked for it.
+
+    Raises `Away` if Redis does not answer.
+    """
+    return topic_statuses(stream.cluster.slug, [stream]).get(stream.pk)
+
+
+def topic_statuses(slug: str, streams: Sequence[Stream]) -> dict[int, TopicStatus]:
+    """Return by stream how far topics of one cluster are read, as `topic_status`."""
+    names = [str(stream.pk) for stream in streams if stream.source]
+    if not names:
+        return {}
+    try:
+        texts: Any = redis_client().hmget(keys.topics_key(slug), names)
+    except RedisError as error:
+        raise Away("redis_away", f"Redis does not respond: {error}", _RETRY_S) from None
+    return {int(name): _status(json.loads(text))
+            for name, text in zip(names, texts, strict=True) if text}  # fmt: skip
+
+
+def _status(row: Mapping[str, Any]) -> TopicStatus:
+    partitions = [PartitionStatus(**partition) for partition in row["partitions"]]
+    return TopicStatus(moment_of(row["clock_ms"]), row["error"], partitions)
+
+
+def known_topics(clusters: Iterable[Cluster]) -> list[tuple[tuple[str, str], TopicStatus]]:
+    """Return the topics of clusters with the names of cluster and stream, as far as they are known.
+
+    Empty while Redis does not respond.
+    """
+    slugs = {cluster.pk: cluster.slug for cluster in clusters}
+    found = []
+    with suppress(Away):
+        for cluster, own in _streams_with_topics(slugs).items():
+            names = {stream.pk: stream.name for stream in own}
+            statuses = topic_statuses(slugs[cluster], own)
+            found += [((slugs[cluster], names[pk]), topic) for pk, topic in statuses.items()]
+    return found
+
+
+def _streams_with_topics(clusters: Iterable[int]) -> dict[int, list[Stream]]:
+    streams: dict[int, list[Stream]] = {}
+    for stream in Stream.objects.filter(cluster__in=list(clusters)).exclude(source={}):
+        streams.setdefault(stream.cluster_id, []).append(stream)
+    return streams
+
+
+@dataclass(frozen=True)
+class WorstTopic:
+    """The topic of a cluster that is the farthest behind, and why, for people.
+
+    `is_troubled`: whether something has happened besides the lag.
+    """
+
+    lag_s: float
+    text: str
+    is_troubled: bool
+
+
+def worst_topics(slugs: Mapping[int, str]) -> dict[int, WorstTopic]:
+    """Return by cluster the topic that needs a person most; `slugs`: by cluster.
+
+    Trouble comes before lag. Raises `Away`.
+    """
+    worst: dict[int, WorstTopic] = {}
+    for cluster, own in _streams_with_topics(slugs).items():
+        names = {stream.pk: stream.name for stream in own}
+        statuses = topic_statuses(slugs[cluster], own)
+        every = [_candidate(names[pk], status) for pk, status in statuses.items()]
+        if every:
+            worst[cluster] = max(every, key=lambda item: (item.is_troubled, item.lag_s))
+    return worst
+
+
+def _candidate(name: str, status: TopicStatus) -> WorstTopic:
+    why = status.trouble or f"{status.unread:,} messages are unread"
+    return WorstTopic(status.lag_s, f"{name}: {why}", bool(status.trouble))

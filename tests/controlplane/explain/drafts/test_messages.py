@@ -1,0 +1,176 @@
+"""Browsing a topic: read, decoded and filtered by a worker; one message written by a role."""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from django.test import Client
+
+from controlplane.access.roles import Actor
+from controlplane.errors import Away, Conflict, Forbidden, Invalid
+from controlplane.events.task_names import BROWSE_TOPIC
+from controlplane.explain.drafts import preview as previews
+from controlplane.explain.drafts.messages import BrowseChoice, browse, sample
+from controlplane.models import AuditEntry, Cluster, Stream
+from controlplane.processes.isolation import limits
+from controlplane.topology import streams
+from controlplane.topology.streams import StreamSpec
+from controlplane.topology.topics.produce import produce
+from controlplane.wire.network.destinations import LIST
+from controlplane.wire.topics.definitions import Definition, avro_body
+from controlplane.wire.topics.registry import registry_of, with_prefix
+from tests.controlplane.api.callers import post, scripted
+from tests.dashboard.conftest import browser_of
+from tests.support.registry import Registry, running_registry
+from tests.support.topics import TopicProducer, create_topic, running_broker
+from workers.preview import messages
+
+pytestmark = pytest.mark.django_db(transaction=True)
+START_MS: Final = 1_772_359_200_000
+SCHEMA: Final[dict[str, Any]] = {
+    "columns": [
+        {"name": "at", "type": "timestamp(ms)", "nullable": False},
+        {"name": "country", "type": "string"},
+        {"name": "amount", "type": "decimal(12, 2)"},
+    ],
+    "event_time": "at",
+}
+AVRO: Final = json.dumps({"type": "record", "name": "Order", "fields": [
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    {"name": "country", "type": ["null", "string"]},
+    {"name": "amount", "type": {
+        "type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}},
+]})  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with running_broker() as address:
+        for topic in ("orders", "avro"):
+            create_topic(address, topic, 3)
+        producer = TopicProducer(address, "orders")
+        for number in range(30):
+            country = "DE" if number % 5 == 0 else "ES"
+            row = {"at": START_MS + number, "country": country, "amount": f"{number}.5"}
+            producer.send(number % 3, row, START_MS + number)
+        producer.send(0, b"{", START_MS + 100)
+        producer.flush()
+        yield address
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    registry_of.cache_clear()
+    with running_registry() as running:
+        monkeypatch.setenv(LIST, f"{os.environ[LIST]} {running.url}")
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests are computed at once, by the code of the task."""
+
+    def send(name: str, body: str, **_: Any) -> None:
+        assert name == BROWSE_TOPIC
+        messages.run(body)
+
+    monkeypatch.setattr(previews, "send_on_commit", send)
+    # How long a busy machine takes for a child is not a matter of these tests.
+    monkeypatch.setattr(limits, "PREVIEW_S", 60.0)
+
+
+def declared(actor: Actor, cluster: Cluster, **source: Any) -> Stream:
+    spec = StreamSpec("orders", schema=SCHEMA, source=source)
+    return streams.register(actor, cluster, [spec])[0]
+
+
+def test_messages_are_read_from_a_place_and_by_a_condition(
+    operator: Actor, viewer: Actor, sf: Cluster, broker: str
+) -> None:
+    stream = declared(operator, sf, servers=broker, topic="orders")
+    every = browse(operator, stream, BrowseChoice(limit=40))
+    assert (len(every.messages), every.read) == (31, 31)
+    newest = every.messages[0]
+    assert (newest.text, newest.fault[:11], newest.partition) == ("{", "is not JSON", 0)
+    found = browse(operator, stream, BrowseChoice("country = 'DE' and amount > 10"))
+    numbers = [json.loads(message.text)["at"] - START_MS for message in found.messages]
+    assert numbers == [25, 20, 15, 10]
+    assert (found.read, found.matching) == (31, 4)
+    first = browse(operator, stream, BrowseChoice(partition=1, offset=2, limit=3))
+    assert [(row.partition, row.offset) for row in first.messages] == [(1, 4), (1, 3), (1, 2)]
+    since = browse(operator, stream, BrowseChoice(since="2026-03-01T10:00:00.020Z", limit=40))
+    times = [row.sent_at.microsecond // 1000 for row in since.messages]
+    assert times == [100, *range(29, 19, -1)]
+    for choice, field in (
+        (BrowseChoice("country >"), "where"), (BrowseChoice("missing = 1"), "where"),
+        (BrowseChoice(offset=3), "partition"), (BrowseChoice(since="today"), "since"),
+        (BrowseChoice(limit=1000), "limit"),
+    ):  # fmt: skip
+        with pytest.raises(Invalid) as refusal:
+            browse(operator, stream, choice)
+        assert field in refusal.value.fields
+    with pytest.raises(Away, match="no partition 7"):
+        browse(operator, stream, BrowseChoice(partition=7))
+    with pytest.raises(Forbidden):
+        browse(viewer, stream, BrowseChoice())
+    with pytest.raises(Conflict, match="reads no topic"):
+        browse(operator, sf.streams.get(name="s0"), BrowseChoice())
+
+
+def test_avro_is_sampled_browsed_and_written_by_the_registry(
+    operator: Actor, admin: Actor, sf: Cluster, broker: str, registry: Registry
+) -> None:
+    """Nobody writes until the stream names a role; the audit log has the place of a message."""
+    number = registry.add("avro-value", AVRO)
+    producer = TopicProducer(broker, "avro")
+    row = {"at": START_MS, "country": "DE", "amount": 1}
+    producer.send(0, with_prefix(number, avro_body(Definition((AVRO,)), row)), START_MS)
+    producer.flush()
+    source = {"servers": broker, "topic": "avro", "format": "avro", "registry": registry.url}
+    found = sample(operator, sf, source)
+    assert [column.name for column in found.proposed.columns] == ["at", "country", "amount"]
+    stream = declared(operator, sf, **source)
+    value = '{"at": 1772359200500, "country": "FR", "amount": "31.50"}'
+    with pytest.raises(Conflict, match="lets nobody write"):
+        produce(admin, stream, value)
+    stream = declared(operator, sf, **source, produce="admin")
+    with pytest.raises(Forbidden):
+        produce(operator, stream, value)
+    for wrong in ('{"at": 5}', "[]", "{", '{"at": "x", "country": null, "amount": 1}'):
+        with pytest.raises(Invalid) as refusal:
+            produce(admin, stream, wrong)
+        assert "value" in refusal.value.fields
+    place = produce(admin, stream, value, "c-1", 2)
+    assert (place.partition, place.offset) == (2, 0)
+    (message,) = browse(operator, stream, BrowseChoice("amount = 31.5")).messages
+    assert (message.partition, message.offset, message.key, message.fault) == (2, 0, "c-1", "")
+    assert json.loads(message.text) == {"at": START_MS + 500, "country": "FR", "amount": "31.50"}
+    entry = AuditEntry.objects.get(action="topic.produce")
+    assert (entry.object, entry.after["partition"], entry.after["offset"]) == ("orders", 2, 0)
+
+
+def test_messages_have_a_page_and_endpoints(operator: Actor, sf: Cluster, broker: str) -> None:
+    stream = declared(operator, sf, servers=broker, topic="orders", produce="operator")
+    browser, page = browser_of(operator), f"/clusters/sf/streams/{stream.pk}/messages/"
+    answer = browser.get(page, {"where": "country = 'DE'", "live": "1"})
+    text = answer.content.decode()
+    assert "of 6 messages that match" in text
+    assert "weir:tick" in text
+    assert "Write a message" in text
+    wrong = browser.get(page, {"where": "country ="}).content.decode()
+    assert "Nothing was read" in wrong
+    value = '{"at": 1772359200600, "country": "IT", "amount": 1.25}'
+    written = browser.post(
+        f"/clusters/sf/streams/{stream.pk}/produce/",
+        {"value": value, "partition": "1"},
+        follow=True,
+    )
+    assert "Written to partition 1, offset 10." in written.content.decode()
+    script: Client = scripted(operator)
+    body = {"where": "country = 'IT'"}
+    found = post(script, "/clusters/sf/streams/orders/messages", body).json()
+    assert [message["text"] for message in found["messages"]] == [value]
+    answer = post(script, "/clusters/sf/streams/orders/produce", {"value": value, "partition": 1})
+    assert answer.json() == {"partition": 1, "offset": 11}

@@ -1,0 +1,109 @@
+"""TLS, certificates of clients, and logins by SASL: the settings of a source against a gateway."""
+
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.topics import clients
+from controlplane.wire.topics.clients import (
+    access_to,
+    consumer_of,
+    ends_of,
+    messages_between,
+    partitions_of,
+    send_message,
+)
+from controlplane.wire.topics.source import TopicSource
+from tests.support.gateway import Login, running_gateway
+from tests.support.topics import create_topic
+
+VALUE: Final = b'{"at": 1}'
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a certificate of 127.0.0.1 that signs itself, and its key."""
+    folder = tmp_path_factory.mktemp("certificate")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out",
+         "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
+         "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch, certificate: Path) -> None:
+    """A client that is refused gives up soon; the site has secrets by their names."""
+    monkeypatch.setattr(clients, "TIMEOUT_S", 3.0)
+    monkeypatch.setenv("WEIR_TOPIC_SECRET_CA_FILE", str(certificate / "cert.pem"))
+    monkeypatch.setenv("WEIR_TOPIC_SECRET_KEY_FILE", str(certificate / "key.pem"))
+    monkeypatch.setenv("WEIR_TOPIC_SECRET_RIGHT", "hidden-value")
+    monkeypatch.setenv("WEIR_TOPIC_SECRET_WRONG", "other-value")
+
+
+def exchanged(source: TopicSource) -> bytes | None:
+    """Write a message to the first partition and read it again."""
+    _, offset = send_message(source, VALUE, b"k", 0)
+    consumer = consumer_of(source, "g")
+    try:
+        assert partitions_of(consumer, source.topic) == [0, 1]
+        ends = ends_of(consumer, source.topic, [0])
+        (message,) = messages_between(consumer, source.topic, {0: (offset, ends[0][1])}, 1 << 20)
+        return message.value()
+    finally:
+        consumer.close()
+
+
+def refused(source: TopicSource) -> bool:
+    with pytest.raises(LogUnavailable) as error:
+        exchanged(source)
+    assert "value" not in str(error.value)
+    return True
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_client_logs_in_by_sasl_with_a_secret_by_its_name(mechanism: str) -> None:
+    with running_gateway(login=Login(mechanism, "weir", "hidden-value")) as (address, _):
+        options = {
+            "security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": mechanism,
+            "sasl.username": "weir",
+        }  # fmt: skip
+        right = TopicSource(address, "t", options=options, secrets={"sasl.password": "right"})
+        create_topic(address, "t", 2, **access_to(right))
+        assert exchanged(right) == VALUE
+        wrong = TopicSource(address, "t", options=options, secrets={"sasl.password": "wrong"})
+        assert refused(wrong)
+        assert refused(TopicSource(address, "t"))
+
+
+@pytest.mark.parametrize("has_certificate", [False, True])
+def test_a_client_verifies_the_broker_and_shows_its_certificate(
+    certificate: Path, *, has_certificate: bool
+) -> None:
+    """TLS with the CA of the site, also with a certificate of the client and a login over it."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    if has_certificate:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(certificate / "cert.pem")
+    login = None if has_certificate else Login("SCRAM-SHA-512", "weir", "hidden-value")
+    options = {"security.protocol": "SSL" if has_certificate else "SASL_SSL"}
+    secrets = {"ssl.ca.pem": "ca"}
+    if has_certificate:
+        own = {"ssl.certificate.pem": "ca", "ssl.key.pem": "key"}
+    else:
+        options |= {"sasl.mechanisms": "SCRAM-SHA-512", "sasl.username": "weir"}
+        own = {"sasl.password": "right"}
+    with running_gateway(context, login) as (address, _):
+        right = TopicSource(address, "t", options=options, secrets=secrets | own)
+        create_topic(address, "t", 2, **access_to(right))
+        assert exchanged(right) == VALUE
+        assert refused(TopicSource(address, "t", options=options, secrets=own)), "unknown CA"
+        if has_certificate:
+            assert refused(TopicSource(address, "t", options=options, secrets=secrets))
