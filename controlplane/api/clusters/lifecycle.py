@@ -17,7 +17,7 @@ from controlplane.cluster_spec.creation import create_cluster
 from controlplane.cluster_spec.document import BadDescription, ClusterPart
 from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.foreign import parse_foreign
-from controlplane.cluster_spec.report import ImportReport
+from controlplane.cluster_spec.report import ApplyReport
 from controlplane.cluster_spec.text import as_json
 from controlplane.clusters import changes, demo
 from controlplane.clusters.audiences import any_admins
@@ -56,7 +56,7 @@ class ClusterPatchIn(ReasonIn):
     trigger_ms: int | None = Field(None, ge=1, le=2**31 - 1)
 
 
-class ImportOut(fields_of(ImportReport)):  # type: ignore[misc]
+class ApplyOut(fields_of(ApplyReport)):  # type: ignore[misc]
     """What applying a description changed, or would change; left: what it did not change, why."""
 
 
@@ -117,14 +117,16 @@ def export_cluster(request: HttpRequest, slug: str, measures: bool = True) -> An
     return HttpResponse(as_json(description_of(cluster, measures=measures)), content_type=JSON)
 
 
-@descriptions.post("", response=ImportOut, openapi_extra=_WRITE)
+@descriptions.post("", response=ApplyOut, openapi_extra=_WRITE)
 def apply_cluster(
     request: HttpRequest,
     apply: bool = False,
+    prune: bool = False,
     reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
 ) -> Any:
     """Create or update a cluster as described; without `apply` nothing is changed.
 
+    `prune`: what the description does not name is ended or removed, but never a cluster.
     Requires the role admin: of all clusters for a new one, else of the described one.
     """
     actor = caller(request)
@@ -134,7 +136,7 @@ def apply_cluster(
         raise BadBody("The body is not UTF-8 text") from error
     try:
         description = parse_foreign(text)
-        return apply_description(actor, description, apply=apply, reason=reason)
+        return apply_description(actor, description, apply=apply, prune=prune, reason=reason)
     except BadDescription as bad:
         raise Invalid(bad.faults) from None
 

@@ -96,7 +96,7 @@ UNNAMED: Final[Mapping[str, str]] = {
     "clusters_health_get_stuck_batch": "`clusters skip-batch` without --batch",
     "clusters_health_skip_batch": "`clusters skip-batch`",
     "clusters_lifecycle_export_cluster": "`export` writes it as YAML",
-    "clusters_lifecycle_apply_cluster": "`import` reads a file",
+    "clusters_lifecycle_apply_cluster": "`apply` reads a file",
     "streams_admission_get_characteristics": "`streams characteristics`",
     "streams_admission_declare_characteristics": "`streams characteristics`",
     "streams_stream_schemas_get_schema": "`streams change` reads it",
