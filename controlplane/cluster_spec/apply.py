@@ -1,7 +1,6 @@
 """Application of a cluster description in one transaction: the cluster, its parts, its policy.
 
-New queries are submitted and placed; of live queries, weights and floors of load shedding are
-updated.
+New queries are submitted and placed; of live queries, what commands can change is updated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +14,8 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.catalog.queries import query_by_name
-from controlplane.catalog.query_checks import FLOOR, WEIGHT
-from controlplane.catalog.query_settings import set_shedding
+from controlplane.catalog.query_checks import FLOOR, RETENTION, WEIGHT
+from controlplane.catalog.query_settings import set_retention, set_shedding
 from controlplane.cluster_spec.apply_resources import (
     apply_blackouts,
     apply_drop_rules,
@@ -46,6 +45,7 @@ from controlplane.queries.key_groupings import PARAMETERS, stored_parameters
 from controlplane.queries.spec import spec_of
 from controlplane.topology import nodes, placement, queries
 from controlplane.topology.event_time import newest_read
+from controlplane.topology.key_groupings import set_key_grouping, set_task_count
 from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.redaction import HIDDEN, without_password
 
@@ -56,6 +56,10 @@ _PLAIN: Final = (
     "name", "description", "nu", "alpha", "trigger_ms", "log_limit_mb", "partitions",
     "max_records", "max_batch_mb",
 )  # fmt: skip
+
+_SHEDDING: Final = (WEIGHT, FLOOR)
+_GROUPING: Final = ("key_grouping", PARAMETERS)
+_CHANGEABLE: Final = (*_SHEDDING, *RETENTION, *_GROUPING, "tasks")
 
 
 class _DryRun(Exception):
@@ -199,25 +203,34 @@ def apply_queries(
     for chunk in chunks(new, queries.MAX_BULK):
         with errors_at("queries", [index for index, _ in chunk]):
             queries.submit_many(actor, cluster, [spec_of(part) for _, part in chunk])
-    _set_shedding(actor, cluster, description.queries, live)
+    _change_live(actor, cluster, description.queries, live)
     report.left += _unapplied(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
 
 
-def _set_shedding(
-    actor: Actor,
-    cluster: Cluster,
-    parts: Sequence[QueryPart],
-    live: Mapping[str, QueryPart],
+def _change_live(
+    actor: Actor, cluster: Cluster, parts: Sequence[QueryPart], live: Mapping[str, QueryPart]
 ) -> None:
-    """Update the weights and floors of live queries."""
+    """Update the fields of live queries that a command changes, too."""
     for index, part in enumerate(parts):
         known = live.get(part.name)
-        given = part.shedding_weight, part.shedding_floor
-        if known is None or given == (known.shedding_weight, known.shedding_floor):
+        if known is None or _given(part, *_CHANGEABLE) == _given(known, *_CHANGEABLE):
             continue
+        query = query_by_name(cluster, part.name)
         with errors_at("queries", [index]):
-            set_shedding(actor, query_by_name(cluster, part.name), *given)
+            if _given(part, *_SHEDDING) != _given(known, *_SHEDDING):
+                set_shedding(actor, query, *_given(part, *_SHEDDING))
+            if _given(part, *RETENTION) != _given(known, *RETENTION):
+                set_retention(actor, query, *_given(part, *RETENTION))
+            if part.tasks != known.tasks:
+                set_task_count(actor, query, part.tasks)
+            if _given(part, *_GROUPING) != _given(known, *_GROUPING):
+                set_key_grouping(actor, query, part.key_grouping, part.key_grouping_parameters)
+
+
+def _given(part: QueryPart, *names: str) -> list[Any]:
+    stored = {PARAMETERS: stored_parameters(part.key_grouping, part.key_grouping_parameters)}
+    return [stored.get(name, getattr(part, name)) for name in names]
 
 
 def _unapplied(description: ClusterDescription, before: ClusterDescription) -> list[str]:
@@ -261,11 +274,9 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 
 
 def _computed(part: QueryPart) -> QueryPart:
-    """Return the fields of a query that are compared; defaults count as left out."""
-    changed: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
-    changed |= {WEIGHT: 0.0, FLOOR: 0.0}
-    changed[PARAMETERS] = stored_parameters(part.key_grouping, part.key_grouping_parameters)
-    compared: QueryPart = part.model_copy(update=changed)
+    """Return the fields of a query that cannot change while it is live."""
+    ignored: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
+    compared: QueryPart = part.model_copy(update=ignored | dict.fromkeys(_CHANGEABLE))
     return compared
 
 

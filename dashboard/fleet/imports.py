@@ -16,6 +16,7 @@ from controlplane.cluster_spec.example import EXAMPLE
 from controlplane.cluster_spec.foreign import parse_foreign
 from controlplane.cluster_spec.report import ApplyReport
 from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.models import FollowedFile
 from controlplane.numbers import counted
 from dashboard.frame.headline import Headline
 from dashboard.guards import PageRequest, anyone_page
@@ -134,4 +135,10 @@ def _refuse(request: PageRequest, faults: Mapping[str, Any]) -> HttpResponse:
 
 def _answer(request: PageRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
     template = "_import_report.html" if request.htmx else "cluster_import.html"
-    return render_page(request, template, {"example": EXAMPLE} | context, status)
+    seen = request.actor.clusters
+    rows = (
+        FollowedFile.objects.all()
+        if seen is None
+        else FollowedFile.objects.filter(cluster__in=seen)
+    )
+    return render_page(request, template, {"example": EXAMPLE, "followed": rows} | context, status)

@@ -67,6 +67,7 @@ NAMES: Final[Mapping[str, str]] = {
     "manual_plans_request_moves": "proposals move",
     "comparisons_request_comparison": "compare request",
     "executions_running_execution": "proposals running",
+    "clusters_lifecycle_get_description_status": "clusters description-status",
     "policies_get_policy": "policy show",
     "policies_change_policy": "policy set",
     "policies_list_blackouts": "policy blackouts",
