@@ -313,6 +313,9 @@ PROPOSAL_DAYS = env.integer("WEIR_PROPOSAL_DAYS", 30, 1, 36_500)
 LAB_RUN_DAYS = env.integer("WEIR_LAB_RUN_DAYS", 90, 1, 36_500)
 HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)
 AUDIT_DAYS = env.integer("WEIR_AUDIT_DAYS", 365, 0, 36_500)
+# A directory of cluster descriptions that clusters follow, and what of it Weir applies by itself.
+DESCRIPTIONS = env.text("WEIR_DESCRIPTIONS")
+DESCRIPTIONS_APPLY = env.choice("WEIR_DESCRIPTIONS_APPLY", ("0", "1", "prune"))
 # Hours after which an ended query and its task leave the database.
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from controlplane.events.task_names import (
     FIT_FORECASTERS,
+    FOLLOW_DESCRIPTIONS,
     PRUNE,
     QUEUED_MS,
     RECONCILE_EXECUTIONS,
@@ -51,6 +52,7 @@ _PERIODS_S = {
     WATCH: 10,
     FIT_FORECASTERS: 30,
     RECORD_KEY_SKEW: 10,
+    FOLLOW_DESCRIPTIONS: 30,
     RECORD_COSTS: 30,
     UPDATE_FINALITY: 2,
     UPDATE_VIEWS: 5,

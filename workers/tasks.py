@@ -14,6 +14,7 @@ from controlplane.alerts import evaluation
 from controlplane.background import reconcile as reconciliation
 from controlplane.background.retention import housekeeping
 from controlplane.background.table_statistics import update_statistics
+from controlplane.cluster_spec import following
 from controlplane.clusters import demo
 from controlplane.clusters.scenarios import reconcile_scenarios
 from controlplane.connections import redis_client
@@ -26,6 +27,7 @@ from controlplane.events.task_names import (
     COMPUTE_TRADE,
     END_QUERIES,
     FIT_FORECASTERS,
+    FOLLOW_DESCRIPTIONS,
     PLACE,
     PREVIEW_QUERY,
     PRUNE,
@@ -183,6 +185,7 @@ _add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
 _add_periodic(WATCH, _watch)
 _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
 _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
+_add_periodic(FOLLOW_DESCRIPTIONS, following.follow_all)
 _add_periodic(RECORD_COSTS, reconciliation.record_costs)
 _add_periodic(ROLL_UP, series.roll_up)
 _add_periodic(UPDATE_STATISTICS, lambda _: update_statistics())

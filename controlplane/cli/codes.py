@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 
 class ExitCode(IntEnum):
@@ -20,10 +21,13 @@ class ExitCode(IntEnum):
     UNHEARD = 141
 
 
+# Of `weir diff` alone, whose faults end with REFUSED.
+DIFFERENT: Final = 2
 ABOUT = {
     ExitCode.DONE: "done",
     ExitCode.REFUSED: "the present state does not allow it, or it failed",
-    ExitCode.WRONG: "the command line, a value or a document is wrong",
+    ExitCode.WRONG: "the command line, a value or a document is wrong; of `weir diff`: a cluster "
+    "differs from its description, and what is wrong ends with 1",
     ExitCode.NOT_FOUND: "no such cluster, query, proposal or file",
     ExitCode.FORBIDDEN: "the user is unknown or lacks the role",
     ExitCode.AWAY: "database or Redis cannot be reached, or too much waits: try again",

@@ -14,20 +14,21 @@ from importlib import import_module
 from controlplane.cli.client.document import document_for
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.command_parser import COMMON, SITE
-from controlplane.cli.parser import parsed, parser
+from controlplane.cli.parser import exit_code, parsed, parser
 from controlplane.installation import env
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Execute one call and return its exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     try:
-        code = _run(sys.argv[1:] if arguments is None else arguments)
+        code = _run(words)
         sys.stdout.flush()
     except CliError as refused:
         sys.stderr.write("\n".join([*refused.lines(), ""]))
-        return refused.code
+        return exit_code(refused, words)
     except KeyboardInterrupt:
         sys.stderr.write("weir: interrupted\n")
         return ExitCode.INTERRUPTED

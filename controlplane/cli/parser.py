@@ -6,11 +6,12 @@ planners, so `weir --help` is fast.
 
 from argparse import REMAINDER, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.cli.codes import ABOUT, CliError, ExitCode
+from controlplane.cli.codes import ABOUT, DIFFERENT, CliError, ExitCode
 from controlplane.cli.command_parser import (
     COMMON,
     LOCAL,
@@ -63,10 +64,7 @@ def parser(document: Mapping[str, Any] | None, words: Sequence[str] = ()) -> Arg
 
 def parsed(arguments: Sequence[str], source: Source) -> Namespace:
     """Return a call. Raises `CliError`."""
-    common = CommandParser(add_help=False, allow_abbrev=False)
-    common.set_defaults(**COMMON)
-    add_common(common)
-    connection, words = common.parse_known_args(arguments)
+    connection, words = _without_common(arguments)
     url = env.text("WEIR_URL") if connection.url is None else connection.url
     connection.url = url
     needs_document = not {" ".join(words[:1]), " ".join(words[:2])} & _own_commands()
@@ -80,6 +78,22 @@ def parsed(arguments: Sequence[str], source: Source) -> Namespace:
         )
     given.url = "" if is_local else url
     return given
+
+
+def _without_common(arguments: Sequence[str]) -> tuple[Namespace, list[str]]:
+    common = CommandParser(add_help=False, allow_abbrev=False)
+    common.set_defaults(**COMMON)
+    add_common(common)
+    return common.parse_known_args(arguments)
+
+
+def exit_code(refused: CliError, arguments: Sequence[str]) -> ExitCode:
+    """Return the exit code of a refused call: `weir diff` keeps the code of what is wrong."""
+    if refused.code == ExitCode.WRONG and "diff" in arguments:
+        with suppress(CliError):
+            is_diff = _without_common(arguments)[1][:1] == ["diff"]
+            return ExitCode.REFUSED if is_diff else refused.code
+    return refused.code
 
 
 def _own_commands() -> set[str]:
@@ -258,10 +272,16 @@ def _documents(commands: Any) -> None:
     sub = add_cluster_command(commands, "export", "documents.export_cluster", "describe a cluster")
     sub.add_argument("--no-measures", dest="measures", action="store_false",
                      help="omit the measures of queries")  # fmt: skip
-    about = "create or update a described cluster; without --apply only print the changes"
-    sub = add_command(commands, "import", "documents.import_cluster", about)
-    sub.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
-    sub.add_argument("--apply", action="store_true", help="apply the changes: all of them or none")
+    for name, about in (
+        ("diff", f"what `weir apply` would change; exit code {DIFFERENT} if anything, "
+                 f"{ExitCode.REFUSED} for what is wrong"),
+        ("apply", "create or update described clusters: of each all changes, or none"),
+    ):  # fmt: skip
+        sub = add_command(commands, name, f"documents.{name}", about)
+        sub.add_argument("files", type=Path, nargs="+", metavar="FILE",
+                         help="YAML or JSON; a directory: all files of it; - is stdin")  # fmt: skip
+        sub.add_argument("--prune", action="store_true",
+                         help="end and remove what a description does not name")  # fmt: skip
     sub.add_argument("--reason", default="", help="kept in the audit log")
     about = "the JSON schema of a description"
     add_command(commands, "schema", "documents.print_schema", about)

@@ -1,7 +1,6 @@
-"""Import of a cluster description in one transaction: the cluster, its parts, its policy.
+"""Application of a cluster description in one transaction: the cluster, its parts, its policy.
 
-New queries are submitted and placed; of live queries, weights and floors of load shedding are
-updated.
+New queries are submitted and placed; of live queries, what commands can change is updated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,13 +8,14 @@ from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.catalog.queries import query_by_name
-from controlplane.catalog.query_checks import FLOOR, WEIGHT
-from controlplane.catalog.query_settings import set_shedding
+from controlplane.catalog.query_checks import FLOOR, RETENTION, WEIGHT
+from controlplane.catalog.query_settings import set_retention, set_shedding
 from controlplane.cluster_spec.apply_resources import (
     apply_blackouts,
     apply_drop_rules,
@@ -24,26 +24,28 @@ from controlplane.cluster_spec.apply_resources import (
     apply_streams,
 )
 from controlplane.cluster_spec.apply_sinks import apply_sinks, check_sinks
+from controlplane.cluster_spec.differences import note_differences
 from controlplane.cluster_spec.document import (
     BadDescription,
     ClusterDescription,
     ClusterPart,
-    PolicyPart,
     QueryPart,
 )
 from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.ladder import apply_ladder
-from controlplane.cluster_spec.report import ImportReport, count_text, errors_at
+from controlplane.cluster_spec.prune import prune as prune_unnamed
+from controlplane.cluster_spec.report import ApplyReport, count_text, errors_at
 from controlplane.clusters import changes
 from controlplane.clusters.deletion import require_unused_slug
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query, Stream
 from controlplane.pagination.chunks import chunks
-from controlplane.policies.store import policy_of, update_policy
+from controlplane.policies.store import update_policy
 from controlplane.queries.key_groupings import PARAMETERS, stored_parameters
 from controlplane.queries.spec import spec_of
 from controlplane.topology import nodes, placement, queries
 from controlplane.topology.event_time import newest_read
+from controlplane.topology.key_groupings import set_key_grouping, set_task_count
 from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.redaction import HIDDEN, without_password
 
@@ -55,6 +57,10 @@ _PLAIN: Final = (
     "max_records", "max_batch_mb",
 )  # fmt: skip
 
+_SHEDDING: Final = (WEIGHT, FLOOR)
+_GROUPING: Final = ("key_grouping", PARAMETERS)
+_CHANGEABLE: Final = (*_SHEDDING, *RETENTION, *_GROUPING, "tasks")
+
 
 class _DryRun(Exception):
     """Raised at the end of a dry run to revert the transaction."""
@@ -65,14 +71,15 @@ def apply_description(
     description: ClusterDescription,
     *,
     apply: bool,
+    prune: bool = False,
     reason: str = "",
     checks_log: bool = True,
-) -> ImportReport:
+) -> ApplyReport:
     """Create or update the described cluster; without `apply` the transaction is reverted.
 
-    `checks_log`: whether Weir connects to the log of a new cluster first. Raises `Forbidden` unless
-    the actor is an admin (of all clusters for a new one), and `BadDescription` with the place of
-    each fault.
+    `prune`: whether what the description does not name is ended or removed. `checks_log`: whether
+    Weir connects to the log of a new cluster first. Raises `Forbidden` unless the actor is an admin
+    (of all clusters for a new one), and `BadDescription` with the place of each fault.
     """
     slug = description.cluster.slug
     known = Cluster.objects.filter(slug=slug).first()
@@ -80,12 +87,13 @@ def apply_description(
     if known is None and checks_log:
         _check_log(description.cluster)
     check_sinks(known, description.sinks)
-    report = ImportReport(slug, new=known is None, applied=apply)
+    report = ApplyReport(slug, new=known is None, applied=apply)
     names = [part.stream for part in description.drops if part.window_s]
-    streams = Stream.objects.filter(cluster=known, name__in=names).values_list("pk", flat=True)
+    of_windows = Q(name__in=names) | (Q(drops__isnull=False) if prune else Q())
+    streams = Stream.objects.filter(of_windows, cluster=known).values_list("pk", flat=True)
     try:
-        with newest_read(known or Cluster(), list(streams)), transaction.atomic():
-            _import(actor, description, known, report, reason)
+        with newest_read(known or Cluster(), list(set(streams))), transaction.atomic():
+            _apply(actor, description, known, report, reason, prune=prune)
             if not apply:
                 raise _DryRun
     except _DryRun:
@@ -93,37 +101,42 @@ def apply_description(
     return report
 
 
-def _import(
+def _apply(
     actor: Actor,
     description: ClusterDescription,
     known: Cluster | None,
-    report: ImportReport,
+    report: ApplyReport,
     reason: str,
+    *,
+    prune: bool,
 ) -> None:
-    cluster = known or _new_cluster(description.cluster)
+    cluster, now = known or _new_cluster(description.cluster), timezone.now()
+    first = before = description_of(cluster, measures=False)
+    if prune:
+        prune_unnamed(actor, cluster, description, before, reason, now)
+        before = description_of(cluster, measures=False)
     if known is not None:
-        _change_cluster(actor, known, description.cluster, report)
-    before = description_of(cluster, measures=False)
-    now = timezone.now()
-    apply_nodes(actor, cluster, description.nodes, report)
-    apply_streams(actor, cluster, description.streams, before.streams, report)
+        _change_cluster(actor, known, description.cluster)
+    apply_nodes(actor, cluster, description.nodes)
+    apply_streams(actor, cluster, description.streams, before.streams)
     apply_queries(actor, cluster, description, before, report)
     apply_drop_rules(actor, cluster, description.drops, before.drops, report)
-    _policy(actor, cluster, description.policy, report, reason)
+    with errors_at("policy"):
+        update_policy(actor, cluster, description.policy.given(), reason)
     apply_sinks(actor, cluster, description.sinks, before.sinks, report)
     apply_ladder(actor, cluster, description.ladder, before.ladder, report)
     apply_blackouts(actor, cluster, description.blackouts, before.blackouts, report, now)
     apply_exclusions(actor, cluster, description.exclusions, before.exclusions, report, now)
+    note_differences(
+        report, first, description_of(Cluster.objects.get(pk=cluster.pk), measures=False)
+    )
     if not report.changes:
         return
-    counts = {
-        "new": report.new,
-        "created": {part: len(names) for part, names in report.created.items()},
-        "changed": {part: len(names) for part, names in report.changed.items()},
+    parts = {"created": report.created, "changed": report.changed, "removed": report.removed}
+    counts = {"new": report.new} | {
+        verb: {part: len(names) for part, names in rows.items()} for verb, rows in parts.items()
     }
-    audit.record(
-        actor, "cluster.import", cluster.slug, cluster=cluster, reason=reason, after=counts
-    )
+    audit.record(actor, "cluster.apply", cluster.slug, cluster=cluster, reason=reason, after=counts)
 
 
 def _check_log(part: ClusterPart) -> None:
@@ -150,9 +163,7 @@ def _new_cluster(part: ClusterPart) -> Cluster:
     return cluster
 
 
-def _change_cluster(
-    actor: Actor, cluster: Cluster, part: ClusterPart, report: ImportReport
-) -> None:
+def _change_cluster(actor: Actor, cluster: Cluster, part: ClusterPart) -> None:
     stands = {name: getattr(cluster, name) for name in _FIXED}
     if part.log_url == without_password(cluster.log_url):
         stands["log_url"] = part.log_url
@@ -169,30 +180,13 @@ def _change_cluster(
         changes.change_fields(actor, cluster, "cluster.change", after)
         if cluster.slots != part.slots:
             nodes.set_count(actor, cluster, part.slots)
-            changed.append("slots")
         if (cluster.split_capacity, cluster.split_emulated) != (
             part.split_capacity,
             part.split_emulated,
         ):
             set_split_capacity(actor, cluster, part.split_capacity, emulated=part.split_emulated)
-            changed.append("split_capacity")
         if cluster.master != part.master:
             changes.set_master(actor, cluster, part.master)
-            changed.append("master")
-    for name in changed:
-        report.note("cluster", name, is_new=False)
-
-
-def _policy(
-    actor: Actor, cluster: Cluster, part: PolicyPart, report: ImportReport, reason: str
-) -> None:
-    before = policy_of(cluster).to_json()
-    with errors_at("policy"):
-        update_policy(actor, cluster, part.given(), reason)
-    after = policy_of(cluster).to_json()
-    for name in before:
-        if before[name] != after[name]:
-            report.note("policy", name, is_new=False)
 
 
 def apply_queries(
@@ -200,7 +194,7 @@ def apply_queries(
     cluster: Cluster,
     description: ClusterDescription,
     before: ClusterDescription,
-    report: ImportReport,
+    report: ApplyReport,
 ) -> None:
     """Submit the queries that are not live, and place them as described."""
     live = {part.name: part for part in before.queries}
@@ -209,29 +203,34 @@ def apply_queries(
     for chunk in chunks(new, queries.MAX_BULK):
         with errors_at("queries", [index for index, _ in chunk]):
             queries.submit_many(actor, cluster, [spec_of(part) for _, part in chunk])
-    _set_shedding(actor, cluster, description.queries, live, report)
+    _change_live(actor, cluster, description.queries, live)
     report.left += _unapplied(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
-    for _, part in new:
-        report.note("queries", part.name)
 
 
-def _set_shedding(
-    actor: Actor,
-    cluster: Cluster,
-    parts: Sequence[QueryPart],
-    live: Mapping[str, QueryPart],
-    report: ImportReport,
+def _change_live(
+    actor: Actor, cluster: Cluster, parts: Sequence[QueryPart], live: Mapping[str, QueryPart]
 ) -> None:
-    """Update the weights and floors of live queries."""
+    """Update the fields of live queries that a command changes, too."""
     for index, part in enumerate(parts):
         known = live.get(part.name)
-        given = part.shedding_weight, part.shedding_floor
-        if known is None or given == (known.shedding_weight, known.shedding_floor):
+        if known is None or _given(part, *_CHANGEABLE) == _given(known, *_CHANGEABLE):
             continue
+        query = query_by_name(cluster, part.name)
         with errors_at("queries", [index]):
-            set_shedding(actor, query_by_name(cluster, part.name), *given)
-        report.note("queries", part.name, is_new=False)
+            if _given(part, *_SHEDDING) != _given(known, *_SHEDDING):
+                set_shedding(actor, query, *_given(part, *_SHEDDING))
+            if _given(part, *RETENTION) != _given(known, *RETENTION):
+                set_retention(actor, query, *_given(part, *RETENTION))
+            if part.tasks != known.tasks:
+                set_task_count(actor, query, part.tasks)
+            if _given(part, *_GROUPING) != _given(known, *_GROUPING):
+                set_key_grouping(actor, query, part.key_grouping, part.key_grouping_parameters)
+
+
+def _given(part: QueryPart, *names: str) -> list[Any]:
+    stored = {PARAMETERS: stored_parameters(part.key_grouping, part.key_grouping_parameters)}
+    return [stored.get(name, getattr(part, name)) for name in names]
 
 
 def _unapplied(description: ClusterDescription, before: ClusterDescription) -> list[str]:
@@ -275,11 +274,9 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 
 
 def _computed(part: QueryPart) -> QueryPart:
-    """Return the fields of a query that an import compares; defaults count as left out."""
-    changed: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
-    changed |= {WEIGHT: 0.0, FLOOR: 0.0}
-    changed[PARAMETERS] = stored_parameters(part.key_grouping, part.key_grouping_parameters)
-    compared: QueryPart = part.model_copy(update=changed)
+    """Return the fields of a query that cannot change while it is live."""
+    ignored: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
+    compared: QueryPart = part.model_copy(update=ignored | dict.fromkeys(_CHANGEABLE))
     return compared
 
 

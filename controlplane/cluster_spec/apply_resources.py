@@ -17,7 +17,7 @@ from controlplane.cluster_spec.document import (
     NodePart,
     StreamPart,
 )
-from controlplane.cluster_spec.report import ImportReport, apply_each, count_text, errors_at
+from controlplane.cluster_spec.report import ApplyReport, apply_each, count_text, errors_at
 from controlplane.models import Cluster
 from controlplane.pagination.chunks import chunks
 from controlplane.policies.blackouts import add_blackout
@@ -30,28 +30,18 @@ from controlplane.wire.routing.actions import Action, NodeState
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCount
 
 
-def apply_nodes(
-    actor: Actor, cluster: Cluster, parts: Sequence[NodePart], report: ImportReport
-) -> None:
+def apply_nodes(actor: Actor, cluster: Cluster, parts: Sequence[NodePart]) -> None:
     """Create the missing nodes, and update the others."""
     names = dict(cluster.nodes.values_list("index", "name"))
     states = {part.index: NodeState(part.capacity, part.emulated, part.active) for part in parts}
-    changed = set(nodes.set_states(actor, cluster, states))
+    nodes.set_states(actor, cluster, states)
     for part in parts:
         if names.get(part.index) != part.name:
             cluster.nodes.filter(index=part.index).update(name=part.name)
-            changed.add(part.index)
-    for part in parts:
-        if part.index not in names or part.index in changed:
-            report.note("nodes", part.name, is_new=part.index not in names)
 
 
 def apply_streams(
-    actor: Actor,
-    cluster: Cluster,
-    parts: Sequence[StreamPart],
-    before: Sequence[StreamPart],
-    report: ImportReport,
+    actor: Actor, cluster: Cluster, parts: Sequence[StreamPart], before: Sequence[StreamPart]
 ) -> None:
     """Register the missing streams, and update the declared fields of the others."""
     known = {part.name: part for part in before}
@@ -67,7 +57,6 @@ def apply_streams(
         if part.name not in known and part.rate is not None:
             # Until the pipeline has measured its own.
             cluster.streams.filter(name=part.name).update(rate=part.rate)
-        report.note("streams", part.name, is_new=part.name not in known)
     _assign_splits(actor, cluster, parts)
 
 
@@ -121,7 +110,7 @@ def apply_drop_rules(
     cluster: Cluster,
     parts: Sequence[DropPart],
     before: Sequence[DropPart],
-    report: ImportReport,
+    report: ApplyReport,
 ) -> None:
     """Apply the described drop rules; a rule of a query that is not live is rejected."""
     known = {part.edge: part for part in before}
@@ -135,7 +124,6 @@ def apply_drop_rules(
     def make(part: DropPart) -> None:
         spec = DropSpec(part.share, part.window_s, part.slide_s, part.batch)
         drop_rules.set_drop(actor, rows[part.stream], spec, part.query, part.reason)
-        report.note("drops", " to ".join(filter(None, part.edge)), is_new=part.edge not in known)
 
     apply_each("drops", wanted, make)
     report.left += _unnamed("drop", len(known.keys() - {part.edge for part in parts}))
@@ -163,7 +151,7 @@ def apply_blackouts(
     cluster: Cluster,
     parts: Sequence[BlackoutPart],
     before: Sequence[BlackoutPart],
-    report: ImportReport,
+    report: ApplyReport,
     now: datetime,
 ) -> None:
     """Add the blackouts whose time range does not exist yet."""
@@ -182,7 +170,6 @@ def apply_blackouts(
 
     def make(part: BlackoutPart) -> None:
         add_blackout(actor, cluster, **part.model_dump())
-        report.note("blackouts", part.reason.strip())
 
     apply_each("blackouts", missing, make)
     anew = "has another reason than described: remove it to create it again"
@@ -197,7 +184,7 @@ def apply_exclusions(
     cluster: Cluster,
     parts: Sequence[ExclusionPart],
     before: Sequence[ExclusionPart],
-    report: ImportReport,
+    report: ApplyReport,
     now: datetime,
 ) -> None:
     """Add or change the described exclusions; the importing user becomes their owner."""
@@ -209,7 +196,6 @@ def apply_exclusions(
 
     def make(part: ExclusionPart) -> None:
         add_exclusion(actor, cluster, part.kind, part.subject, part.reason, part.until)
-        report.note("exclusions", " ".join(part.about), is_new=part.about not in known)
 
     apply_each("exclusions", wanted, make)
     report.left += _over("exclusion", len(parts) - len(live))

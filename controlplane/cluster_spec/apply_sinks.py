@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from controlplane.access.roles import Actor
 from controlplane.catalog.queries import query_by_name
 from controlplane.cluster_spec.connection_parts import SinkPart
-from controlplane.cluster_spec.report import ImportReport, apply_each, count_text
+from controlplane.cluster_spec.report import ApplyReport, apply_each, count_text
 from controlplane.models import Cluster, Sink
 from controlplane.models.query import LIVE_STATES
 from controlplane.sinks import service
@@ -18,7 +18,7 @@ def apply_sinks(
     cluster: Cluster,
     parts: Sequence[SinkPart],
     before: Sequence[SinkPart],
-    report: ImportReport,
+    report: ApplyReport,
 ) -> None:
     """Add and change sinks as described; a new one starts with what changes from now on."""
     known = {(part.query, part.name): part for part in before}
@@ -28,14 +28,12 @@ def apply_sinks(
     def make(part: SinkPart) -> None:
         query = query_by_name(cluster, part.query)
         spec = SinkSpec(**part.model_dump(exclude={"query"}))
-        is_new = (part.query, part.name) not in known
-        if is_new:
+        if (part.query, part.name) not in known:
             service.add(actor, query, spec, is_checked=True)
         else:
             row = service.sink_of(query, part.name)
             sink = service.change(actor, row, spec, is_checked=True)
             service.set_paused(actor, sink, paused=part.paused)
-        report.note("sinks", f"{part.query}/{part.name}", is_new=is_new)
 
     apply_each("sinks", wanted, make)
     unnamed = len(known.keys() - {(part.query, part.name) for part in parts})

@@ -153,7 +153,7 @@ class TextPart(_TEXT):  # type: ignore[misc]  # the fields are the declared ones
 
 
 class MeasuredPart(DocumentPart):
-    """What each task of a query was measured at; planners use it, an import leaves it."""
+    """What each task of a query was measured at; planners use it, an application leaves it."""
 
     evaluations_per_s: list[float] = Field(default_factory=list)
     state_bytes: list[int] = Field(default_factory=list)

@@ -13,7 +13,7 @@ from controlplane.cluster_spec.document import (
     LadderPart,
     RungPart,
 )
-from controlplane.cluster_spec.report import ImportReport
+from controlplane.cluster_spec.report import ApplyReport
 from controlplane.models import ArmedLadder, Cluster, Query
 from controlplane.planners.shedding.arming import ladder_summary
 from controlplane.topology.apply import TopologyChange, apply
@@ -89,7 +89,7 @@ def apply_ladder(
     cluster: Cluster,
     part: LadderPart | None,
     before: LadderPart | None,
-    report: ImportReport,
+    report: ApplyReport,
 ) -> None:
     """Arm the described ladder unless it is armed already. Raises `BadDescription`."""
     if part is None:
@@ -112,7 +112,6 @@ def apply_ladder(
     # The parts before have made routing versions.
     present = Cluster.objects.get(pk=cluster.pk)
     apply(present, [SetLadder(ladder)], change, actor=actor)
-    report.note("ladder", f"{len(ladder.rungs)} drop levels", is_new=before is None)
 
 
 def _ladder(cluster: Cluster, part: LadderPart) -> Ladder:

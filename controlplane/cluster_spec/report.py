@@ -1,9 +1,9 @@
-"""Report of an import, and places of errors in the document."""
+"""Report of an application, and places of errors in the document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from algorithms.strict_json import place_of
 from controlplane.cluster_spec.document import BadDescription
@@ -15,27 +15,39 @@ T = TypeVar("T")
 _NAMES: Final[Mapping[str, str]] = {"expires_at": "until"}
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A field of a row before and after; the name is "" for the cluster and its policy."""
+
+    part: str
+    name: str
+    field: str
+    before: Any
+    after: Any
+
+
 @dataclass
-class ImportReport:
-    """The changes of an import by part; `left`: objects that were not changed, and why."""
+class ApplyReport:
+    """The changes by part: names of rows, and of changed ones the fields.
+
+    `left`: objects that were not changed, and why.
+    """
 
     cluster: str
     new: bool
     applied: bool
     created: dict[str, list[str]] = field(default_factory=dict)
     changed: dict[str, list[str]] = field(default_factory=dict)
+    removed: dict[str, list[str]] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     placed: int = 0
 
     @property
     def changes(self) -> int:
-        """Return the number of created or changed rows."""
-        parts = [*self.created.values(), *self.changed.values()]
+        """Return the number of created, changed or removed rows."""
+        parts = [*self.created.values(), *self.changed.values(), *self.removed.values()]
         return int(self.new) + sum(map(len, parts))
-
-    def note(self, part: str, name: str, *, is_new: bool = True) -> None:
-        """Add the name of a created or changed row of a part."""
-        (self.created if is_new else self.changed).setdefault(part, []).append(name)
 
 
 def count_text(count: int, noun: str, several: str) -> list[str]:

@@ -20,6 +20,7 @@ requeue_lab_runs      every 15 s   queue the runs of lost workers and messages a
 requeue_proposals     every 10 s   queue the proposals of lost workers and messages again
 watch                 every 10 s   evaluate the watch loops and the alerts of every cluster
 record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
+follow_descriptions   every 30 s   compare clusters with the files that they follow
 record_costs          every 30 s   what queries and streams cost, for lists that sort by it
 update_finality       every 2 s    up to which start the windows of every query are final
 update_views          every 5 s    schemas, views and logins of results in PostgreSQL
@@ -54,6 +55,7 @@ REVIEW_PROPOSAL = "weir.review_proposal"
 WATCH = "weir.watch"
 FIT_FORECASTERS = "weir.fit_forecasters"
 RECORD_KEY_SKEW = "weir.record_key_skew"
+FOLLOW_DESCRIPTIONS = "weir.follow_descriptions"
 RECORD_COSTS = "weir.record_costs"
 END_QUERIES = "weir.end_queries"
 ADVANCE = "weir.advance"

@@ -8,6 +8,7 @@ from controlplane.models.audit import AuditChain, AuditEntry, RoutineActions
 from controlplane.models.cluster import (
     Cluster,
     DeletedCluster,
+    FollowedFile,
     Node,
     Scenario,
     Stream,
@@ -60,6 +61,7 @@ __all__ = [
     "Execution",
     "ExternalIdentity",
     "FailedAttempts",
+    "FollowedFile",
     "Grant",
     "Incident",
     "InitialPassword",

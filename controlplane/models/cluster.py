@@ -285,3 +285,40 @@ class TourProgress(models.Model):
 
     def __str__(self) -> str:
         return f"{self.started_at:%Y-%m-%d %H:%M}"
+
+
+class FollowedFile(models.Model):
+    """A file of WEIR_DESCRIPTIONS against the cluster that it describes, as compared last.
+
+    `digest`, `audit_id`: the file's sha256 and the newest audit entry of the cluster that were
+    compared. `changed_by`: who made the difference. `report`: the first changed names and fields;
+    `faults`: messages by place in the file.
+    """
+
+    class State(models.TextChoices):
+        """Whether the cluster is as described."""
+
+        SYNCED = "synced"
+        OUT_OF_SYNC = "out of sync"
+        FAULTY = "faulty"
+
+    name = models.CharField(max_length=255, unique=True)
+    slug = models.CharField(max_length=40, blank=True)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.SET_NULL, null=True, blank=True, related_name="followed_files"
+    )
+    state = models.CharField(max_length=12, choices=State)
+    since = models.DateTimeField()
+    checked_at = models.DateTimeField()
+    changed_by = models.CharField(max_length=200, blank=True)
+    digest = models.CharField(max_length=64, blank=True)
+    audit_id = models.BigIntegerField(default=0)
+    changes = models.PositiveIntegerField(default=0)
+    report = models.JSONField(default=dict, blank=True)
+    faults = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name

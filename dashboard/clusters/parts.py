@@ -10,6 +10,7 @@ from django.utils import timezone
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import ClusterReadings
 from controlplane.catalog.queries import state_counts
+from controlplane.cluster_spec.following import followed
 from controlplane.clusters.flow import FlowUnit, flow_of
 from controlplane.health.summary import health_of
 from controlplane.models import Cluster, Proposal, Stream
@@ -106,6 +107,7 @@ def summary_of(
         "window_text": "" if time_range.live else "mean of the range",
         "counts": state_counts(cluster),
         "streams": Stream.objects.filter(cluster=cluster).count(),
+        "followed": followed(cluster),
     }
 
 

@@ -14,8 +14,9 @@ from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import BadDescription
 from controlplane.cluster_spec.example import EXAMPLE
 from controlplane.cluster_spec.foreign import parse_foreign
-from controlplane.cluster_spec.report import ImportReport
+from controlplane.cluster_spec.report import ApplyReport
 from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.models import FollowedFile
 from controlplane.numbers import counted
 from dashboard.frame.headline import Headline
 from dashboard.guards import PageRequest, anyone_page
@@ -25,6 +26,7 @@ from dashboard.thresholds import BAD, GOOD
 # So many names of a part are shown, and so many errors.
 _SHOWN: Final = 12
 _FAULTS_SHOWN: Final = 50
+_FIELDS_SHOWN: Final = 200
 
 
 @anyone_page
@@ -36,10 +38,11 @@ def import_page(request: PageRequest) -> HttpResponse:
         return _answer(request, {})
     try:
         text = _text(request)
-        is_applied = request.POST.get("checked") == _digest(text)
+        prune = bool(request.POST.get("prune"))
+        checked = _digest(f"{text}\n{prune}")
         report = apply_description(
-            request.actor, parse_foreign(text), apply=is_applied,
-            reason=request.POST.get("reason", ""),
+            request.actor, parse_foreign(text), apply=request.POST.get("checked") == checked,
+            prune=prune, reason=request.POST.get("reason", ""),
         )  # fmt: skip
     except BadDescription as bad:
         return _refuse(request, bad.faults)
@@ -52,8 +55,10 @@ def import_page(request: PageRequest) -> HttpResponse:
         "headline": _headline(report),
         "report": report,
         "differences": _differences(report),
-        "checked": _digest(text),
+        "fields": report.differences[:_FIELDS_SHOWN],
+        "checked": checked,
         "text": text,
+        "prune": prune,
     }
     return _answer(request, context)
 
@@ -78,25 +83,25 @@ def _digest(text: str) -> str:
     return hashlib.sha256("\n".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _finish(request: PageRequest, report: ImportReport) -> HttpResponse:
+def _finish(request: PageRequest, report: ApplyReport) -> HttpResponse:
     made = "is created" if report.new else f"has {report.changes:,} changes"
     notify(request, f"{report.cluster} {made}. A new cluster is stopped: start it here.")
     url = reverse("cluster", args=[report.cluster])
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
 
-def _differences(report: ImportReport) -> list[dict[str, Any]]:
-    """Return the created and changed rows of each part: the first names, and how many follow."""
-    parts = [(True, report.created), (False, report.changed)]
+def _differences(report: ApplyReport) -> list[dict[str, Any]]:
+    """Return the changed rows of each part and kind: the first names, and how many follow."""
+    kinds = {"created": report.created, "changed": report.changed, "removed": report.removed}
     return [
         {
             "part": part.replace("_", " "),
-            "is_new": is_new,
+            "kind": kind,
             "count": len(names),
             "names": ", ".join(names[:_SHOWN]),
             "more": max(0, len(names) - _SHOWN),
         }
-        for is_new, rows in parts
+        for kind, rows in kinds.items()
         for part, names in rows.items()
     ]
 
@@ -107,7 +112,7 @@ def _faults(faults: Mapping[str, Any]) -> list[dict[str, str]]:
     return rows[:_FAULTS_SHOWN]
 
 
-def _headline(report: ImportReport) -> Headline:
+def _headline(report: ApplyReport) -> Headline:
     """Return what the description would change."""
     if not report.changes:
         why = " ".join(f"{text.rstrip('.')}." for text in report.left)
@@ -117,6 +122,8 @@ def _headline(report: ImportReport) -> Headline:
         what = f"Creates the cluster {report.cluster}"
     if report.placed:
         what += f", places {counted(report.placed, 'queries')}"
+    if removed := sum(map(len, report.removed.values())):
+        what += f", of which {removed:,} remove something"
     return Headline(what, "Nothing is changed yet.", GOOD)
 
 
@@ -128,4 +135,10 @@ def _refuse(request: PageRequest, faults: Mapping[str, Any]) -> HttpResponse:
 
 def _answer(request: PageRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
     template = "_import_report.html" if request.htmx else "cluster_import.html"
-    return render_page(request, template, {"example": EXAMPLE} | context, status)
+    seen = request.actor.clusters
+    rows = (
+        FollowedFile.objects.all()
+        if seen is None
+        else FollowedFile.objects.filter(cluster__in=seen)
+    )
+    return render_page(request, template, {"example": EXAMPLE, "followed": rows} | context, status)

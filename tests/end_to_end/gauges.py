@@ -99,7 +99,7 @@ class Coast:
         """Import the cluster, start it, and wait until its queries run."""
         document = self.weir.data.parent / "coast.json"
         document.write_text(json.dumps(self.document))
-        command = ["import", str(document), "--apply", "--as", _LOGIN[0]]
+        command = ["apply", str(document), "--as", _LOGIN[0]]
         environment = {**os.environ, **self.weir.environment, "REDIS_URL": self.weir.redis_url()}
         done = subprocess.run(
             [sys.executable, "-m", "controlplane.cli.main", *command],

@@ -1,9 +1,10 @@
 """Endpoints that create, change, describe and delete clusters, and add the demos' clusters."""
 
+from datetime import datetime
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Status
+from ninja import Query, Router, Schema, Status
 from pydantic import Field, create_model
 
 # The router of the same paths: Ninja asks the first router of a path alone.
@@ -16,13 +17,15 @@ from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
 from controlplane.cluster_spec.document import BadDescription, ClusterPart
 from controlplane.cluster_spec.export import description_of
+from controlplane.cluster_spec.following import followed
 from controlplane.cluster_spec.foreign import parse_foreign
-from controlplane.cluster_spec.report import ImportReport
+from controlplane.cluster_spec.report import ApplyReport
 from controlplane.cluster_spec.text import as_json
 from controlplane.clusters import changes, demo
 from controlplane.clusters.audiences import any_admins
 from controlplane.clusters.deletion import delete_cluster
-from controlplane.errors import BadBody, Invalid
+from controlplane.errors import BadBody, Invalid, NotFound
+from controlplane.models import FollowedFile
 from controlplane.topology.nodes import DEFAULT_CAPACITY, MAX_CAPACITY, MAX_NODES
 
 descriptions = Router(tags=["clusters"], auth=open_to(any_admins))
@@ -56,8 +59,24 @@ class ClusterPatchIn(ReasonIn):
     trigger_ms: int | None = Field(None, ge=1, le=2**31 - 1)
 
 
-class ImportOut(fields_of(ImportReport)):  # type: ignore[misc]
+class ApplyOut(fields_of(ApplyReport)):  # type: ignore[misc]
     """What applying a description changed, or would change; left: what it did not change, why."""
+
+
+class FollowedOut(Schema):
+    """A cluster against its file: whether it is as described, since when, and who differs.
+
+    report: the first changed names and fields; faults: messages by place in the file.
+    """
+
+    name: str
+    state: FollowedFile.State
+    since: datetime
+    checked_at: datetime
+    changed_by: str
+    changes: int
+    report: dict[str, Any]
+    faults: dict[str, list[str]]
 
 
 @router.post("", response={201: ClusterOut}, auth=open_to(ADMIN))
@@ -117,14 +136,28 @@ def export_cluster(request: HttpRequest, slug: str, measures: bool = True) -> An
     return HttpResponse(as_json(description_of(cluster, measures=measures)), content_type=JSON)
 
 
-@descriptions.post("", response=ImportOut, openapi_extra=_WRITE)
+@router.get("/{slug}/description/status", response=FollowedOut)
+def get_description_status(request: HttpRequest, slug: str) -> Any:
+    """Return whether a cluster is as the file describes that it follows (WEIR_DESCRIPTIONS).
+
+    404 for a cluster that follows no file.
+    """
+    row = followed(cluster_of(request))
+    if row is None:
+        raise NotFound("description", slug)
+    return row
+
+
+@descriptions.post("", response=ApplyOut, openapi_extra=_WRITE)
 def apply_cluster(
     request: HttpRequest,
     apply: bool = False,
+    prune: bool = False,
     reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
 ) -> Any:
     """Create or update a cluster as described; without `apply` nothing is changed.
 
+    `prune`: what the description does not name is ended or removed, but never a cluster.
     Requires the role admin: of all clusters for a new one, else of the described one.
     """
     actor = caller(request)
@@ -134,7 +167,7 @@ def apply_cluster(
         raise BadBody("The body is not UTF-8 text") from error
     try:
         description = parse_foreign(text)
-        return apply_description(actor, description, apply=apply, reason=reason)
+        return apply_description(actor, description, apply=apply, prune=prune, reason=reason)
     except BadDescription as bad:
         raise Invalid(bad.faults) from None
 

@@ -28,7 +28,7 @@ from controlplane.api.common.security import identified
 from controlplane.health.liveness.readings import read_site
 from controlplane.health.liveness.status import full_status
 from controlplane.health.summary import skipped_in
-from controlplane.models import Cluster, Sink
+from controlplane.models import Cluster, FollowedFile, Sink
 from controlplane.processes.serving.request_metrics import collect_requests
 from controlplane.sinks.status import lag_s
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
@@ -77,6 +77,7 @@ class _Figures(Collector):
                 counter.add_metric(measured, value)
             yield counter
         yield from _of_alerts(self._actor, timezone.now())
+        yield from _of_descriptions(self._actor)
         yield from _of_sinks(figures.sinks, timezone.now())
         yield from _of_topics(known_topics(row.cluster for row in figures.clusters))
         slugs = [row.cluster.slug for row in figures.clusters]
@@ -115,6 +116,16 @@ def _of_alerts(actor: Actor, now: datetime) -> Iterator[Metric]:
     yield _gauge("alert", "1 for each open alert", labels, (
         ((row.cluster.slug, row.subject, severity_of(row.subject), status_of(row, now)), 1.0)
         for row in open_alerts(actor.clusters)
+    ))  # fmt: skip
+
+
+def _of_descriptions(actor: Actor) -> Iterator[Metric]:
+    rows = FollowedFile.objects.all()
+    if actor.clusters is not None:
+        rows = rows.filter(cluster__in=actor.clusters)
+    labels = ("cluster", "file")
+    yield _gauge("description_synced", "1 for a cluster as its file describes", labels, (
+        ((row.slug, row.name), float(row.state == FollowedFile.State.SYNCED)) for row in rows
     ))  # fmt: skip
 
 

@@ -36,6 +36,7 @@ OPERATIONS: Final = _rules(
         clusters_routes_get_sample streams_admission_get_characteristics
         clusters_routes_list_versions clusters_routes_get_version
         clusters_lifecycle_export_cluster clusters_health_get_health
+        clusters_lifecycle_get_description_status
         clusters_health_get_incident clusters_health_get_stuck_batch
         clusters_shedding_get_ladder clusters_shedding_list_intervals
         clusters_scenarios_list_scenarios
