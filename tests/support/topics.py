@@ -61,9 +61,7 @@ def _broker(address: str, advertised: str) -> Iterator[None]:
 
 def free_address() -> str:
     """Return an address (host:port) that nothing listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 def wait_until(is_done: Callable[[], object], what: str, seconds: float) -> None:
