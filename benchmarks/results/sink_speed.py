@@ -95,7 +95,8 @@ def written(query: Any, kind: str, settings: dict[str, Any], rows: int) -> float
 
     now = timezone.now()
     sink = Sink.objects.create(
-        query=query, name=uuid.uuid4().hex, kind=kind, uid=uuid.uuid4(), position=str(FeedPlace(0, b"")),
+        query=query, name=uuid.uuid4().hex, kind=kind, uid=uuid.uuid4(),
+        position=str(FeedPlace(0, b"")),
         settings=KINDS[kind].checked(settings).model_dump(mode="json"), created_by="bench",
         caught_up_at=now.replace(year=2020), created_at=now,
     )  # fmt: skip

@@ -50,7 +50,7 @@ class ParquetSettings(SinkSettings):
     )
 
 
-class StreamSettings(SinkSettings):
+class ResultStreamSettings(SinkSettings):
     """A stream of the same cluster."""
 
     stream: str = Field(

@@ -47,7 +47,9 @@ def broker() -> Iterator[str]:
 
 def opened(broker: str, topic: str, uid: str, epoch: int = 1) -> KafkaTopic:
     context = SinkContext("sf", "out", uid, epoch, TABLE)
-    return kafka.open_destination(KafkaSettings(servers=broker, topic=topic), context)
+    return kafka.open_destination(
+        KafkaSettings.model_validate({"servers": broker, "topic": topic}), context
+    )
 
 
 def row(number: int, note: str = "") -> tuple[Any, ...]:
@@ -113,7 +115,8 @@ def test_settings_are_checked_as_those_of_topics_that_are_read(
         assert list(refusal.value.fields) == [f"settings.{field}"]
     options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN",
                "sasl.username": "weir"}  # fmt: skip
-    settings = KafkaSettings(**good, options=options, secrets={"sasl.password": "shop-kafka"})
+    more = {"options": options, "secrets": {"sasl.password": "shop-kafka"}}
+    settings = KafkaSettings.model_validate(good | more)
     context = SinkContext("sf", "out", str(uuid.uuid4()), 1, TABLE)
     with pytest.raises(DestinationAway, match="WEIR_SINK_SECRET_SHOP_KAFKA"):
         kafka.open_destination(settings, context)
@@ -149,7 +152,9 @@ def test_the_cluster_of_librdkafka_has_the_results_once(operator: Actor, sf: Clu
         sink = service.add(actor("admin"), meters.query, spec)
         # It creates topics that are asked for, and none by request.
         keeper = Producer({"bootstrap.servers": address, "log_level": 0})
-        keeper.list_topics(positions_topic(KafkaSettings(**settings), str(sink.uid)), timeout=60)
+        keeper.list_topics(
+            positions_topic(KafkaSettings.model_validate(settings), str(sink.uid)), timeout=60
+        )
         follower, kills = SinkFollower(sink.pk), 0
         for _ in range(6):
             meters.next()
