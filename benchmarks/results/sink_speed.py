@@ -45,7 +45,7 @@ def main() -> None:
         create_topic(broker, "readings", 3)
         for kind, settings in (
             ("parquet", files), ("postgres", table), ("kafka", topic),
-            ("kafka", topic | {"format": "avro"}),
+            ("kafka", topic | {"format": "avro"}), ("stream", {"stream": "results"}),
         ):  # fmt: skip
             used = time.process_time()
             seconds = written(query, kind, settings, rows)
@@ -61,6 +61,8 @@ def filled(rows: int) -> Any:
 
     from controlplane.models import Cluster, Query, QueryStream, Stream  # noqa: PLC0415
     from controlplane.results.database import RESULTS, results_cursor  # noqa: PLC0415
+    from controlplane.sinks.columns import result_table  # noqa: PLC0415
+    from controlplane.sinks.network import derived_schema  # noqa: PLC0415
     from tests.support.schemas import READINGS  # noqa: PLC0415
     from tests.support.sinks import TEXT  # noqa: PLC0415
 
@@ -71,6 +73,8 @@ def filled(rows: int) -> Any:
         submitted_at=timezone.now(), state="running",
     )  # fmt: skip
     QueryStream.objects.create(query=query, stream=stream)
+    schema = derived_schema(query, result_table(query), "final_only").to_json()
+    Stream.objects.create(cluster=cluster, name="results", schema=schema)
     stored = [
         (query.pk, n // 1000 * 60_000, n.to_bytes(8, "big"), f'["station {n}",true,{stream.pk}]',
          f'[{n},{{"decimal":"{n}.25"}},{n}.5]', n, None, b"", None, 1, n + 1, n)

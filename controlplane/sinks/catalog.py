@@ -26,7 +26,7 @@ from controlplane.sinks.kinds.settings import (
     KafkaSettings,
     ParquetSettings,
     PostgresSettings,
-    StreamSettings,
+    ResultStreamSettings,
 )
 
 
@@ -95,7 +95,7 @@ KINDS: Final = {
                  HttpSettings, 500),
         SinkKind(STREAM_KIND, "Stream of this cluster",
                  "exactly once: the log stores the position with the records",
-                 StreamSettings, 10_000),
+                 ResultStreamSettings, 10_000),
     )
 }  # fmt: skip
 

@@ -70,7 +70,7 @@ def connect_stream(actor: Actor, query: Query, name: str, mode: str, sink: str) 
             raise Invalid({_FIELD: [fault]})
         return
     try:
-        schema = _derived_schema(query, table, mode)
+        schema = derived_schema(query, table, mode)
         streams.register(actor, cluster, [StreamSpec(name, schema=schema.to_json())])
     except BadSchema as error:
         raise Invalid({_FIELD: [f"The results cannot be records of a stream: {error}"]}) from None
@@ -95,7 +95,7 @@ def misfit(stream: Stream, table: ResultTable) -> str:
     return ""
 
 
-def _derived_schema(query: Query, table: ResultTable, mode: str) -> StreamSchema:
+def derived_schema(query: Query, table: ResultTable, mode: str) -> StreamSchema:
     """Return the schema of a new stream, whose event time is the end of the window.
 
     Final results are in the order of windows, so none is late. A change may be of any open window.

@@ -1,7 +1,7 @@
 """The page of the sinks of a query: their states, refused results, and a form for a new one."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
@@ -24,6 +24,11 @@ from dashboard.responses import cluster_change, notify, notify_refusal, render_p
 # Refused results that the page shows of a sink.
 SHOWN: Final = 20
 _PREFIX: Final = "settings."
+# The settings that are pairs of names and values.
+_PAIRS: Final = frozenset(
+    name for kind in KINDS.values() for name, info in kind.settings.model_fields.items()
+    if get_origin(info.annotation) is Mapping
+)  # fmt: skip
 
 
 @cluster_page
@@ -173,17 +178,17 @@ def _spec(values: QueryDict) -> SinkSpec:
         name.removeprefix(_PREFIX): value for name, value in values.items()
         if name.startswith(_PREFIX) and isinstance(value, str) and value.strip()
     }  # fmt: skip
-    if isinstance(columns := settings.get("columns"), str):
-        settings["columns"] = _columns(columns)
+    for name in _PAIRS & settings.keys():
+        settings[name] = _pairs(name, settings[name])
     fields = {name: str(values[name]) for name in ("name", "kind", "mode", "corrections", "start")
               if values.get(name)}  # fmt: skip
     given: dict[str, Any] = {"name": "", "kind": "", "settings": settings, **fields}
     return SinkSpec(**given)
 
 
-def _columns(text: str) -> dict[str, str]:
+def _pairs(field: str, text: str) -> dict[str, str]:
     """Read pairs such as window_start=minute, n=orders. Raises `Invalid`."""
     pairs = [pair.strip().partition("=") for pair in text.split(",")]
-    if not all(sign and name.strip() and column.strip() for name, sign, column in pairs):
-        raise Invalid({f"{_PREFIX}columns": ["Write column=column of the table, …"]})
-    return {name.strip(): column.strip() for name, _, column in pairs}
+    if not all(sign and name.strip() and value.strip() for name, sign, value in pairs):
+        raise Invalid({f"{_PREFIX}{field}": ["Write name=value, name=value, …"]})
+    return {name.strip(): value.strip() for name, _, value in pairs}

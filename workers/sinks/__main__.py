@@ -32,7 +32,7 @@ def main() -> None:
         try:
             beat(redis_client(), SINKS.name)
         except RedisError:
-            # Sinks need no Redis.
+            # Only sinks to streams need Redis.
             stop.wait(PERIOD_S)
         stop.wait(PERIOD_S)
     process.close()

@@ -21,7 +21,7 @@ SINK = f"{SINKS}/{{sink}}"
 
 
 class ResultSinkIn(RequestBody):
-    """A sink: kind is postgres, parquet or http; settings are those of the kind.
+    """A sink: kind is postgres, kafka, parquet, http or stream; settings are those of the kind.
 
     mode: final_only or every_change. corrections: update or count. start: now, oldest or a time.
     """

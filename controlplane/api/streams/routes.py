@@ -60,7 +60,8 @@ def delete_stream(
 ) -> Any:
     """Delete a stream with its records. Requires the role operator.
 
-    `confirm` repeats its name. 409 (has_readers) while a query that has not ended reads it.
+    `confirm` repeats its name. 409 (has_readers) while a query that has not ended reads it,
+    409 (has_writers) while a sink writes to it.
     """
     actor = caller(request)
     streams.delete(actor, stream_by_key(cluster_of(request), stream), confirm, reason)

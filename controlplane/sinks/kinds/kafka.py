@@ -176,8 +176,6 @@ class KafkaTopic:
     def _failure(self, error: BaseException) -> Exception:
         """Return the exception for an error of the producer."""
         causes = [*error.args[:1], *self._errors] if isinstance(error, KafkaException) else []
-        if any(cause.fatal() for cause in causes):
-            return DestinationAway("Another process writes this sink, or wrote it meanwhile")
         refusals = [cause for cause in causes if cause.code() in _REFUSALS]
         if not refusals:
             return self.away(error)
@@ -207,7 +205,7 @@ class KafkaTopic:
         admin = new_client(AdminClient, self._settings.servers, self._options)
         topic = NewTopic(self._positions, 1, -1, config=_POSITIONS)
         try:
-            admin.create_topics([topic], operation_timeout=_TIMEOUT_S)[topic.topic].result()
+            admin.create_topics([topic], request_timeout=_TIMEOUT_S)[topic.topic].result()
         except KafkaException as error:
             text = f"The topic {topic.topic} of positions cannot be created: {error.args[0].str()}"
             raise DestinationAway(f"{text}. Create it: 1 partition, compacted") from error

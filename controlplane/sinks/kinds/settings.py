@@ -56,7 +56,7 @@ class FolderSettings(SinkSettings):
     )
 
 
-class StreamSettings(SinkSettings):
+class ResultStreamSettings(SinkSettings):
     """A stream of the same cluster."""
 
     stream: str = Field(

@@ -14,7 +14,7 @@ from controlplane.models import Stream
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.destination import DestinationAway, RefusedByDestination, SinkContext
 from controlplane.sinks.kinds.arrow import arrow_table
-from controlplane.sinks.kinds.settings import StreamSettings
+from controlplane.sinks.kinds.settings import ResultStreamSettings
 from controlplane.sinks.network import column_name, misfit
 from controlplane.wire.errors import (
     AppendTooLarge,
@@ -33,11 +33,11 @@ from controlplane.wire.records.record_codec import to_record_batch
 _MIB = 1024 * 1024
 
 
-def check_destination(_: StreamSettings) -> None:
+def check_destination(_: ResultStreamSettings) -> None:
     """Do nothing: `network.connect_stream` checks the stream with its query."""
 
 
-def open_destination(settings: StreamSettings, context: SinkContext) -> "ResultStream":
+def open_destination(settings: ResultStreamSettings, context: SinkContext) -> "ResultStream":
     """Open the log of the cluster."""
     stream = Stream.objects.select_related("cluster").filter(
         cluster__slug=context.cluster, name=settings.stream

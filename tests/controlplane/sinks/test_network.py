@@ -73,8 +73,8 @@ def test_a_query_reads_the_results_of_another_exactly_once(
     source = Stream.objects.get(name="s0").pk
     follower, records = SinkFollower(sink.pk), []
     with Producer(redis_url, sf.slug) as producer:
-        for minute in range(MINUTES):
-            rows = [_report(minute, draw) for _ in range(12)]
+        for minute in range(0, MINUTES, 2):
+            rows = [_report(minute + later, draw) for later in (0, 1) for _ in range(12)]
             records += rows
             producer.append({source: rows})
             with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Query, RefusedResult, Sink
+from controlplane.models import Cluster, Query, RefusedResult, Sink, Stream
 from tests.dashboard.conftest import browser_of
 from tests.support.cluster import actor
 from tests.support.destinations import list_destinations
@@ -46,6 +46,32 @@ def test_an_admin_adds_a_sink_with_the_settings_of_its_kind(page: str, tmp_path:
     assert (sink.paused, sink.epoch) == (False, 2)
     admin.post(f"{page}lake/remove/")
     assert not Sink.objects.exists()
+
+
+def test_the_kinds_that_are_no_files_can_be_selected(page: str) -> None:
+    admin = browser_of(actor("admin", "an-admin"))
+    form = admin.get(f"{page}?kind=kafka").content.decode()
+    for text in ("Kafka topic", "Stream of this cluster", "settings.servers", "SASL_SSL", "avro"):
+        assert text in form
+    sent = {
+        "kind": "kafka", "name": "topic", "settings.servers": "127.0.0.1:9092",
+        "settings.topic": "orders", "settings.options": "security.protocol",
+    }  # fmt: skip
+    assert "Write name=value" in admin.post(f"{page}add/", sent).content.decode()
+    sent["settings.options"] = "security.protocol=SASL_SSL, sasl.username=weir"
+    sent["settings.secrets"] = "sasl.password=shop-kafka"
+    assert "topic was added" in admin.post(f"{page}add/", sent, follow=True).content.decode()
+    settings = Sink.objects.get().settings
+    assert settings["options"] == {"security.protocol": "SASL_SSL", "sasl.username": "weir"}
+    assert settings["secrets"] == {"sasl.password": "shop-kafka"}
+    form = admin.get(f"{page}?kind=stream").content.decode()
+    assert "Declared with the columns of the results" in form
+    own = {"kind": "stream", "name": "next", "settings.stream": "s0"}
+    assert "its results would be their own input" in admin.post(f"{page}add/", own).content.decode()
+    own["settings.stream"] = "results"
+    shown = admin.post(f"{page}add/", own, follow=True).content.decode()
+    assert "next was added" in shown
+    assert Stream.objects.filter(name="results").exists()
 
 
 def test_the_page_names_errors_and_refused_results(
