@@ -44,6 +44,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "pages.fleet_speed": "--clusters 3 --repeats 2",
     "pages.lists": "--queries 300 --streams 40 --entries 300 --decisions 100",
     "results.store_speed": "--windows 2000",
+    "results.sink_delay": "--batches 5 --kills 1",
     "results.sink_speed": "--rows 2000",
     "pipeline_speed": "--queries 20 --seconds 5 --appends 6",
     "data_plane": "--appends 12 --seconds 5 --tours 2 --kills 1",

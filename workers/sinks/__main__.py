@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from threading import Event
 from types import FrameType
 
@@ -15,7 +16,7 @@ from redis import RedisError  # noqa: E402 - needs the set-up above
 from controlplane.connections import redis_client  # noqa: E402
 from controlplane.processes.runtime.beats import beat  # noqa: E402
 from controlplane.processes.runtime.process_kinds import SINKS  # noqa: E402
-from controlplane.sinks.process import PERIOD_S, SinkProcess  # noqa: E402
+from controlplane.sinks.process import NOTIFY_S, PERIOD_S, SinkProcess  # noqa: E402
 
 
 def main() -> None:
@@ -34,7 +35,9 @@ def main() -> None:
         except RedisError:
             # Only sinks to streams need Redis.
             stop.wait(PERIOD_S)
-        stop.wait(PERIOD_S)
+        until = time.monotonic() + PERIOD_S
+        while time.monotonic() < until and not stop.wait(NOTIFY_S):
+            process.notify()
     process.close()
 
 

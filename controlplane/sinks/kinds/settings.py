@@ -3,8 +3,9 @@
 import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from controlplane.sinks.destination import Secret, SinkSettings
 
@@ -97,6 +98,16 @@ class IcebergSettings(SinkSettings):
     every_s: int = Field(
         60, ge=1, le=86_400, title="Write every", description="seconds; earlier if many wait"
     )
+
+    @field_validator("uri")
+    @classmethod
+    def _fits(cls, uri: str, info: ValidationInfo) -> str:
+        parts = urlsplit(uri)
+        if parts.password:
+            raise ValueError("must have no password: name a secret")
+        if (info.data.get("type") == "rest") != parts.scheme.startswith("http"):
+            raise ValueError("must be http of a rest catalog, else a database")
+        return uri
 
 
 class HttpSettings(SinkSettings):

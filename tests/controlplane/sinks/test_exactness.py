@@ -190,6 +190,8 @@ def test_every_destination_has_the_results_once(meters: Meters, place: Place, mo
         meters.batch += MINUTES_OF_DAY
         meters.next()
         run(follower)
+        meters.correct()
+        run(follower)
     meters.end()
     run(follower)
     sink.refresh_from_db()

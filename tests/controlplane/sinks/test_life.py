@@ -27,6 +27,7 @@ from controlplane.sinks.status import statuses_of
 from controlplane.wire.results.places import start_of
 from tests.support.cluster import actor
 from tests.support.destinations import list_destinations
+from tests.support.lake import parquet
 from tests.support.sinks import MINUTE, Meters
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -118,21 +119,17 @@ def test_a_final_result_that_changes_is_a_correction(
     sink = service.add(admin, meters.query, spec(lake, corrections=corrections))
     follower = SinkFollower(sink.pk)
     written(follower)
-    count = len(rows(lake))
-    with results_cursor() as cursor:
-        cursor.execute("UPDATE results_cluster SET seq = seq + 1 WHERE cluster = 'sf'")
-        cursor.execute(
-            "UPDATE results_window SET seq = (SELECT seq FROM results_cluster), value_json ="
-            " '[99,null,1.5]' WHERE seq = (SELECT min(seq) FROM results_window)"
-        )
+    before, place = meters.expected(), parquet(lake / "files")
+    assert place.newest() == before
+    corrected = meters.correct()
     written(follower)
     sink.refresh_from_db()
-    newest = max(rows(lake), key=lambda row: row["seq"])
-    assert sink.corrected == 1
-    assert len(rows(lake)) == count + (corrections == "update")
-    assert (newest["n"] == 99) is (corrections == "update")
+    assert sink.corrected == corrected > 1
+    assert meters.expected() != before
+    assert place.newest() == (meters.expected() if corrections == "update" else before)
+    assert len(place.rows()) == len(before) + corrected * (corrections == "update")
     written(follower)
-    assert len(rows(lake)) == count + (corrections == "update")
+    assert len(place.rows()) == len(before) + corrected * (corrections == "update")
 
 
 def test_a_destination_that_is_away_holds_back_its_sink_alone(

@@ -18,7 +18,7 @@ from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
-from tests.support.whole_results import read_windows
+from tests.support.whole_results import read_windows, results_database
 
 SENSOR: Final = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("key", "string")),
@@ -171,3 +171,38 @@ def test_each_of_the_calls_that_share_an_append_has_its_own_count(
         producer.flush()
         assert (old.result().late, new.result().late) == ({1: 2}, {1: 0})
         assert old.result() == new.result()
+
+
+def test_a_stream_that_was_idle_corrects_final_windows(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """Its part replaces what it had before, with a new number of the change; once."""
+    pipeline = Pipeline(redis_client, redis_server)
+    pipeline.publish(
+        *assigned([1, 2], 1, SENSOR), AddQuery(5, 0, 0, (1, 2), json.dumps(BY_KEY.to_json()))
+    )
+    hour, database = now_ms() // HOUR * HOUR - 3 * HOUR, results_database()
+
+    def first() -> tuple[str, int]:
+        """Return values and number of the change of the first window."""
+        statement = (
+            "SELECT value_json, seq FROM results_window WHERE query_id = 5 ORDER BY start_ms"
+        )
+        value, seq = database.run(lambda cursor: cursor.execute(statement).fetchone())
+        return value, seq
+
+    with Producer(redis_server, "c") as producer:
+        producer.append({1: rows(hour, hour), 2: rows(hour)})
+        pipeline.batch()
+        producer.append({1: rows(hour + 2 * HOUR)})
+        pipeline.batch()
+        final = f"UPDATE results_query SET final_ms = {hour}"
+        database.run(lambda cursor: cursor.execute(final))
+        value, before = first()
+        assert value == "[3]"
+        producer.append({2: rows(hour + 1, hour + 2)})
+        pipeline.batch(repeat=3)
+    value, seq = first()
+    assert value == "[5]"
+    assert seq > before
+    assert counted(pipeline) == 6

@@ -36,7 +36,7 @@ def operator(db: None, redis_url: str) -> Actor:
 def test_files_and_tables_have_each_result_once(
     operator: Actor, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """With kills in batches and in compactions, a pause, and a replay of one sink."""
+    """With kills in batches and in compactions, corrections, a pause, and a replay of one sink."""
     list_destinations(monkeypatch, tmp_path.as_uri())
     meters = Meters.submitted(operator, small_cluster(operator), seed=seed)
     admin, draw = actor("admin"), random.Random(seed)
@@ -53,6 +53,7 @@ def test_files_and_tables_have_each_result_once(
             # Changes come in all the time.
             for _ in range(draw.randint(1, 4)):
                 meters.next(20)
+            meters.correct()
             until(partial(has_written, killed, before))
             time.sleep(draw.uniform(0, 0.3))
             os.kill(process.pid, signal.SIGKILL)
@@ -60,6 +61,7 @@ def test_files_and_tables_have_each_result_once(
     service.set_paused(admin, paused, paused=True)
     meters.batch += MINUTES_OF_DAY
     meters.next(20)
+    meters.correct()
     service.set_paused(admin, paused, paused=False)
     replayed = draw.choice([*FILES])
     service.replay(admin, Sink.objects.get(name=replayed), "oldest")
