@@ -25,8 +25,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import psutil
 import pyarrow as pa
+import redis
 from confluent_kafka import Producer as KafkaProducer
 
+from benchmarks import cab_log
 from benchmarks.application import PATIENCE_SECONDS, Weir, wait
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.producer import Producer
@@ -78,12 +80,26 @@ class Rate(NamedTuple):
     processor_us: float
 
 
+class Place(NamedTuple):
+    """The cluster of a run: its Redis, its folder, its name."""
+
+    url: str
+    folder: Path
+    cluster: str
+    query: int
+
+
 def main() -> None:
     options = parse_options()
     # Neither Redis nor the broker is a destination of a site.
     os.environ.pop(LIST, None)
     rates: dict[str, list[Rate]] = {"log": [], "json": [], "avro": []}
-    with running_registry() as registry, running_broker() as broker:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        running_redis(Path(name)) as url,
+        running_registry() as registry,
+        running_broker() as broker,
+    ):
         number, definition = registry.add("avro-value", AVRO), Definition((AVRO,))
         plain = TopicSource(broker, "json")
         sources = {
@@ -95,14 +111,14 @@ def main() -> None:
             "avro": lambda row: with_prefix(number, avro_body(definition, row)),
         }
         sizes = {
-            name: fill_topic(broker, source, encoders[name], options)
-            for name, source in sources.items()
+            kind: fill_topic(broker, source, encoders[kind], options)
+            for kind, source in sources.items()
         }
-        fetched = {name: fetch_us(source, options) for name, source in sources.items()}
-        for _ in range(options.runs):
-            rates["log"].append(measured(None, options))
-            for name, source in sources.items():
-                rates[name].append(measured(source, options))
+        fetched = {kind: fetch_us(source, options) for kind, source in sources.items()}
+        for run in range(options.runs):
+            for kind, source in {"log": None, **sources}.items():
+                place = Place(url, Path(name), f"{kind}-{run}", 1 + sum(map(len, rates.values())))
+                rates[kind].append(measured(place, source, options))
     print(table(rates, sizes, fetched))
 
 
@@ -116,7 +132,7 @@ def drawn(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         customer, amount, count = values
         yield {
             "at": START_MS + index, "customer": f"c-{customer:05}", "amount": amount / 100,
-            "items": count, "note": f"order {index:09} of the northern shop, by mail",
+            "items": count, "note": f"order {index:09} of the northern shop, by mail, paid by card",
         }  # fmt: skip
 
 
@@ -159,18 +175,18 @@ def fetch_us(source: TopicSource, options: argparse.Namespace) -> float:
     return 1e6 * used / max(1, count)
 
 
-def measured(source: TopicSource | None, options: argparse.Namespace) -> Rate:
+def measured(place: Place, source: TopicSource | None, options: argparse.Namespace) -> Rate:
     """Return how fast a pipeline reads all from a topic, or from the log, once it is warm."""
-    with tempfile.TemporaryDirectory() as name, running_redis(Path(name)) as url:
-        if source is None:
-            fill_log(url, options)
-        publish_query(url, source)
-        with Weir(url, Path(name) / "weir", "bench", NODES, SPLITS, options.max_records) as weir:
-            wait(weir, lambda rows: len(batches_of(rows)) >= options.warm, options.seconds)
-            began, used = batches_of(weir.telemetry()), processor_s(weir)
-            wait(weir, lambda rows: sum(row["in"] for row in rows) >= options.records,
-                 options.seconds)  # fmt: skip
-            ended, used = batches_of(weir.telemetry()), processor_s(weir) - used
+    if source is None:
+        fill_log(place, options)
+    publish_query(place, source)
+    folder = place.folder / place.cluster
+    with Weir(place.url, folder, place.cluster, NODES, SPLITS, options.max_records) as weir:
+        wait(weir, lambda rows: len(batches_of(rows)) >= options.warm, options.seconds)
+        began, used = batches_of(weir.telemetry()), processor_s(weir)
+        wait(weir, lambda rows: sum(row["in"] for row in rows) >= options.records, options.seconds)
+        ended, used = batches_of(weir.telemetry()), processor_s(weir) - used
+    cab_log.drop_cluster(redis.Redis.from_url(place.url), place.cluster)
     later = ended[len(began) :]
     assert later, "all was read by the first batches: give more records"
     count = sum(records for _, records in later)
@@ -190,9 +206,10 @@ def processor_s(weir: Weir) -> float:
     return float(sum(sum(times[:4]) for times in every))
 
 
-def fill_log(url: str, options: argparse.Namespace) -> None:
+def fill_log(place: Place, options: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
-    with Producer(url, "bench", limit=options.records + 1, schemas={STREAM: ORDERS}) as producer:
+    limit = options.records + 1
+    with Producer(place.url, place.cluster, limit=limit, schemas={STREAM: ORDERS}) as producer:
         for row in drawn(options):
             rows.append(row)
             if len(rows) == BLOCK:
@@ -209,14 +226,12 @@ def append(producer: Producer, rows: Sequence[dict[str, Any]]) -> None:
         producer.append({STREAM: pa.RecordBatch.from_arrays(arrays, schema=ORDERS.arrow)})
 
 
-def publish_query(url: str, source: TopicSource | None) -> None:
-    import redis  # noqa: PLC0415 - as the tests
-
+def publish_query(place: Place, source: TopicSource | None) -> None:
     ranges = tuple((node, node, node + 1) for node in range(NODES))
     actions: list[Action] = [AssignStream(STREAM, 0), SetSchema(STREAM, ORDERS)]
     actions += [] if source is None else [SetSource(STREAM, source)]
-    actions.append(AddQuery(1, 0, 0, (STREAM,), json.dumps(QUERY.to_json()), ranges))
-    publish(redis.Redis.from_url(url), "bench", RoutingDelta(1, tuple(actions)))
+    actions.append(AddQuery(place.query, 0, 0, (STREAM,), json.dumps(QUERY.to_json()), ranges))
+    publish(redis.Redis.from_url(place.url), place.cluster, RoutingDelta(1, tuple(actions)))
 
 
 def table(rates: dict[str, list[Rate]], sizes: dict[str, float], fetched: dict[str, float]) -> str:
