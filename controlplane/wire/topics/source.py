@@ -102,8 +102,8 @@ class TopicSource:
     the environment of the site has. `registry`: the URL of a schema registry, empty for none;
     `definition`: the schema of messages without one: of Avro as JSON, of Protobuf a compiled
     descriptor set in base64, whose type is `message`, of CSV its columns.
-    `envelope`: `MessageEnvelope`, with what `updates` and `deletes` are (`OnChange`). `produce`: the least role that may write a
-    message, empty for nobody. Raises `BadSource`.
+    `envelope`: `MessageEnvelope`, with what `updates` and `deletes` are (`OnChange`). `produce`:
+    the least role that may write a message, empty for nobody. Raises `BadSource`.
     """
 
     servers: str
