@@ -40,6 +40,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "proposal_speed": "--queries 500 --streams 50 --nodes 5 --repeats 1",
     "api_speed": "--queries 300 --streams 40 --proposals 10 --pages 3 --bulk 100 --clients 4 "
     "--seconds 1",
+    "records.topic_speed": "--records 60000 --runs 1 --warm 1 --max-records 10000",
     "records.append_speed": "--rounds 3 --records 1 100",
     "pages.fleet_speed": "--clusters 3 --repeats 2",
     "pages.lists": "--queries 300 --streams 40 --entries 300 --decisions 100",

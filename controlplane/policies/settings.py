@@ -110,7 +110,6 @@ _shedding = partial(_setting, Section.SHEDDING)
 _drift = partial(_setting, Section.DRIFT)
 _speed = partial(_setting, Section.SPEED)
 
-
 # The defaults of ladders.
 _LADDERS: Final = SheddingSettings()
 
@@ -215,12 +214,7 @@ class PolicySettings(BaseModel):
         unit="%",
         hint="The part of the records read that is not dropped. It raises an alert.",
     )
-    watch_topic_s: Seconds = _watch(
-        "Lag of a topic above",
-        default=300,
-        unit="seconds",
-        hint="How far a stream may be behind the topic that it reads. It raises an alert.",
-    )
+    watch_topic_s: Seconds = _watch("Lag behind a topic above", default=300, unit="seconds")
     alert_hold_s: Seconds = _watch(
         "Hold time of alerts",
         default=60,

@@ -105,13 +105,13 @@ def known_topics(clusters: Iterable[Cluster]) -> list[tuple[tuple[str, str], Top
     Empty while Redis does not respond.
     """
     slugs = {cluster.pk: cluster.slug for cluster in clusters}
-    found = []
+    topics = []
     with suppress(Away):
         for cluster, own in _streams_with_topics(slugs).items():
             names = {stream.pk: stream.name for stream in own}
             statuses = topic_statuses(slugs[cluster], own)
-            found += [((slugs[cluster], names[pk]), topic) for pk, topic in statuses.items()]
-    return found
+            topics += [((slugs[cluster], names[pk]), topic) for pk, topic in statuses.items()]
+    return topics
 
 
 def _streams_with_topics(clusters: Iterable[int]) -> dict[int, list[Stream]]:

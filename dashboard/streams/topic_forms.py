@@ -26,7 +26,7 @@ _SECRETS: Final = {
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 FORMATS: Final = tuple(MessageFormat)
-# What is no choice of the person: a form has it anyway.
+# Values that a form has without a choice of the person.
 _DEFAULTS: Final = {"format": "json", "envelope": "none", "security_protocol": "PLAINTEXT"}
 # Messages of a sample that the page shows.
 _SHOWN: Final = 5
@@ -61,9 +61,9 @@ def topics_context(actor: Actor, cluster: Cluster, values: Any) -> dict[str, Any
 def sample_context(actor: Actor, cluster: Cluster, values: Any) -> dict[str, Any]:
     """Return the columns that the newest messages of a topic suggest. Raises as `sample`."""
     source = {"servers": "", "topic": ""} | source_in(values)
-    found = sample(actor, cluster, source)
+    sampled = sample(actor, cluster, source)
     return {
-        "form": form_of_sample(found.proposed),
-        "sampled": found.proposed,
-        "messages_of_topic": found.messages[:_SHOWN],
+        "form": form_of_sample(sampled.proposed),
+        "sampled": sampled.proposed,
+        "messages_of_topic": sampled.messages[:_SHOWN],
     }

@@ -120,14 +120,14 @@ def _shown(
     """Return the messages that a condition selects, newest first; runs in the child."""
     row = json.loads(request.schema)
     schema = StreamSchema.from_text(request.schema) if row else None
-    found: list[BrowsedMessage] = []
+    selected: list[BrowsedMessage] = []
     for number in sorted({message.partition() or 0 for message in messages}):
         own = [message for message in messages if message.partition() == number]
-        found += _of_partition(source, schema, request.where, number, own)
-    newest = sorted(found, key=lambda item: (item.sent_at, item.partition, item.offset))
+        selected += _of_partition(source, schema, request.where, number, own)
+    newest = sorted(selected, key=lambda item: (item.sent_at, item.partition, item.offset))
     first = request.offset is not None or request.since_ms is not None
     kept = newest[: request.limit] if first else newest[-request.limit :]
-    return BrowsedTopic(kept[::-1], len(messages), len(found))
+    return BrowsedTopic(kept[::-1], len(messages), len(selected))
 
 
 def _of_partition(
@@ -180,11 +180,11 @@ def _matches(records: Any, schema: StreamSchema, where: str) -> Any:
     result = np.zeros(records.num_rows, np.bool_)
     if computation.where is None or not records.num_rows:
         return result
-    # A record without an event time is none for a query.
+    # Queries do not read records without an event time.
     timed = np.flatnonzero(np.asarray(records.column(schema.event_time).is_valid()))
     block = encode_block(records.take(pa.array(timed)), schema.event_time)
     entry = LogEntry("0-0", len(timed), block, NO_TIME, None, _ALWAYS_MS)
     columns = tuple(sorted(read_columns(computation, _STREAM)))
-    found = records_of(Projection(_STREAM, schema, columns), [entry], DeadLetterBuffer())
-    result[timed] = holds(found.evaluator.array(computation.where))
+    selected = records_of(Projection(_STREAM, schema, columns), [entry], DeadLetterBuffer())
+    result[timed] = holds(selected.evaluator.array(computation.where))
     return result

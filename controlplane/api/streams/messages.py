@@ -33,7 +33,7 @@ class BrowseIn(RequestBody):
 
 
 class BrowsedMessageOut(fields_of(BrowsedMessage)):  # type: ignore[misc]
-    """A message; text: its record as JSON, else its value; fault: why it is no record."""
+    """A message; text: its record as JSON, else its value; fault: why it is not a record."""
 
 
 class BrowsedTopicOut(fields_of(BrowsedTopic, without="messages")):  # type: ignore[misc]

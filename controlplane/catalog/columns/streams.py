@@ -54,7 +54,7 @@ COLUMNS: Final = (
                is_figure=True, in_api=True, type=float | None),
     ListColumn(name="lag_s", about="unread records of a topic by the age of the newest read one, "
                "of the log by the time in which so many arrive", value=attrgetter("lag_s"),
-               unit="s", title="Lag", is_figure=True, in_api=True, type=float | None),
+               unit="s", title="Lag", is_figure=True, in_api=True, type=float | None, place=7),
     _column("declared_rate", "declared rate", "declared", unit="records/s",
             kind=FieldKind.NUMBER, in_file="declared_records_per_s", place=3),
     _figure("split", "index of its split node", "Split node", "split", first="",

@@ -24,7 +24,7 @@ from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sa
 from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.topics.source import TopicSource
+from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Messages that a page shows, and the characters of a condition.
 MOST: Final = 200
@@ -78,12 +78,17 @@ def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSampl
         cluster.pk, json.dumps(row, sort_keys=True), "{}", "", None, None, None, MOST,
         f"{actor.name} messages", token=uuid4().hex,
     )  # fmt: skip
-    found = send(cluster, request).messages
-    lines = "\n".join(message.text for message in found if not message.fault)
+    browsed = send(cluster, request).messages
+    is_text = row.get("format") == MessageFormat.STRING
+    lines = "\n".join(
+        json.dumps({"text": message.text}) if is_text else message.text
+        for message in browsed
+        if not message.fault
+    )
     if not lines:
-        why = next((message.fault for message in found), "it has none")
+        why = next((message.fault for message in browsed), "it has none")
         raise Conflict("no_messages", f"The topic {row['topic']} has no message to read: {why}")
-    messages = [SampledMessage(m.partition, m.offset, m.sent_at, m.text) for m in found]
+    messages = [SampledMessage(m.partition, m.offset, m.sent_at, m.text) for m in browsed]
     return TopicSample(messages, infer(lines.encode(), Format.NDJSON))
 
 

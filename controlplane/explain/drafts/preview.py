@@ -37,7 +37,7 @@ WAIT_S: Final = 9.0
 KEPT_S: Final = 30
 _RETRY_S: Final = 5
 # Requests for which a user waits.
-Waiting = PreviewRequest | BrowseRequest
+UserRequest = PreviewRequest | BrowseRequest
 
 
 def preview(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Preview:
@@ -64,13 +64,13 @@ def cancel(actor: Actor, cluster: Cluster) -> None:
     _supersede(cluster, actor.name, "")
 
 
-def is_wanted(cluster: Cluster, request: Waiting) -> bool:
+def is_wanted(cluster: Cluster, request: UserRequest) -> bool:
     """Return whether a request is the newest of its user on the cluster."""
     token = redis_client().hget(keys.previews_key(cluster.slug), request.user)
     return token == request.token.encode()
 
 
-def answer(cluster: Cluster, request: Waiting, response: PreviewResponse) -> None:
+def answer(cluster: Cluster, request: UserRequest, response: PreviewResponse) -> None:
     """Send the response of a worker to the process that waits for it."""
     key = keys.preview_key(cluster.slug, request.token)
     pipe = redis_client().pipeline(transaction=True)
@@ -79,7 +79,7 @@ def answer(cluster: Cluster, request: Waiting, response: PreviewResponse) -> Non
     pipe.execute()
 
 
-def answered(cluster: Cluster, request: Waiting, task: str, body: str) -> PreviewResponse:
+def answered(cluster: Cluster, request: UserRequest, task: str, body: str) -> PreviewResponse:
     """Send a request to the workers as a task and return the response. Raises `Away`."""
     _supersede(cluster, request.user, request.token)
     send_on_commit(task, body, expires_s=WAIT_S)

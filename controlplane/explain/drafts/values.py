@@ -92,7 +92,7 @@ class BrowseRequest:
 
 @dataclass(frozen=True)
 class BrowsedMessage:
-    """A message; `text`: its record as JSON, else its value; `fault`: why it is no record."""
+    """A message; `text`: its record as JSON, else its value; `fault`: why it is not a record."""
 
     partition: int
     offset: int
@@ -104,7 +104,7 @@ class BrowsedMessage:
 
 @dataclass(frozen=True)
 class BrowsedTopic:
-    """Messages of a topic, newest first, out of those that were read and that match."""
+    """Messages of a topic, newest first, of `read` messages, of which `matching` match."""
 
     messages: Sequence[BrowsedMessage]
     read: int

@@ -58,7 +58,7 @@ def produce(
     except BadSource as error:
         raise Invalid({f"source.{name}": [why] for name, why in error.fields.items()}) from None
     except ValueError as error:
-        raise Invalid({"value": [f"Is no message of {source.format}: {error}"]}) from None
+        raise Invalid({"value": [f"Is not a message of {source.format}: {error}"]}) from None
     except (LogUnavailable, KafkaException) as error:
         raise Away("brokers_away", f"The message was not written: {error}", _RETRY_S) from None
     audit.record(
@@ -105,7 +105,7 @@ def _definition(source: TopicSource) -> tuple[int | None, Definition]:
     if not source.registry:
         return None, declared_definition(source)
     subject = f"{source.topic}-value"
-    found: Any = registry_of(source).latest(subject)
-    if found is None:
+    newest: Any = registry_of(source).latest(subject)
+    if newest is None:
         raise ValueError(f"the registry has no schema of {subject}")
-    return found[0], found[1]
+    return newest[0], newest[1]

@@ -66,7 +66,7 @@ def avro_schema(definition: Definition) -> Any:
             parsed = fastavro.parse_schema(_as_stored(json.loads(text)), named_schemas=known)
     except (SchemaParseException, UnknownType, ValueError, LookupError, TypeError,
             RecursionError) as error:  # fmt: skip
-        raise BadSource({"definition": f"is no schema of Avro: {error}"[:300]}) from error
+        raise BadSource({"definition": f"is not a schema of Avro: {error}"[:300]}) from error
     return parsed
 
 
@@ -148,7 +148,9 @@ def protobuf_class(definition: Definition, place: Sequence[int]) -> Any:
                 kind = kind.nested_types[index]
         return message_factory.GetMessageClass(kind)
     except (TypeError, LookupError, ValueError, DecodeError, binascii.Error) as error:
-        raise BadSource({"definition": f"is no descriptor of Protobuf: {error}"[:300]}) from error
+        raise BadSource(
+            {"definition": f"is not a descriptor of Protobuf: {error}"[:300]}
+        ) from error
 
 
 def _files(definition: Definition) -> list[FileDescriptorProto]:
@@ -168,7 +170,7 @@ def _known_files(files: Sequence[FileDescriptorProto]) -> list[FileDescriptorPro
         name = f"google/protobuf/{kind}.proto"
         if name in wanted:
             __import__(f"google.protobuf.{kind}_pb2")
-            found = FileDescriptorProto()
-            descriptor_pool.Default().FindFileByName(name).CopyToProto(found)
-            result.append(found)
+            file = FileDescriptorProto()
+            descriptor_pool.Default().FindFileByName(name).CopyToProto(file)
+            result.append(file)
     return result

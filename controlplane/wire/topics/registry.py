@@ -47,7 +47,7 @@ def body_of(value: bytes) -> bytes:
     return value[_PREFIX.size :]
 
 
-class SchemaRegistry:
+class RegistryClient:
     """A schema registry; what it has answered is kept, as a schema never changes."""
 
     def __init__(self, client: "SchemaRegistryClient", *, is_protobuf: bool) -> None:
@@ -64,16 +64,18 @@ class SchemaRegistry:
             return self._known[number]
         if time.monotonic() - self._unknown.get(number, -_UNKNOWN_S) < _UNKNOWN_S:
             return None
-        found = _asked(lambda: self._client.get_schema(number, fmt=self._form))
-        if found is None:
+        schema = _requested(lambda: self._client.get_schema(number, fmt=self._form))
+        if schema is None:
             self._unknown[number] = time.monotonic()
             return None
-        return self._known.setdefault(number, Definition(self._parts(found)))
+        return self._known.setdefault(number, Definition(self._parts(schema)))
 
     def latest(self, subject: str) -> tuple[int, Definition] | None:
         """Return the newest schema of a subject with its identifier, None if it has none."""
-        found = _asked(lambda: self._client.get_version(subject, fmt=self._form))
-        return None if found is None else (found.schema_id, Definition(self._parts(found.schema)))
+        schema = _requested(lambda: self._client.get_version(subject, fmt=self._form))
+        return (
+            None if schema is None else (schema.schema_id, Definition(self._parts(schema.schema)))
+        )
 
     def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
         """Return the identifier of a schema, which is registered if it is new.
@@ -82,7 +84,7 @@ class SchemaRegistry:
         """
         from confluent_kafka.schema_registry import Schema  # noqa: PLC0415 - as below
 
-        number = _asked(lambda: self._client.register_schema(subject, Schema(text, kind)))
+        number = _requested(lambda: self._client.register_schema(subject, Schema(text, kind)))
         if number is None:
             raise LogUnavailable(f"the registry does not take schemas of {subject}")
         return int(number)
@@ -96,17 +98,17 @@ class SchemaRegistry:
                 place = reference.subject, reference.version
                 if place not in seen and len(seen) < _MOST_REFERENCES:
                     seen.add(place)
-                    found = _asked(partial(self._client.get_version, *place, fmt=self._form))
-                    if found is None:
+                    schema = _requested(partial(self._client.get_version, *place, fmt=self._form))
+                    if schema is None:
                         raise LogUnavailable(f"the registry has no {place[0]} {place[1]}")
-                    add(found.schema, reference.name)
+                    add(schema.schema, reference.name)
             parts[named_file(item.schema_str, name) if self._form else item.schema_str] = None
 
         add(schema)
         return tuple(parts)
 
 
-def _asked(ask: Any) -> Any:
+def _requested(ask: Any) -> Any:
     """Return what the registry answers, None if it does not have it. Raises `LogUnavailable`."""
     from confluent_kafka.schema_registry import SchemaRegistryError  # noqa: PLC0415 - slow to load
 
@@ -121,7 +123,7 @@ def _asked(ask: Any) -> Any:
 
 
 @cache
-def registry_of(source: TopicSource) -> SchemaRegistry:
+def registry_of(source: TopicSource) -> RegistryClient:
     """Return this process's client of the registry of a source. Raises `BadSource`."""
     return open_registry(
         source.registry, source.secrets.get(REGISTRY_SECRET, ""),
@@ -129,7 +131,7 @@ def registry_of(source: TopicSource) -> SchemaRegistry:
     )  # fmt: skip
 
 
-def open_registry(url: str, secret_name: str = "", *, is_protobuf: bool = False) -> SchemaRegistry:
+def open_registry(url: str, secret_name: str = "", *, is_protobuf: bool = False) -> RegistryClient:
     """Return a client of a registry; `secret_name`: of its "user:password". Raises `BadSource`."""
     # Loads a client of single sign-on.
     from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
@@ -141,7 +143,7 @@ def open_registry(url: str, secret_name: str = "", *, is_protobuf: bool = False)
         auth=(login[0], login[2]) if login else None, timeout=_TIMEOUT_S, trust_env=False,
         event_hooks={"request": [_pin]},
     )  # fmt: skip
-    return SchemaRegistry(client, is_protobuf=is_protobuf)
+    return RegistryClient(client, is_protobuf=is_protobuf)
 
 
 def check_registry(url: str) -> None:

@@ -23,7 +23,7 @@ OPTIONS: Final = frozenset(
 SECRETS: Final = frozenset(
     {"sasl.password", "ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "ssl.key.password"}
 )
-# The secret with the login of the registry, "user:password", which is no setting of the client.
+# The secret with the login of the registry, "user:password", which no client of brokers has.
 REGISTRY_SECRET: Final = "registry"  # noqa: S105 - no secret, but what it is for
 _SECRET: Final = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _MAX_PARTITIONS: Final = 10_000
@@ -52,7 +52,7 @@ class MessageFormat(StrEnum):
         return self not in {MessageFormat.CSV, MessageFormat.STRING}
 
 
-class Envelope(StrEnum):
+class MessageEnvelope(StrEnum):
     """What is around the record of a message: nothing, or a change as Debezium writes it."""
 
     NONE = "none"
@@ -101,9 +101,9 @@ class TopicSource:
     `OnLoss`. `options`: settings of the client; `secrets`: by setting the name of its secret, which
     the environment of the site has. `registry`: the URL of a schema registry, empty for none;
     `definition`: the schema of messages without one: of Avro as JSON, of Protobuf a compiled
-    descriptor set in base64, whose type is `message`, of CSV its columns. `envelope`: `Envelope`,
-    with what `updates` and `deletes` are (`OnChange`). `produce`: the least role that may write a
-    message, empty for nobody. Raises `BadSource`.
+    descriptor set in base64, whose type is `message`, of CSV its columns.
+    `envelope`: `MessageEnvelope`, with what `updates` and `deletes` are (`OnChange`). `produce`:
+    the least role that may write a message, empty for nobody. Raises `BadSource`.
     """
 
     servers: str
@@ -119,7 +119,7 @@ class TopicSource:
     registry: str = ""
     definition: str = ""
     message: str = ""
-    envelope: str = Envelope.NONE
+    envelope: str = MessageEnvelope.NONE
     updates: str = OnChange.RECORD
     deletes: str = OnChange.SKIP
     produce: str = ""
@@ -146,7 +146,7 @@ class TopicSource:
     @property
     def is_decoded(self) -> bool:
         """Return whether a message is more than the JSON of a record."""
-        plain = self.format == MessageFormat.JSON and self.envelope == Envelope.NONE
+        plain = self.format == MessageFormat.JSON and self.envelope == MessageEnvelope.NONE
         return not plain or bool(self.registry)
 
     def group_of(self, cluster: str, stream: int) -> str:
@@ -226,7 +226,7 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
 
 
 def _faults_of_format(source: TopicSource) -> Iterable[tuple[str, str]]:
-    for name, kind in (("envelope", Envelope), ("updates", OnChange), ("deletes", OnChange)):
+    for name, kind in (("envelope", MessageEnvelope), ("updates", OnChange), ("deletes", OnChange)):
         yield name, _not_in(getattr(source, name), kind)
     is_url = not source.registry or _REGISTRY.fullmatch(source.registry)
     yield "registry", "" if is_url else "must be http(s)://host:port/path, without a login"
@@ -239,7 +239,7 @@ def _faults_of_format(source: TopicSource) -> Iterable[tuple[str, str]]:
         yield "definition", "" if is_known else "give the schema of messages, or a registry"
     if source.format == MessageFormat.PROTOBUF and source.definition:
         yield "message", "" if source.message else "name the type of messages"
-    if source.envelope != Envelope.NONE and source.format in list(MessageFormat):
+    if source.envelope != MessageEnvelope.NONE and source.format in list(MessageFormat):
         has = MessageFormat(source.format).has_fields
         yield "envelope", "" if has else f"messages of {source.format} have none"
     roles = {"", "operator", "admin"}

@@ -1,12 +1,15 @@
 """A topic on the page that declares a stream: listed, sampled, declared."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
+import redis
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
+from controlplane.wire import keys
 from tests.dashboard.conftest import browser_of
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
@@ -46,6 +49,55 @@ def test_a_topic_is_listed_sampled_and_declared(operator: Actor, sf: Cluster, br
     assert answer.status_code == 302, text(answer)
     stream = Stream.objects.get(name="orders")
     assert stream.source == place
+
+
+def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
+    operator: Actor, sf: Cluster, redis_client: "redis.Redis"
+) -> None:
+    browser = browser_of(operator)
+    stream = sf.streams.order_by("pk")[0]
+    source = {"servers": "127.0.0.1:9092", "topic": "orders"}
+    Stream.objects.filter(pk=stream.pk).update(source=source)
+    line = "was added in the last hour: keys may have moved between partitions"
+    partition = {
+        "partition": 7, "offset": 4, "first": 0, "end": 12_349, "unread": 12_345, "seconds": 61.25,
+        "state": "added", "lost": 0, "line": line,
+    }  # fmt: skip
+    row = {"clock_ms": 1_700_000_000_000, "error": "no broker answers", "partitions": [partition]}
+    redis_client.hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
+    page = text(browser.get(f"/clusters/sf/streams/{stream.pk}/"))
+    for part in (line, "The brokers do not respond", "no broker answers", "Messages"):
+        assert part in page
+    listed = text(browser.get("/clusters/sf/streams/"))
+    assert "61.25 s" in listed
+    assert "Unread, records" in listed
+
+
+def test_a_login_is_declared_in_the_form_by_names_of_secrets(operator: Actor, sf: Cluster) -> None:
+    """And the format with its registry; what is left out is no part of the source."""
+    given = {
+        "servers": "127.0.0.1:9092", "topic": "orders", "start": "latest", "on_loss": "stop",
+        "format": "avro", "registry": "http://127.0.0.1:9092", "envelope": "debezium",
+        "security_protocol": "SASL_SSL", "sasl_mechanisms": "SCRAM-SHA-512",
+        "sasl_username": "weir", "sasl_password": "orders", "ssl_ca": "ca",
+        "registry_login": "registry", "column": ["1"], "name-1": "at", "type-1": "timestamp(ms)",
+        "stream": "orders", "action": "declare", "event_time": "at",
+    }  # fmt: skip
+    browser = browser_of(operator)
+    refused = text(browser.post(NEW, given))
+    assert "is not in the list of the site" in refused
+    assert "<option selected>SASL_SSL</option>" in refused
+    answer = browser.post(NEW, given | {"registry": "https://1.1.1.1/registry"})
+    assert answer.status_code == 302, text(answer)
+    assert Stream.objects.get(name="orders").source == {
+        "servers": "127.0.0.1:9092", "topic": "orders", "start": "latest", "format": "avro",
+        "registry": "https://1.1.1.1/registry", "envelope": "debezium",
+        "options": {
+            "security.protocol": "SASL_SSL", "sasl.mechanisms": "SCRAM-SHA-512",
+            "sasl.username": "weir",
+        },
+        "secrets": {"sasl.password": "orders", "ssl.ca.pem": "ca", "registry": "registry"},
+    }  # fmt: skip
 
 
 def test_brokers_that_do_not_answer_and_wrong_names_are_shown_at_the_form(

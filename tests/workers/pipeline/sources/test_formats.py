@@ -151,7 +151,7 @@ def test_avro_is_read_by_a_declared_schema() -> None:
     check_definition(source)
     row = ROW | {"place": {"x": 5, "more": ""}}
     assert rows(read(source, avro_body(Definition((text,)), row))) == [ROW]
-    with pytest.raises(BadSource, match="no schema of Avro"):
+    with pytest.raises(BadSource, match="not a schema of Avro"):
         check_definition(replace(source, definition='{"type": "unknown"}'))
 
 
@@ -199,7 +199,7 @@ def test_protobuf_is_read_by_a_declared_descriptor_set() -> None:
     assert rows(result) == [ROW]
     assert set(result.faults) == {1, 2}
     assert result.faults[2] == "at is missing or null", "presence is kept"
-    with pytest.raises(BadSource, match="no descriptor"):
+    with pytest.raises(BadSource, match="not a descriptor"):
         check_definition(replace(source, message="shop.None"))
 
 

@@ -18,7 +18,7 @@ from controlplane.wire.records.conversion import Converted, TooManyFaults
 from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.registry import body_of, prefix_of
-from controlplane.wire.topics.source import Envelope, MessageFormat, Metadata, TopicSource
+from controlplane.wire.topics.source import MessageEnvelope, MessageFormat, Metadata, TopicSource
 from workers.pipeline.sources.topic.messages import (
     DELETION,
     Changes,
@@ -100,7 +100,7 @@ def _read_by_arrow(
         if any(prefix_of(value) is None for value in values):
             return None
         values = [body_of(value) for value in values]
-    if source.envelope == Envelope.NONE:
+    if source.envelope == MessageEnvelope.NONE:
         columns = _columnar(values, named)
         return None if columns is None else (columns, Changes([""] * len(values), set()))
     record = pa.struct([(field.name, field.type) for field in named])

@@ -12,7 +12,7 @@ from controlplane.wire.topics.definitions import declared_definition
 from controlplane.wire.topics.registry import body_of, prefix_of, registry_of
 from controlplane.wire.topics.source import (
     BadSource,
-    Envelope,
+    MessageEnvelope,
     MessageFormat,
     Metadata,
     OnChange,
@@ -74,7 +74,7 @@ def record_rows(
     `names`: the columns of lines of CSV without declared ones. Raises `LogUnavailable`.
     """
     rows = message_rows(messages.values, source, names, faults)
-    if source.envelope == Envelope.NONE:
+    if source.envelope == MessageEnvelope.NONE:
         return rows, Changes([""] * len(rows), set())
     operations = []
     for place, row in enumerate(rows):
@@ -85,7 +85,7 @@ def record_rows(
         rows[place] = inner if isinstance(inner, Mapping) else _NOTHING
         is_known = isinstance(operation, str) and changes_of([operation], source) is not None
         if not is_known:
-            faults.setdefault(place, "is no change of Debezium: it has no known op")
+            faults.setdefault(place, "is not a change of Debezium: it has no known op")
         operations.append(operation if is_known else "c")
     changes = changes_of(operations, source)
     assert changes is not None
@@ -141,11 +141,11 @@ def _by_schema(
         try:
             if definition is None:
                 raise BadSource({"schema": f"the registry has no schema {number}"})
-            found = read([bodies[place] for place in own], definition, faults, own)
+            own_rows = read([bodies[place] for place in own], definition, faults, own)
         except BadSource as error:
             faults |= dict.fromkeys(own, str(error)[:200])
             continue
-        for place, row in zip(own, found, strict=True):
+        for place, row in zip(own, own_rows, strict=True):
             rows[place] = row
     return rows
 
@@ -195,7 +195,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _json_row(value: bytes, place: int, faults: dict[int, str]) -> Row:
-    """Return the object of a message, an empty one with a fault if it is none."""
+    """Return the object of a message, an empty one with a fault if it has none."""
     if place in faults:
         return _NOTHING
     try:

@@ -1,6 +1,6 @@
 """Messages of formats that Arrow does not read, as rows, by the compiled readers of libraries.
 
-A row has the fields of a message by name; a message that is none has a fault instead.
+A row has the fields of a message by name; a message that cannot be read has a fault instead.
 """
 
 import csv
@@ -18,7 +18,7 @@ from controlplane.wire.topics.source import BadSource
 
 Row = Mapping[str, Any]
 Rows = list[Row]
-# What fastavro raises for bytes that are no record of a schema.
+# What fastavro raises for bytes that do not fit a schema.
 _NOT_AVRO: Final = (
     EOFError, ValueError, LookupError, TypeError, OverflowError, struct.error, MemoryError,
 )  # fmt: skip
@@ -39,7 +39,7 @@ def avro_rows(
         try:
             row: Any = fastavro.schemaless_reader(stream, schema, None)
         except _NOT_AVRO as error:
-            row, faults[place] = _NOTHING, f"is no record of its schema of Avro: {error}"[:200]
+            row, faults[place] = _NOTHING, f"is not a record of its schema of Avro: {error}"[:200]
         if stream.tell() != len(value) or not isinstance(row, dict):
             faults.setdefault(place, "has another length than a record of its schema of Avro")
         rows.append(row if isinstance(row, dict) else _NOTHING)
@@ -60,7 +60,7 @@ def _protobuf_row(value: bytes, definition: Definition, place: int, faults: dict
         kind = protobuf_class(definition, path)
         return _fields(kind.FromString(value[begin:]))
     except (DecodeError, BadSource, IndexError) as error:
-        faults[place] = f"is no message of its type of Protobuf: {error}"[:200]
+        faults[place] = f"is not a message of its type of Protobuf: {error}"[:200]
         return _NOTHING
 
 
