@@ -318,7 +318,7 @@ EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, _SECURED = env.ema
 EMAIL_USE_TLS, EMAIL_USE_SSL = _SECURED == "starttls", _SECURED == "tls"
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("WEIR_EMAIL_FROM", "weir@localhost")
-# A directory of cluster descriptions that clusters follow, and what of it Weir applies by itself.
+# A directory of descriptions that clusters follow, and what of it Weir applies automatically.
 DESCRIPTIONS = env.text("WEIR_DESCRIPTIONS")
 DESCRIPTIONS_APPLY = env.choice("WEIR_DESCRIPTIONS_APPLY", ("0", "1", "prune"))
 # Hours after which an ended query and its task leave the database.

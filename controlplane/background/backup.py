@@ -43,7 +43,7 @@ _LONGEST_S: Final = 6 * 3600
 
 
 class BackupError(WeirError):
-    """A backup that cannot be made or restored; str() says why and what to do."""
+    """A backup that cannot be made or restored; str() has the reason and what to do."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _load(alias: str, file: Path) -> None:
 
 
 def _run_postgres(alias: str, program: str, *words: str) -> None:
-    """Run a program of PostgreSQL on a database; its password is no argument."""
+    """Run a program of PostgreSQL on a database; its password is not an argument."""
     if shutil.which(program) is None:
         text = f"{program} is not installed: install PostgreSQL's client programs of its version"
         raise BackupError(text)

@@ -1,5 +1,6 @@
 """What an upgrade to this release would meet: migrations, checkpoints, plans in flight."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,14 +48,14 @@ def check_upgrade() -> UpgradeCheck:
 
 def _other_checkpoints(slugs: list[str]) -> list[str]:
     folder = Path(env.text("WEIR_CHECKPOINTS", str(settings.DATA_DIR / "checkpoints")))
-    found = []
-    for slug in slugs if folder.is_dir() else ():
-        own = [path.name for path in folder.iterdir()
-               if path.is_dir() and path.name.removeprefix(f"{slug}-")[:1].isdigit()
-               and path.name.startswith(f"{slug}-")]  # fmt: skip
-        formats = {name.removeprefix(f"{slug}-").partition("-")[0] for name in own}
-        if own and str(STATE_FORMAT) not in formats:
-            found.append(
+    checkpoints = []
+    names = [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    for slug in slugs:
+        # Those of a log elsewhere end with its mark (workers.agent.driver).
+        pattern = re.compile(rf"{re.escape(slug)}-(\d+)(?:-[0-9a-f]{{8}})?")
+        formats = {match[1] for name in names if (match := pattern.fullmatch(name))}
+        if formats and str(STATE_FORMAT) not in formats:
+            checkpoints.append(
                 f"{slug}: format {', '.join(sorted(formats))}, this release {STATE_FORMAT}"
             )
-    return found
+    return checkpoints

@@ -11,7 +11,7 @@ _NAME: Final = re.compile(r"[a-z0-9-]{1,60}")
 
 
 class NoSecret(Exception):
-    """A secret that the site does not have; str() says which variable to set."""
+    """A secret that the site does not have; str() names the variable to set."""
 
 
 def named_secret(name: str, *, is_needed: bool = False) -> str:

@@ -18,7 +18,7 @@ _RESOLVED: Final = frozenset(
 )
 _SEEN: Final = frozenset({"acknowledged", "silenced"})
 _ERRORS: Final = frozenset({"failed", "stopped"})
-# Alertmanager forgets an alert at its end: of one that is not resolved, and of an event.
+# When Alertmanager forgets an alert that is not resolved, and any other event.
 _LASTS: Final = {"alert": timedelta(days=30)}
 _EVENT_LASTS: Final = timedelta(hours=1)
 _SUMMARY: Final = 1024
@@ -94,7 +94,7 @@ def alertmanager_message(message: Message, _: str) -> Any:
     return [alert]
 
 
-# By name; of e-mail the text is no JSON (`mail`).
+# By name; e-mail has text instead of JSON (`mail`).
 WEIR: Final = "weir"
 PAGERDUTY: Final = "pagerduty"
 EMAIL: Final = "email"

@@ -12,7 +12,7 @@ from django.core.validators import validate_email
 from controlplane.integrations.formats import mail
 from controlplane.integrations.outbound import AddressRejected, AddressUnreachable
 
-SCHEME: Final = "mailto:"
+MAILTO: Final = "mailto:"
 MAX_RECIPIENTS: Final = 10
 
 
@@ -20,16 +20,16 @@ def recipients(url: str) -> Sequence[str]:
     """Return the addresses of mailto:a@example.org,b@example.org. Raises `AddressRejected`."""
     if not settings.EMAIL_HOST:
         raise AddressRejected("This site sends no e-mail: set WEIR_EMAIL_URL, or its file")
-    found = [word.strip() for word in url.removeprefix(SCHEME).split(",")]
+    addresses = [word.strip() for word in url.removeprefix(MAILTO).split(",")]
     try:
-        for address in found:
+        for address in addresses:
             validate_email(address)
     except ValidationError:
-        found = []
-    if not url.startswith(SCHEME) or not 1 <= len(found) <= MAX_RECIPIENTS:
+        addresses = []
+    if not url.startswith(MAILTO) or not 1 <= len(addresses) <= MAX_RECIPIENTS:
         text = f"Must be mailto: and 1 to {MAX_RECIPIENTS} addresses, as mailto:ops@example.org"
         raise AddressRejected(text)
-    return found
+    return addresses
 
 
 def send_mail(url: str, event: str, body: str) -> None:

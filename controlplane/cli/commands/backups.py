@@ -32,18 +32,18 @@ def upgrade(given: Namespace) -> int:
     _set_up()
     from controlplane.background.upgrade import check_upgrade  # noqa: PLC0415 - after the settings
 
-    found = check_upgrade()
+    check = check_upgrade()
     if given.json:
-        print_json(vars(found) | {"is_ready": found.is_ready})
+        print_json(vars(check) | {"is_ready": check.is_ready})
     for about, rows in (() if given.json else (
-        ("migrations that the next start runs", found.migrations),
-        ("checkpoints of another format, whose states would start anew", found.checkpoints),
-        ("executions in flight, which continue after the start", found.executions),
+        ("migrations that the next start runs", check.migrations),
+        ("checkpoints of another format, whose states would start empty", check.checkpoints),
+        ("executions in flight, which continue after the start", check.executions),
     )):  # fmt: skip
         print_sentence(f"{about}: {len(rows)}")
         for row in rows:
             print_sentence(f"  {row}")
-    return ExitCode.DONE if found.is_ready else ExitCode.REFUSED
+    return ExitCode.DONE if check.is_ready else ExitCode.REFUSED
 
 
 def _set_up() -> None:
