@@ -313,7 +313,12 @@ PROPOSAL_DAYS = env.integer("WEIR_PROPOSAL_DAYS", 30, 1, 36_500)
 LAB_RUN_DAYS = env.integer("WEIR_LAB_RUN_DAYS", 90, 1, 36_500)
 HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)
 AUDIT_DAYS = env.integer("WEIR_AUDIT_DAYS", 365, 0, 36_500)
-# A directory of cluster descriptions that clusters follow, and what of it Weir applies by itself.
+# The server that e-mail goes to; the URL may have a password, so it may come from a file.
+EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, _SECURED = env.email("WEIR_EMAIL_URL")
+EMAIL_USE_TLS, EMAIL_USE_SSL = _SECURED == "starttls", _SECURED == "tls"
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("WEIR_EMAIL_FROM", "weir@localhost")
+# A directory of descriptions that clusters follow, and what of it Weir applies automatically.
 DESCRIPTIONS = env.text("WEIR_DESCRIPTIONS")
 DESCRIPTIONS_APPLY = env.choice("WEIR_DESCRIPTIONS_APPLY", ("0", "1", "prune"))
 # Hours after which an ended query and its task leave the database.

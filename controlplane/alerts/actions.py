@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import OPERATOR, Actor, require
-from controlplane.alerts.states import path_of, title_of
+from controlplane.alerts.states import path_of, severity_of, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Alert
@@ -92,7 +92,9 @@ def _change(
     )  # fmt: skip
     text = f"{actor.name}: {_STATES[verb]}, {cluster.name}, {title_of(row.subject)}"
     path = path_of(cluster.slug, row)
-    announce(cluster.pk, event("alert", text, pk=row.pk, state=_STATES[verb], url=path))
+    announce(cluster.pk, event(
+        "alert", text, pk=row.pk, state=_STATES[verb], url=path, severity=severity_of(row.subject),
+    ))  # fmt: skip
     return row
 
 

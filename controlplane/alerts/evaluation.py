@@ -22,6 +22,7 @@ from controlplane.alerts.states import (
     change_of,
     is_silenced,
     path_of,
+    severity_of,
     title_of,
     unit_of,
 )
@@ -223,7 +224,7 @@ def _publish(cluster: Cluster, alert: Alert, state: str, now: datetime) -> None:
         cluster.pk,
         event(
             "alert", message_of(cluster, alert), pk=alert.pk, state=state,
-            url=path_of(cluster.slug, alert),
+            url=path_of(cluster.slug, alert), severity=severity_of(alert.subject),
         ),
         passing=is_silenced(alert, now),
     )  # fmt: skip

@@ -16,7 +16,10 @@ LOCAL: Final = {
     "streams.infer_schema": "it reads a file of this machine",
 }
 # Commands that run, prepare and manage the Weir of this machine: they start without Django.
-SITE: Final = frozenset({"site.serve", "site.process", "site.prepare", "site.manage"})
+SITE: Final = frozenset({
+    "site.serve", "site.process", "site.prepare", "site.manage",
+    "backups.backup", "backups.restore", "backups.upgrade",
+})  # fmt: skip
 
 
 def duration(text: str) -> float:

@@ -126,6 +126,15 @@ def _serve(commands: Any) -> None:
     sub.add_argument("--check", action="store_true", help=about)
     about = "collect static files and compile in advance, so that starts and plans are faster"
     add_command(commands, "prepare", "site.prepare", about)
+    about = "copy the databases of this Weir, and while it is stopped Redis and checkpoints"
+    sub = add_command(commands, "backup", "backups.backup", about)
+    sub.add_argument("folder", type=Path, metavar="DIR", help="new or empty")
+    sub = add_command(commands, "restore", "backups.restore", "replace this Weir by a backup")
+    sub.add_argument("folder", type=Path, metavar="DIR")
+    sub.add_argument("--force", action="store_true", help="also if this Weir has rows")
+    about = "what an upgrade to this release would meet; exit code 1 if it should wait"
+    sub = add_command(commands, "upgrade", "backups.upgrade", about)
+    sub.add_argument("--check", action="store_true", help="only look: a start upgrades")
     about = "a management command of Django on this Weir, as createsuperuser"
     sub = add_command(commands, "manage", "site.manage", about)
     sub.add_argument("words", nargs=REMAINDER, metavar="...", help="help lists the commands")

@@ -42,9 +42,9 @@ def note_differences(
     Without where queries run, and without measured rates: the pipeline changes them.
     """
     for part in ("cluster", "policy"):
-        for found in _fields(part, "", getattr(before, part), getattr(after, part)):
-            report.differences.append(found)
-            report.changed.setdefault(part, []).append(found.field)
+        for difference in _fields(part, "", getattr(before, part), getattr(after, part)):
+            report.differences.append(difference)
+            report.changed.setdefault(part, []).append(difference.field)
     for part, rows in _LISTS.items():
         old, new = _keyed(rows, getattr(before, part)), _keyed(rows, getattr(after, part))
         for key, row in new.items():
@@ -53,8 +53,8 @@ def note_differences(
             elif fields := list(_fields(part, rows.name(row), old[key], row)):
                 report.differences += fields
                 report.changed.setdefault(part, []).append(rows.name(row))
-        if gone := [rows.name(row) for key, row in old.items() if key not in new]:
-            report.removed[part] = gone
+        if removed := [rows.name(row) for key, row in old.items() if key not in new]:
+            report.removed[part] = removed
 
 
 def _keyed(rows: _List, value: Any) -> dict[Any, DocumentPart]:

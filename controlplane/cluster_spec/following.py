@@ -96,7 +96,7 @@ def _follow(file: Path, now: datetime) -> None:
 
 
 def _actor() -> Actor:
-    """Return the actor of automatic applications; it is no row, so nobody can log in as it."""
+    """Return the actor of automatic applications; no row of a user has it, so nobody can log in."""
     return Actor(User(username=NAME, is_superuser=True))
 
 
@@ -130,7 +130,7 @@ def _note(name: str, slug: str, digest: str, report: ApplyReport, now: datetime)
         values["since"] = now
     parts = {verb: {part: names[:_SHOWN] for part, names in getattr(report, verb).items()}
              for verb in ("created", "changed", "removed")}  # fmt: skip
-    differences = [asdict(found) for found in report.differences[:_SHOWN]]
+    differences = [asdict(difference) for difference in report.differences[:_SHOWN]]
     values |= {
         "slug": slug,
         "cluster": Cluster.objects.filter(slug=slug).first(),

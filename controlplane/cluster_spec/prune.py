@@ -35,18 +35,18 @@ def prune(
     reason = reason or REASON
     if described.ladder is None and present.ladder is not None:
         disarm(actor, cluster, reason)
-    gone = {row.name for row in present.queries} - {row.name for row in described.queries}
+    ended = {row.name for row in present.queries} - {row.name for row in described.queries}
     edges = {row.edge for row in described.drops}
     by_name = {stream.name: stream for stream in cluster.streams.select_related("cluster")}
     for row in present.drops:
-        if row.edge not in edges and row.query not in gone:
+        if row.edge not in edges and row.query not in ended:
             drop_rules.lift(actor, by_name[row.stream], row.query, reason)
     _prune_exceptions(actor, cluster, described, reason, now)
     kept = {(row.query, row.name) for row in described.sinks}
     for sink in present.sinks:
-        if (sink.query, sink.name) not in kept and sink.query not in gone:
+        if (sink.query, sink.name) not in kept and sink.query not in ended:
             sinks.remove(actor, sinks.sink_of(query_by_name(cluster, sink.query), sink.name))
-    _end(actor, cluster, gone, reason)
+    _end(actor, cluster, ended, reason)
     names = {row.name for row in described.streams}
     for name, stream in by_name.items():
         if name not in names:

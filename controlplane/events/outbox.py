@@ -41,7 +41,7 @@ def enqueue(cluster_id: int, event: Mapping[str, Any]) -> int:
         return 0
     slug = Cluster.objects.values_list("slug", flat=True).get(pk=cluster_id)
     state = f".{event['state']}" if event.get("state") else ""
-    data = {name: event.get(name) for name in ("id", "state", "text", "url", "version")}
+    data = {name: event.get(name) for name in ("id", "state", "text", "url", "version", "severity")}
     write(hooks, f"{event['kind']}{state}".replace(" ", "_"), {"cluster": slug} | data)
     return len(hooks)
 

@@ -32,6 +32,7 @@ class Event(TypedDict):
     url: str | None
     id: int | None
     state: str | None
+    severity: str | None
 
 
 def group(cluster_id: int) -> str:
@@ -48,12 +49,14 @@ def event(
     url: str | None = None,
     pk: int | None = None,
     state: str | None = None,
+    severity: str | None = None,
 ) -> Event:
     """Return an event with the present time."""
     now = int(timezone.now().timestamp() * 1000)
     return Event(
-        t=now, kind=kind, version=version, proposal=proposal, text=text, url=url, id=pk, state=state
-    )
+        t=now, kind=kind, version=version, proposal=proposal, text=text, url=url, id=pk,
+        state=state, severity=severity,
+    )  # fmt: skip
 
 
 def announce(cluster_id: int, event: Event, *, passing: bool = False) -> None:

@@ -4,6 +4,8 @@ import ipaddress
 import os
 import secrets
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from controlplane.wire.network import destinations
 from controlplane.wire.network.destinations import LIST, SETTING
@@ -78,6 +80,30 @@ def secret(name: str) -> str:
     except OSError as error:
         file = text(f"{name}_FILE")
         raise EnvironmentValueError(f"{name}_FILE", file, f"cannot be read: {error}") from None
+
+
+def email(name: str) -> tuple[str, int, str, str, str]:
+    """Return host, port, user, password and encryption of smtp://user:password@host:587.
+
+    smtp: STARTTLS, smtps: TLS, smtp+plain: none, "" without the variable.
+    """
+    url = secret(name)
+    if not url:
+        return "", 0, "", "", ""
+    wanted = "must be smtp://, smtps:// or smtp+plain://, with user:password@ and host:port"
+    try:
+        parts = urlsplit(url)
+        encryption, port = _MAIL[parts.scheme]
+        host, given = parts.hostname, parts.port
+    except (KeyError, ValueError):
+        raise EnvironmentValueError(name, "…", wanted) from None
+    if not host:
+        raise EnvironmentValueError(name, "…", wanted)
+    user, password = (unquote(text or "") for text in (parts.username, parts.password))
+    return host, given or port, user, password, encryption
+
+
+_MAIL: Final = {"smtp": ("starttls", 587), "smtps": ("tls", 465), "smtp+plain": ("", 25)}
 
 
 def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:

@@ -21,7 +21,9 @@ from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.errors import Conflict
 from controlplane.events import outbox
 from controlplane.events.task_names import SEND_WEBHOOK, send_on_commit
-from controlplane.integrations import outbound, webhooks
+from controlplane.integrations import formats, outbound, webhooks
+from controlplane.integrations.credentials import NoSecret, named_secret
+from controlplane.integrations.mails import send_mail
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.listing import Filters, Listing, choice_filter
@@ -192,16 +194,12 @@ def _try(hook: Webhook, delivery: Delivery) -> tuple[bool, bool]:
     delivery.tries += 1
     delivery.status, delivery.error, refused = None, "", False
     try:
-        # Resolved again: the addresses of the name may have changed since the registration.
-        target = outbound.resolved(hook.url)
-        headers = {"Content-Type": "application/json", "User-Agent": "Weir-Webhooks/1"}
-        headers |= webhooks.signed(hook, str(delivery.event), delivery.body, now)
-        delivery.status, answer = outbound.post(target, headers, delivery.body.encode())
+        delivery.status, answer = _attempt(hook, delivery, now)
         if not _is_good(delivery.status):
             # PostgreSQL stores no NUL.
             delivery.error = f"{delivery.status}: {answer}".replace("\0", "?")[:_ERROR]
             refused = delivery.status < HTTPStatus.INTERNAL_SERVER_ERROR
-    except (outbound.AddressRejected, outbound.AddressUnreachable) as error:
+    except (outbound.AddressRejected, outbound.AddressUnreachable, NoSecret) as error:
         delivery.error = str(error).replace("\0", "?")[:_ERROR]
     except Exception as error:
         # Whatever an address or an answer causes is a failed attempt, which waits for its next one.
@@ -210,6 +208,23 @@ def _try(hook: Webhook, delivery: Delivery) -> tuple[bool, bool]:
     delivered = _is_good(delivery.status)
     _save(hook, delivery, delivered=delivered, down=not delivered and not refused)
     return delivered, not delivered and not refused
+
+
+def _attempt(hook: Webhook, delivery: Delivery, now: datetime) -> tuple[int, str]:
+    """Send a message in the format of its receiver; return the status and the answer."""
+    event = str(delivery.event)
+    if hook.format == formats.EMAIL:
+        send_mail(hook.url, event, delivery.body)
+        return HTTPStatus.OK, ""
+    credential = named_secret(hook.credential)
+    body = formats.rendered(hook.format, delivery.body, credential)
+    # Resolved again: the addresses of the name may have changed since the registration.
+    target = outbound.resolved(hook.url)
+    headers = {"Content-Type": "application/json", "User-Agent": "Weir-Webhooks/1"}
+    headers |= webhooks.signed(hook, event, body, now)
+    if credential and hook.format != formats.PAGERDUTY:
+        headers["Authorization"] = f"Bearer {credential}"
+    return outbound.post(target, headers, body.encode())
 
 
 def _is_good(status: int | None) -> bool:

@@ -23,7 +23,9 @@ from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require, require_member
 from controlplane.errors import Busy, Conflict, Fields, Invalid
 from controlplane.events import outbox
-from controlplane.integrations import outbound
+from controlplane.integrations import formats, outbound
+from controlplane.integrations.credentials import NoSecret, named_secret
+from controlplane.integrations.mails import recipients
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from controlplane.pagination.lookup import row_by
 from controlplane.wire.redaction import HIDDEN
@@ -46,6 +48,8 @@ class WebhookSpec:
     kinds: Sequence[str] = KINDS
     cluster: Cluster | None = None
     active: bool = True
+    format: str = formats.WEIR
+    credential: str = ""
 
 
 def create(actor: Actor, spec: WebhookSpec) -> Webhook:
@@ -77,7 +81,7 @@ def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
     An unchanged address is not resolved, so that a webhook without a receiver can be switched off.
     """
     require(actor, ADMIN, hook.cluster)
-    _check(spec, known=hook.url)
+    _check(spec, spec_of(hook))
     before, after = _columns(spec_of(hook)), _columns(spec)
     for name, value in after.items():
         setattr(hook, name, value)
@@ -200,6 +204,8 @@ def _key(hook: Webhook) -> bytes:
 def _columns(spec: WebhookSpec) -> dict[str, object]:
     return {
         "name": spec.name.strip(),
+        "format": spec.format,
+        "credential": spec.credential.strip(),
         "url": spec.url.strip(),
         "kinds": [kind for kind in KINDS if kind in spec.kinds],
         "active": spec.active,
@@ -208,18 +214,31 @@ def _columns(spec: WebhookSpec) -> dict[str, object]:
 
 def spec_of(hook: Webhook) -> WebhookSpec:
     """Return the specification of a webhook."""
-    return WebhookSpec(hook.name, hook.url, tuple(hook.kinds), hook.cluster, hook.active)
+    return WebhookSpec(
+        hook.name, hook.url, tuple(hook.kinds), hook.cluster, hook.active,
+        hook.format, hook.credential,
+    )  # fmt: skip
 
 
-def _check(spec: WebhookSpec, known: str = "") -> None:
+def _receiver(spec: WebhookSpec) -> tuple[str, str, str]:
+    return spec.format, spec.credential.strip(), spec.url.strip()
+
+
+def _check(spec: WebhookSpec, known: WebhookSpec | None = None) -> None:
     faults: Fields = {}
     if not 1 <= len(spec.name.strip()) <= MAX_NAME:
         faults["name"] = [f"Give a name of at most {MAX_NAME} characters"]
     if not spec.kinds or set(spec.kinds) - set(KINDS):
         faults["kinds"] = [f"Must be one or more of {', '.join(KINDS)}"]
+    if spec.format not in formats.NAMES:
+        faults["format"] = [f"Must be one of {', '.join(formats.NAMES)}"]
     try:
-        if spec.url.strip() != known:
-            outbound.resolved(spec.url.strip())
+        if known is None or _receiver(spec) != _receiver(known):
+            named_secret(spec.credential.strip(), is_needed=spec.format == formats.PAGERDUTY)
+            check = recipients if spec.format == formats.EMAIL else outbound.resolved
+            check(spec.url.strip())
+    except NoSecret as absent:
+        faults["credential"] = [str(absent)]
     except (outbound.AddressRejected, outbound.AddressUnreachable) as refused:
         faults["url"] = [str(refused)]
     if faults:

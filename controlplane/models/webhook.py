@@ -10,8 +10,9 @@ class Webhook(models.Model):
     """A URL that receives events of some kinds, of one cluster or (cluster None) of all.
 
     The secret that signs messages is derived from `salt` and the site's secret
-    (integrations.webhooks), so a copy of the database cannot sign. The sending worker holds a lease
-    until `busy_until`; after consecutive failures, sending pauses until `rests_until`.
+    (integrations.webhooks), and `credential` is the name of a secret of the site, so a copy of the
+    database cannot sign. The sending worker holds a lease until `busy_until`; after consecutive
+    failures, sending pauses until `rests_until`.
     """
 
     class Kind(models.TextChoices):
@@ -22,6 +23,8 @@ class Webhook(models.Model):
         ALERTS = "alerts"
 
     name = models.CharField(max_length=100)
+    format = models.CharField(max_length=20, default="weir")
+    credential = models.CharField(max_length=60, blank=True)
     url = models.CharField(max_length=500)
     kinds = models.JSONField(default=list)
     cluster = models.ForeignKey(

@@ -7,11 +7,15 @@ checkpoint start above it.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import redis
 
 from controlplane.wire import keys
+
+# The format of a checkpoint's states, which is part of its name: <cluster>-<format>. Others cannot
+# be read.
+STATE_FORMAT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

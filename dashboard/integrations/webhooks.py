@@ -36,6 +36,11 @@ KINDS: Final = (
     ("executions", "Executions: start, pause, end or failure"),
     ("alerts", "Alerts: problems and decisions of monitors"),
 )
+# The formats of receivers with their names.
+FORMATS: Final = (
+    ("weir", "Weir, signed"), ("slack", "Slack"), ("teams", "Microsoft Teams"),
+    ("pagerduty", "PagerDuty"), ("alertmanager", "Alertmanager"), ("email", "E-mail"),
+)  # fmt: skip
 # Longer than the limits of names and URLs, so that the service reports the error.
 _LONGEST: Final = 1000
 
@@ -153,6 +158,7 @@ def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) ->
         "rows": [webhook_form(hook_summary, now) for hook_summary in hook_summaries(hooks)],
         "places": places_of(request.actor),
         "kinds": KINDS,
+        "formats": FORMATS,
         "values": {"kinds": webhooks.KINDS},
         "errors": {},
     }
@@ -180,7 +186,14 @@ def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
         "states": STATES,
         "kinds": KINDS,
         "most_tries": deliveries.MAX_TRIES,
-        "values": {"name": hook.name, "url": hook.url, "kinds": hook.kinds},
+        "formats": FORMATS,
+        "values": {
+            "name": hook.name,
+            "url": hook.url,
+            "kinds": hook.kinds,
+            "format": hook.format,
+            "credential": hook.credential,
+        },
         "errors": {},
     }
 
@@ -208,21 +221,24 @@ def new_spec(values: QueryDict, places: Places) -> WebhookSpec:
     cluster = next((allowed for allowed in places.clusters if allowed.slug == slug), None)
     if cluster is None and (slug or not places.everywhere):
         raise Invalid({"cluster": ["Choose a cluster from the list"]})
-    return WebhookSpec(*_texts(values), tuple(values.getlist("kinds")), cluster)
+    name, url = _texts(values)
+    kinds = tuple(values.getlist("kinds"))
+    return WebhookSpec(name, url, kinds, cluster, **_receiver(values))
 
 
 def changed_spec(values: QueryDict, hook: Webhook) -> WebhookSpec:
     """Return a webhook with name, URL and kinds of a form."""
     name, url = _texts(values)
     kinds = tuple(values.getlist("kinds"))
-    return replace(webhooks.spec_of(hook), name=name, url=url, kinds=kinds)
+    return replace(webhooks.spec_of(hook), name=name, url=url, kinds=kinds, **_receiver(values))
 
 
 def sent(values: QueryDict) -> Mapping[str, Any]:
     """Return the submitted values of a form."""
     name, url = _texts(values)
     cluster = values.get("cluster", "")
-    return {"name": name, "url": url, "cluster": cluster, "kinds": values.getlist("kinds")}
+    return {"name": name, "url": url, "cluster": cluster, "kinds": values.getlist("kinds"),
+            **_receiver(values)}  # fmt: skip
 
 
 def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
@@ -236,6 +252,11 @@ def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
         "state": "off" if not hook.active else "not answering" if hook.failures else "on",
         "rests_until": hook.rests_until if rests else None,
     }
+
+
+def _receiver(values: QueryDict) -> dict[str, str]:
+    return {name: values.get(name, default)[:_LONGEST]
+            for name, default in (("format", "weir"), ("credential", ""))}  # fmt: skip
 
 
 def _texts(values: QueryDict) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from controlplane.models import (
     Comparison,
     Delivery,
     Exclusion,
+    FollowedFile,
     Incident,
     LabRun,
     Proposal,
@@ -63,6 +64,10 @@ def add_rows(cluster: Cluster, by: Actor) -> None:
     Scenario.objects.create(
         pk=PK, cluster=cluster, kind="rush_hour", started_at=NOW,
         ends_at=NOW + timedelta(minutes=10), started_by=by.name,
+    )  # fmt: skip
+    FollowedFile.objects.create(
+        pk=PK, name="sf.yaml", slug=cluster.slug, cluster=cluster, state="synced", since=NOW,
+        checked_at=NOW,
     )  # fmt: skip
     Blackout.objects.create(
         pk=PK, cluster=cluster, cron="0 3 * * *", minutes=10, reason="r", owner=by.name,

@@ -25,6 +25,7 @@ from controlplane.child_processes.trees import kill_with_environment
 from controlplane.installation import env
 from controlplane.processes.runtime.java import find_java
 from controlplane.processes.runtime.logs import last_error, rotate
+from controlplane.wire.generation import STATE_FORMAT
 from controlplane.wire.log.address import log_identity
 from workers.agent.class_archive import java_environment
 from workers.agent.spare import Spare
@@ -59,12 +60,11 @@ _SITE_SECRETS: Final = frozenset(
     name + ending
     for name in (
         "REDIS_URL", "DATABASE_URL", "WEIR_RESULTS_DATABASE_URL", "WEIR_SECRET_KEY",
-        "WEIR_OIDC_CLIENT_SECRET", "WEIR_SPARK_CONF",
+        "WEIR_OIDC_CLIENT_SECRET", "WEIR_SPARK_CONF", "WEIR_EMAIL_URL",
     )
     for ending in ("", "_FILE")
 )  # fmt: skip
-# The version of the nodes' state; other versions cannot be read.
-_STATE_FORMAT: Final = 2
+_SITE_PREFIXES: Final = ("WEIR_SINK_SECRET_", "WEIR_WEBHOOK_SECRET_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Site:
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the checkpoint directory of a cluster."""
-        return (self.checkpoints or self.data / "checkpoints") / f"{cluster}-{_STATE_FORMAT}"
+        return (self.checkpoints or self.data / "checkpoints") / f"{cluster}-{STATE_FORMAT}"
 
     def log(self, cluster: str) -> Path:
         """Return the file of the driver's output."""
@@ -218,7 +218,11 @@ def environment(site: Site, mark: str, *, is_local: bool) -> dict[str, str]:
     here = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}
     return {
         **here,
-        **{name: value for name, value in os.environ.items() if name not in _SITE_SECRETS},
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if name not in _SITE_SECRETS and not name.startswith(_SITE_PREFIXES)
+        },
         **site.env,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

@@ -1,7 +1,7 @@
 """Endpoints of webhooks and their messages."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
@@ -29,7 +29,11 @@ router = Router(tags=["webhooks"], auth=open_to(webhook_managers))
 
 
 class WebhookIn(RequestBody):
-    """A webhook: a public https URL, its event types, and its cluster (null: all)."""
+    """A webhook: a public https URL, its event types, and its cluster (null: all).
+
+    format: of its receiver; email: the URL is mailto: with addresses. credential: the name of a
+    secret of the site: PagerDuty's routing key, or a token that is sent as Bearer.
+    """
 
     name: str = Field(max_length=webhooks.MAX_NAME)
     url: str = Field(max_length=500)
@@ -38,11 +42,15 @@ class WebhookIn(RequestBody):
     )
     cluster: str | None = None
     active: bool = True
+    format: Literal["weir", "slack", "teams", "pagerduty", "alertmanager", "email"] = "weir"
+    credential: str = Field("", max_length=60)
 
 
 class WebhookOut(
     columns_of(  # type: ignore[misc]
-        Webhook, "id name url active failures rests_until created_by created_at", kinds=list[str]
+        Webhook,
+        "id name url format credential active failures rests_until created_by created_at",
+        kinds=list[str],
     )
 ):
     """A webhook without its secret; after consecutive failures it is paused until a moment."""
@@ -153,4 +161,6 @@ def send_again(request: HttpRequest, pk: int, delivery: int) -> Any:
 
 def _spec(actor: Actor, body: WebhookIn) -> WebhookSpec:
     cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
-    return WebhookSpec(body.name, body.url, tuple(body.kinds), cluster, body.active)
+    return WebhookSpec(
+        body.name, body.url, tuple(body.kinds), cluster, body.active, body.format, body.credential
+    )

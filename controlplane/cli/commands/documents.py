@@ -71,8 +71,8 @@ def _post_each(given: Namespace, texts: Mapping[Path, str], *, apply: bool) -> l
             named = where if len(texts) == 1 else [f"{path}: {line}" for line in where]
             refusals.append(replace(refused, what=named[0], where=named[1:]))
             continue
-        found = [Difference(**row) for row in values.pop("differences")]
-        reports.append(ApplyReport(**values, differences=found))
+        differences = [Difference(**row) for row in values.pop("differences")]
+        reports.append(ApplyReport(**values, differences=differences))
     if refusals:
         rest = [line for refused in refusals[1:] for line in (refused.what, *refused.where)]
         raise replace(refusals[0], where=[*refusals[0].where, *rest])

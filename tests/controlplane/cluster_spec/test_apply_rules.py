@@ -19,7 +19,7 @@ from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import replayed_table
-from tests.support.descriptions import MERGED, RULES, SMALL, ruled, small, soon
+from tests.support.descriptions import MERGED, RULES, ruled, soon
 from tests.support.records import append_at
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("commands")]
@@ -216,15 +216,15 @@ def test_grants_are_no_part_of_it(admin: Actor) -> None:
 
 def test_what_commands_change_of_a_live_query_is_brought_up_to_date(admin: Actor) -> None:
     """Retention, tasks and key grouping, as the pages change them; and then nothing differs."""
-    apply_description(admin, small(), apply=True)
-    before = "tasks: 8\n"
-    after = "tasks: 4\n  key_grouping: partial_key\n  retention_s: 3600\n"
-    other = parse_description(SMALL.replace(before, after).replace("stop: 6}", "stop: 3}").replace(
-        "first: 6, stop: 8", "first: 3, stop: 4"))  # fmt: skip
+    apply_description(admin, parse_description(MERGED), apply=True)
+    after = "tasks: 4\n  key_grouping: key\n  retention_s: 3600"
+    text = MERGED.replace("tasks: 8\n  key_grouping: partial_key", after)
+    text = text.replace("stop: 6}", "stop: 3}").replace("first: 6, stop: 8", "first: 3, stop: 4")
+    other = parse_description(text)
     report = apply_description(admin, other, apply=True)
     assert {(d.name, d.field) for d in report.differences} >= {
         ("e", "tasks"), ("e", "key_grouping"), ("e", "retention_s"),
     }  # fmt: skip
     query = Query.objects.get(name="e")
-    assert (query.task_count, query.key_grouping, query.retention_s) == (4, "partial_key", 3600)
+    assert (query.task_count, query.key_grouping, query.retention_s) == (4, "key", 3600)
     assert apply_description(admin, other, apply=True).changes == 0
