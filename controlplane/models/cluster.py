@@ -60,8 +60,8 @@ class Cluster(models.Model):
     that no row is counted twice. `master`: the Spark master; `log_url`: the URL of the log (empty
     for the site's Redis); `log_limit_mb`: the limit of unread records (MiB). `slots`: the number
     of nodes. `split_capacity`: records/s of each split node, 0: measured; `split_emulated`: the
-    pipeline limits split nodes to it. `partitions`: Spark's, of new checkpoints, None for the
-    number of cores of the master. `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch.
+    pipeline limits split nodes to it; `split_capacity_at`: since when they are so, None for always.
+    `partitions`: Spark's, of new checkpoints, None for the number of cores of the master. `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch.
     `demo`: the demonstration that feeds the cluster, empty for none.
     """
 
@@ -94,6 +94,7 @@ class Cluster(models.Model):
     splits = models.PositiveSmallIntegerField(default=2, validators=[MinValueValidator(1)])
     split_capacity = models.FloatField(default=0.0, validators=[MinValueValidator(0.0)])
     split_emulated = models.BooleanField(default=False)
+    split_capacity_at = models.DateTimeField(null=True, blank=True, editable=False)
     # The relaxation ratio of the placement paper (section 2), and its additive slack alpha.
     nu = models.FloatField(default=0.05, validators=[MinValueValidator(0.0)])
     alpha = models.FloatField(default=10.0, validators=[MinValueValidator(0.0)])

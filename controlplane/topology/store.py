@@ -90,6 +90,8 @@ def _write_counts(cluster: Cluster, before: TableDraft, after: TableDraft) -> No
         if getattr(before, name) != getattr(after, name)
     }
     if changed:
+        if changed.keys() & {"split_capacity", "split_emulated"}:
+            changed["split_capacity_at"] = timezone.now()
         Cluster.objects.filter(pk=cluster.pk).update(**changed)
         for name, value in changed.items():
             setattr(cluster, name, value)

@@ -109,7 +109,7 @@ def split_capacity(cluster: Cluster, batches: Grid | None = None) -> float:
     if cluster.split_capacity:
         return cluster.split_capacity
     known = _batches(cluster, timezone.now()) if batches is None else batches
-    seconds = split_seconds(known)
+    seconds = split_seconds(known, cluster.split_capacity_at)
     return round(1 / seconds, 3) if seconds else 0.0
 
 

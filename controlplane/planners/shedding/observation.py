@@ -57,7 +57,7 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
         streams,
         _queries(cluster, reads),
         _nodes(cluster, batches),
-        round(1 / declared, 12) if declared else split_seconds(batches),
+        round(1 / declared, 12) if declared else split_seconds(batches, cluster.split_capacity_at),
         merge_seconds(batches),
         partials_per_record(recent, _aggregated_rate(cluster, reads, streams)),
         shedding_settings(cluster),

@@ -6,6 +6,7 @@ record, the more the fewer records it has. The slope of the time over the record
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ LEAST_BUSY: Final = 0.25
 LEAST_MERGE_BUSY: Final = 0.05
 # The quotients of the batches with the most records are the nearest to the cost of a record.
 _FULLEST: Final = 10
+# A changed capacity holds for micro-batches that begin so much later.
+APPLIED: Final = timedelta(seconds=10)
 
 # The series of micro-batches that costs are computed from.
 COST_SERIES: Final = (
@@ -141,12 +144,17 @@ def merge_seconds(batches: Grid) -> float | None:
     return _seconds_per_record(batches, merged, busy, known, LEAST_MERGE_BUSY)
 
 
-def split_seconds(batches: Grid) -> float | None:
+def split_seconds(batches: Grid, changed_at: datetime | None) -> float | None:
     """Return the seconds that a split node needs per record, None: not measured.
+
+    `changed_at`: since when split nodes have their capacity, as an emulated one decides about their
+    time.
 
     The slope, else the median of the quotients if split nodes are mostly busy for a quarter of
     their time, in at least 20 batches of one.
     """
+    if changed_at is not None:
+        batches = batches.since(changed_at + APPLIED)
     rates, busy = batches["split_loads"], batches["split_utilisation"]
     known = (np.nan_to_num(rates) > 0) & (np.nan_to_num(busy) > 0)
     return _seconds_per_record(batches, rates, busy, known, LEAST_BUSY)

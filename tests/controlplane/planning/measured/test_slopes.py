@@ -1,5 +1,6 @@
 """Slopes of costs: against known fixed and marginal costs, with noise and outliers."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_split_nodes_and_aggregator_nodes_have_slopes_too() -> None:
     split = [{"split_loads": [n], "split_utilisation": [s]} for n, s in rows]
     merging = [{"merged": [n], "merge_busy": [s]} for n, s in rows]
     assert (
-        split_seconds(batches_of(split))
+        split_seconds(batches_of(split), None)
         == merge_seconds(batches_of(merging))
         == pytest.approx(0.0002)
     )
@@ -117,12 +118,22 @@ def test_a_few_slow_batches_of_a_split_node_are_no_cost() -> None:
     """A busy machine delays two batches of few records: an armed ladder must not drop for that."""
     usual = [{"split_loads": [100.0], "split_utilisation": [0.02]}] * 15
     slow = [{"split_loads": [3.0], "split_utilisation": [0.9]}] * 2
-    assert split_seconds(batches_of(usual + slow)) is None, "too few for a slope"
-    assert split_seconds(batches_of(usual + 4 * slow)) is None, "mostly not busy"
+    assert split_seconds(batches_of(usual + slow), None) is None, "too few for a slope"
+    assert split_seconds(batches_of(usual + 4 * slow), None) is None, "mostly not busy"
     merging = [{"merged": [100.0], "merge_busy": [0.002]}] * 15
     assert merge_seconds(batches_of([*merging, {"merged": [3.0], "merge_busy": [0.5]}])) is None
     full = [{"split_loads": [100.0], "split_utilisation": [0.8]}] * 18
-    assert split_seconds(batches_of(full + slow)) == pytest.approx(0.008)
+    assert split_seconds(batches_of(full + slow), None) == pytest.approx(0.008)
+
+
+def test_batches_under_an_emulated_capacity_show_no_cost() -> None:
+    """A ladder would drop most records for the 9 records/s that were emulated before."""
+    emulated = [{"split_loads": [9.0], "split_utilisation": [1.0]}] * 40
+    free = [{"split_loads": [100.0], "split_utilisation": [0.4]}] * 40
+    batches = batches_of(emulated + free)
+    changed_at = datetime.fromtimestamp(batches.times[40], UTC)
+    assert split_seconds(batches, changed_at) == pytest.approx(0.004)
+    assert split_seconds(batches_of(emulated), changed_at) is None
 
 
 def test_the_time_of_batches_is_a_line_over_that_of_the_longest_node() -> None:
