@@ -199,7 +199,7 @@ def _run_postgres(alias: str, program: str, *words: str) -> None:
 def _used() -> list[str]:
     connection = connections["default"]
     tables = set(connection.introspection.table_names())
-    used = []
+    used: list[str] = []
     with connection.cursor() as cursor:
         for table in _USED:
             if table in tables:

@@ -58,8 +58,8 @@ def add_command(commands: Any, name: str, run: str, about: str, description: str
         allow_abbrev=False,
     )  # fmt: skip
     sub.set_defaults(run=run)
-    if run not in SITE:
-        add_common(sub, is_local=run in LOCAL)
+    if not run.startswith("site."):
+        add_common(sub, is_local=run in LOCAL.keys() | SITE)
     return sub
 
 

@@ -254,7 +254,7 @@ def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
     }
 
 
-def _receiver(values: QueryDict) -> dict[str, str]:
+def _receiver(values: QueryDict) -> dict[str, Any]:
     return {name: values.get(name, default)[:_LONGEST]
             for name, default in (("format", "weir"), ("credential", ""))}  # fmt: skip
 

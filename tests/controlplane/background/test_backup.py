@@ -97,6 +97,8 @@ def _fill(site: Site, folder: Path) -> None:
     (checkpoint / "0").write_text("v1\n")
 
 
+@pytest.mark.nightly("databases")
+@pytest.mark.timeout(1800)
 def test_a_restored_site_is_the_same(sites: tuple[Site, Site], tmp_path: Path) -> None:
     """And a used one, and a changed file, are refused."""
     first, second = sites
@@ -125,6 +127,8 @@ def test_a_restored_site_is_the_same(sites: tuple[Site, Site], tmp_path: Path) -
     assert second.rows() == before
 
 
+@pytest.mark.nightly("databases")
+@pytest.mark.timeout(1800)
 def test_the_check_names_what_an_upgrade_would_meet(tmp_path: Path) -> None:
     """Migrations to run, states of another format, plans in flight; it changes nothing."""
     site = Site(tmp_path / "old")

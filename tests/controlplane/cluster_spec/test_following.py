@@ -13,7 +13,7 @@ from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.following import follow_all
 from controlplane.models import AuditEntry, Cluster, FollowedFile
 from controlplane.topology import nodes, placement, queries
-from tests.controlplane.api.callers import get, scripted
+from tests.controlplane.api.callers import get, scripted, user_of
 from tests.support.descriptions import SMALL, small
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
@@ -99,7 +99,7 @@ def test_faults_have_their_places_and_change_nothing(
     assert (row.state, list(row.faults)) == ("faulty", ["queries[2]"])
     assert FollowedFile.objects.get(name="mill.json").state == "faulty"
     assert not AuditEntry.objects.filter(actor="descriptions").exists()
-    client.force_login(admin.user)
+    client.force_login(user_of(admin))
     page = client.get("/import/").content.decode()
     assert "<code>queries[2]</code>" in page
     assert "faulty" in client.get("/clusters/pump/").content.decode()

@@ -18,7 +18,7 @@ from controlplane.access.roles import Actor
 from controlplane.events.publish import announce, event
 from controlplane.integrations import deliveries
 from controlplane.models import Cluster, Delivery, Webhook
-from tests.controlplane.api.callers import post, scripted
+from tests.controlplane.api.callers import post, scripted, user_of
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.receiver import Receiver, receiving
 from tests.support.redis_server import free_port
@@ -191,7 +191,7 @@ def test_what_a_format_needs_is_named(
 
 
 def test_the_page_chooses_the_format(admin: Actor, receiver: Receiver, client: Client) -> None:
-    client.force_login(admin.user)
+    client.force_login(user_of(admin))
     values = {
         "name": "pager", "url": receiver.url, "kinds": ["alerts"], "format": "pagerduty",
         "credential": "pager",
