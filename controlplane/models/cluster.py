@@ -61,8 +61,9 @@ class Cluster(models.Model):
     for the site's Redis); `log_limit_mb`: the limit of unread records (MiB). `slots`: the number
     of nodes. `split_capacity`: records/s of each split node, 0: measured; `split_emulated`: the
     pipeline limits split nodes to it; `split_capacity_at`: since when they are so, None for always.
-    `partitions`: Spark's, of new checkpoints, None for the number of cores of the master. `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch.
-    `demo`: the demonstration that feeds the cluster, empty for none.
+    `partitions`: Spark's, of new checkpoints, None for the number of cores of the master.
+    `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch. `demo`: the demonstration that
+    feeds the cluster, empty for none.
     """
 
     class Desired(models.TextChoices):

@@ -72,14 +72,14 @@ class ParquetFiles:
         """Write a file of tables for each day; `replaced`: the files that do not count any more."""
         uid, number = self._context.uid, self._number + 1
         names = {day: f"day={day}/{uid[:8]}-{number:012}.parquet" for day in days}
-        gone = [name for some in replaced.values() for name in some]
+        old_names = [name for some in replaced.values() for name in some]
         if names:
-            intent = {"number": number, "files": [*names.values()], "replaced": gone}
+            intent = {"number": number, "files": [*names.values()], "replaced": old_names}
             self._folder.replace(f"{uid}.next", intent)
         for day, tables in days.items():
             self._write(tables, names[day])
         known = {
-            day: [name for name in self._days.get(day, ()) if name not in gone]
+            day: [name for name in self._days.get(day, ()) if name not in old_names]
             + ([names[day]] if day in names else [])
             for day in sorted({*self._days, *names})
         }
@@ -88,7 +88,7 @@ class ParquetFiles:
         self._folder.replace(f"{uid}.json", state)
         self._number, self._last, self._days = number, position, known
         self._kept -= names.keys()
-        self._delete(gone)
+        self._delete(old_names)
 
     def _write(self, tables: Sequence[pa.Table], name: str) -> None:
         temporary = self._folder.own(f"{self._context.uid}.parquet")
@@ -113,7 +113,7 @@ class ParquetFiles:
                 return
 
     def _tables(self, names: Sequence[str]) -> list[pa.Table]:
-        """Return the contents of files, none if they do not fit together or are gone."""
+        """Return the contents of files, none if they do not fit together or one was deleted."""
         tables = []
         try:
             for name in names:

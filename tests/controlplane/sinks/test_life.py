@@ -19,7 +19,7 @@ from controlplane.models import Alert, AuditEntry, Cluster, Query, Sink
 from controlplane.results import retention
 from controlplane.results.database import results_cursor
 from controlplane.results.feed import FeedPlace
-from controlplane.sinks import service
+from controlplane.sinks import catalog, service
 from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.kinds import folder
 from controlplane.sinks.service import SinkSpec
@@ -228,6 +228,20 @@ def test_roles_and_values_are_checked(
         with pytest.raises(Invalid) as refusal:
             service.add(admin, meters.query, SinkSpec(**values | wrong))
         assert field in refusal.value.fields
+    iceberg = {"type": "sql", "table": "shop.readings", "warehouse": lake.as_uri()}
+    for uri, text in (
+        ("sqlite:////etc/catalog.db", "not in the list"),
+        ("postgresql+psycopg://weir:secret@db/x", "no password"),
+        ("https://catalog.example.org", "of a rest catalog"),
+    ):
+        with pytest.raises(Invalid) as refusal:
+            service.check(SinkSpec("a", "iceberg", iceberg | {"uri": uri}))
+        assert text in refusal.value.fields["settings.uri"][0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "find_spec", lambda _: None)
+        with pytest.raises(Invalid) as refusal:
+            service.check(SinkSpec("a", "delta", spec(lake).settings))
+        assert "install weir[delta]" in refusal.value.fields["kind"][0]
     sink = service.add(admin, meters.query, spec(lake))
     with pytest.raises(Forbidden):
         service.set_paused(viewer, sink, paused=True)
