@@ -152,7 +152,7 @@ def fill_topic(
     for partition in range(options.partitions):
         send(producer, source.topic, value, partition)
     assert producer.flush(60) == 0
-    return size / options.records
+    return size / int(options.records)
 
 
 def send(producer: KafkaProducer, topic: str, value: bytes, partition: int) -> None:
