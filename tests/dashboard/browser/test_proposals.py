@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from controlplane.models import Proposal, Step
 from controlplane.proposals.executions import progression
 from tests.dashboard.browser.conftest import apart, log_in
+from tests.support.cluster import actor, placed_split
 from tests.support.execution import batch, under_way
 
 pytestmark = pytest.mark.browser
@@ -20,6 +21,12 @@ def page_of(page: Page, web: str, proposal: Proposal) -> Page:
     page.goto(f"/clusters/sf/proposals/{proposal.pk}/")
     expect(page.locator("#connection")).to_contain_text("live", timeout=20_000)
     return page
+
+
+@pytest.fixture
+def split(proposal: Proposal) -> None:
+    """Let its cluster have a query of several tasks: the planner of migration is offered."""
+    apart(lambda: placed_split(actor("operator"), proposal.cluster, "split"))
 
 
 def acknowledge(proposal: Proposal) -> None:
@@ -118,6 +125,7 @@ def test_the_page_does_not_scroll_sideways(page_of: Page, proposal: Proposal, wi
 
 
 @pytest.mark.nightly("browser")
+@pytest.mark.usefixtures("split")
 def test_the_form_follows_the_planner(page_of: Page) -> None:
     page_of.goto("/clusters/sf/proposals/")
     page_of.get_by_label("Own choice").check()
@@ -131,6 +139,7 @@ def test_the_form_follows_the_planner(page_of: Page) -> None:
 
 
 @pytest.mark.nightly("browser")
+@pytest.mark.usefixtures("split")
 def test_a_choice_made_the_moment_the_form_is_there_counts(page_of: Page) -> None:
     """A field is bound as soon as it is seen: nobody's quick choice is lost."""
     page_of.goto("/clusters/sf/proposals/")
