@@ -73,14 +73,14 @@ AVRO: Final = json.dumps({"type": "record", "name": "Order", "fields": [
 Encode = Callable[[dict[str, Any]], bytes]
 
 
-class Rate(NamedTuple):
+class TopicRate(NamedTuple):
     """Records per second, and the processor time of a record in µs."""
 
     records_per_s: float
     processor_us: float
 
 
-class Place(NamedTuple):
+class RunPlace(NamedTuple):
     """The cluster of a run: its Redis, its folder, its name."""
 
     url: str
@@ -93,7 +93,7 @@ def main() -> None:
     options = parse_options()
     # Neither Redis nor the broker is a destination of a site.
     os.environ.pop(LIST, None)
-    rates: dict[str, list[Rate]] = {"log": [], "json": [], "avro": []}
+    rates: dict[str, list[TopicRate]] = {"log": [], "json": [], "avro": []}
     with (
         tempfile.TemporaryDirectory() as name,
         running_redis(Path(name)) as url,
@@ -117,7 +117,9 @@ def main() -> None:
         fetched = {kind: fetch_us(source, options) for kind, source in sources.items()}
         for run in range(options.runs):
             for kind, source in {"log": None, **sources}.items():
-                place = Place(url, Path(name), f"{kind}-{run}", 1 + sum(map(len, rates.values())))
+                place = RunPlace(
+                    url, Path(name), f"{kind}-{run}", 1 + sum(map(len, rates.values()))
+                )
                 rates[kind].append(measured(place, source, options))
     print(table(rates, sizes, fetched))
 
@@ -152,7 +154,7 @@ def fill_topic(
     for partition in range(options.partitions):
         send(producer, source.topic, value, partition)
     assert producer.flush(60) == 0
-    return size / options.records
+    return size / int(options.records)
 
 
 def send(producer: KafkaProducer, topic: str, value: bytes, partition: int) -> None:
@@ -175,7 +177,7 @@ def fetch_us(source: TopicSource, options: argparse.Namespace) -> float:
     return 1e6 * used / max(1, count)
 
 
-def measured(place: Place, source: TopicSource | None, options: argparse.Namespace) -> Rate:
+def measured(place: RunPlace, source: TopicSource | None, options: argparse.Namespace) -> TopicRate:
     """Return how fast a pipeline reads all from a topic, or from the log, once it is warm."""
     if source is None:
         fill_log(place, options)
@@ -190,7 +192,7 @@ def measured(place: Place, source: TopicSource | None, options: argparse.Namespa
     later = ended[len(began) :]
     assert later, "all was read by the first batches: give more records"
     count = sum(records for _, records in later)
-    return Rate(1000 * count / (later[-1][0] - began[-1][0]), 1e6 * used / count)
+    return TopicRate(1000 * count / (later[-1][0] - began[-1][0]), 1e6 * used / count)
 
 
 def batches_of(rows: Sequence[Any]) -> list[tuple[int, int]]:
@@ -206,7 +208,7 @@ def processor_s(weir: Weir) -> float:
     return float(sum(sum(times[:4]) for times in every))
 
 
-def fill_log(place: Place, options: argparse.Namespace) -> None:
+def fill_log(place: RunPlace, options: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
     limit = options.records + 1
     with Producer(place.url, place.cluster, limit=limit, schemas={STREAM: ORDERS}) as producer:
@@ -226,7 +228,7 @@ def append(producer: Producer, rows: Sequence[dict[str, Any]]) -> None:
         producer.append({STREAM: pa.RecordBatch.from_arrays(arrays, schema=ORDERS.arrow)})
 
 
-def publish_query(place: Place, source: TopicSource | None) -> None:
+def publish_query(place: RunPlace, source: TopicSource | None) -> None:
     ranges = tuple((node, node, node + 1) for node in range(NODES))
     actions: list[Action] = [AssignStream(STREAM, 0), SetSchema(STREAM, ORDERS)]
     actions += [] if source is None else [SetSource(STREAM, source)]
@@ -234,10 +236,12 @@ def publish_query(place: Place, source: TopicSource | None) -> None:
     publish(redis.Redis.from_url(place.url), place.cluster, RoutingDelta(1, tuple(actions)))
 
 
-def table(rates: dict[str, list[Rate]], sizes: dict[str, float], fetched: dict[str, float]) -> str:
+def table(
+    rates: dict[str, list[TopicRate]], sizes: dict[str, float], fetched: dict[str, float]
+) -> str:
     """Return the medians as a Markdown table."""
     middles = {
-        name: Rate(*(statistics.median(values) for values in zip(*own, strict=True)))
+        name: TopicRate(*(statistics.median(values) for values in zip(*own, strict=True)))
         for name, own in rates.items()
     }
     log = middles["log"]

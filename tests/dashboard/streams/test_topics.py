@@ -69,7 +69,7 @@ def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
     for part in (line, "The brokers do not respond", "no broker answers", "Messages"):
         assert part in page
     listed = text(browser.get("/clusters/sf/streams/"))
-    assert "61.25 s" in listed
+    assert "61.250 s" in listed
     assert "Unread, records" in listed
 
 
