@@ -15,6 +15,7 @@ from controlplane.planning.adapters import all_measures
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import State
 from controlplane.policies.gains import Gain, gain_in, gain_of
+from controlplane.policies.gate import GateCode, Judgement
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.proposals.outcome import Outcome, outcome_of
@@ -37,6 +38,14 @@ _WORDS: Final[Mapping[Grade, str]] = {
     Grade.WARN: "limit stays exceeded",
     Grade.BAD: "exceeds a limit",
 }
+# Why a plan is not offered.
+_REFUSALS: Final[Mapping[GateCode, str]] = {
+    GateCode.EMPTY: "nothing to change",
+    GateCode.EXCLUDED: "only exclusions",
+    GateCode.NO_GAIN: "no gain",
+    GateCode.WORSENS: "worsens its goal",
+    GateCode.EXCEEDS: "exceeds another limit",
+}
 
 
 def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
@@ -46,14 +55,17 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
     # The aim of a repair is not a measure.
     (aim,) = proposal.aims if len(proposal.aims) == 1 else ("",)
     aimed = aim if aim in all_measures() else ""
-    gain = gain_of(proposal, aimed) if outcome is not None else None
+    refusal = Judgement.from_json(proposal.judgement)
+    # What was computed and is not offered gains nothing.
+    is_offered = outcome is not None and refusal is None
+    gain = gain_of(proposal, aimed) if is_offered else None
     measure = all_measures().get(gain.measure) if gain is not None else None
     return {
         "proposal": proposal,
         "chip_grade": grade,
         "chip_icon": icon,
-        "outcome_words": "" if proposal.judgement else _words(outcome),
-        "outcome_grade": str(outcome.grade) if outcome is not None else "",
+        "outcome_words": _words(outcome) if refusal is None else _REFUSALS[refusal.code],
+        "outcome_grade": str(outcome.grade) if outcome is not None and is_offered else "",
         "measure": measure.title if measure is not None else "",
         "gain": _text(gain),
         "gain_now": _text(_now(outcome, gain)),

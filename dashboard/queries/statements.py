@@ -17,7 +17,7 @@ from controlplane.results.sql import logins
 from controlplane.results.sql.files import FORMATS, number_of
 from controlplane.results.sql.runs import MAX_ROWS, StatementResult, run_statement
 from controlplane.results.sql.statements import LONGEST
-from controlplane.results.sql.views import example_of, newest_views, schema_of
+from controlplane.results.sql.views import example_of, listed_views, schema_of
 from controlplane.results.values import plain
 from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.tree import Kind
@@ -80,7 +80,7 @@ def _page(
     request: PageRequest, cluster: Cluster, more: Mapping[str, Any], status: int = 200
 ) -> HttpResponse:
     part = request.GET.get("view", "")
-    views = newest_views(cluster, part, SHOWN_VIEWS)
+    views = listed_views(cluster, part, SHOWN_VIEWS)
     text = request.GET.get("statement", "")
     context = {
         "views": [(view, example_of(view)) for view in views],

@@ -46,7 +46,7 @@ def _forecast(report: StreamReport) -> Headline:
             f"Whether split node {split} can read more is not known: a busy minute shows its"
             " capacity, or declare it under Split nodes.",
             "",
-            "no capacity",
+            "capacity unknown",
         )
     expected = f"{numbers.compact(own.expected)} of {numbers.compact(own.capacity)} records/s"
     why = f"{expected} are expected there in the next periods. {_MODES[report.policy.redirects]}"

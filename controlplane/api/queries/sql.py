@@ -13,7 +13,7 @@ from controlplane.results.sql.files import FORMATS
 from controlplane.results.sql.logins import make_login
 from controlplane.results.sql.runs import run_statement
 from controlplane.results.sql.statements import LONGEST
-from controlplane.results.sql.views import newest_views, schema_of
+from controlplane.results.sql.views import listed_views, schema_of
 
 router = Router(tags=["results"])
 FileFormat = Literal["json", "csv", "parquet", "arrow"]
@@ -48,7 +48,7 @@ class ResultViewOut(Schema):
 
 
 class ResultViewsOut(Schema):
-    """The views of the newest queries in the schema of a cluster."""
+    """The first views by name in the schema of a cluster."""
 
     schema_name: str
     views: list[ResultViewOut]
@@ -67,9 +67,9 @@ def _with_session(actor: Actor, _request: HttpRequest) -> None:
 
 @router.get("/{slug}/sql/views", response=ResultViewsOut)
 def list_views(request: HttpRequest, slug: str) -> Any:
-    """List the views of the cluster's newest queries, at most 100, with their columns."""
+    """List the first 100 views of the cluster by name, with their columns."""
     cluster = cluster_of(request)
-    return {"schema_name": schema_of(cluster), "views": newest_views(cluster)}
+    return {"schema_name": schema_of(cluster), "views": listed_views(cluster)}
 
 
 @router.get("/{slug}/sql", openapi_extra=_FILES)

@@ -79,11 +79,12 @@ def view_names(cluster: Cluster) -> dict[str, int]:
     return names
 
 
-def newest_views(cluster: Cluster, part: str = "", most: int = LISTED) -> list[ResultView]:
-    """Return the views of the newest queries with `part` in their names, at most so many."""
-    ids = [pk for name, pk in view_names(cluster).items() if part.lower() in name.lower()]
-    queries = Query.objects.filter(pk__in=ids[:most]).order_by("-pk").prefetch_related("streams")
-    return [ResultView(query) for query in queries]
+def listed_views(cluster: Cluster, part: str = "", most: int = LISTED) -> list[ResultView]:
+    """Return the first views by name of those with `part` in their names, at most so many."""
+    known = sorted(view_names(cluster).items(), key=lambda row: (row[0].lower(), row[0]))
+    ids = [pk for name, pk in known if part.lower() in name.lower()][:most]
+    queries = Query.objects.prefetch_related("streams").in_bulk(ids)
+    return [ResultView(queries[pk]) for pk in ids if pk in queries]
 
 
 def views_of(cluster: Cluster, names: Iterable[str]) -> dict[str, ResultView]:

@@ -7,7 +7,9 @@ import pytest
 from controlplane.models import Cluster, LedgerEntry, Proposal
 from controlplane.policies.assessment import Assessment
 from controlplane.policies.gate import BetterParameter, Change, GateCode, Judgement, NextStep
+from controlplane.policies.settings import PolicySettings
 from dashboard.frame.headline import Headline
+from dashboard.proposals.list_rows import list_row
 from dashboard.proposals.page_headline import page_headline
 
 pytestmark = pytest.mark.nightly("pages")
@@ -145,3 +147,18 @@ def test_a_failed_execution_has_its_error_and_what_was_applied() -> None:
     headline = of("failed", known(counts=COUNTS), error="node 3 is lost")
     assert (headline.grade, headline.why) == ("bad", COUNTS)
     assert "node 3 is lost" in headline.what
+
+
+@pytest.mark.parametrize("code", GateCode)
+def test_the_list_says_why_a_plan_is_not_offered_and_promises_no_gain(code: GateCode) -> None:
+    values = {"imbalance": 1.45, "fullest": 0.9, "traffic": 5.0, "replication_factor": 1.5}
+    proposal = Proposal(
+        planner="placement", state="no better plan", cluster=Cluster(slug="sf"),
+        before=values, after=values | {"imbalance": 0},
+        judgement=Judgement(code, (), NextStep.NOTHING).to_json(),
+    )  # fmt: skip
+    row = list_row(proposal, PolicySettings())
+    assert row["outcome_words"]
+    assert (row["gain"], row["measure"]) == ("", "")
+    proposal.judgement = {}
+    assert "145" in list_row(proposal, PolicySettings())["gain"]

@@ -48,7 +48,7 @@ def test_the_headline_follows_the_forecast(
 ) -> None:
     assert headline(stream_report(stream)).chip == "no records"
     load(sf, now, 60.0, 20.0)
-    assert headline(stream_report(stream)).chip == "no capacity"
+    assert headline(stream_report(stream)).chip == "capacity unknown"
     set_split_capacity(operator, sf, 100.0, emulated=True)
     stream = sf.streams.get(name="s0")
     assert headline(stream_report(stream)).grade == "warn"
