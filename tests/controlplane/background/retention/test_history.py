@@ -110,6 +110,8 @@ def test_every_kind_of_row_is_declared_or_bounded_by_what_people_create() -> Non
         "Redirection", "AuditChain", "DeletedCluster", "ReachableMeasures", "Visit",
         # At most 50 of a user per list.
         "SavedView", "TourProgress",
+        # One for each file of the directory that clusters follow.
+        "FollowedFile",
         # Deleted with the execution's proposal, which stays.
         "Execution", "Step", "LedgerEntry",
     }  # fmt: skip
