@@ -129,8 +129,11 @@ class KafkaTopic:
             if self._errors:
                 raise KafkaException(self._errors[0])
         except (KafkaException, SystemError) as error:
-            # The client raises SystemError for a fatal error while it reports a delivery.
-            raise self._failure(error.__cause__ or error) from error
+            # The client raises SystemError for a fatal error while it reports a delivery, at times
+            # without a cause.
+            known = isinstance(error, KafkaException)
+            cause = error if known else error.__cause__ or self._fatal() or error
+            raise self._failure(cause) from error
         except RefusedByDestination:
             self._abort()
             raise
@@ -181,6 +184,14 @@ class KafkaTopic:
             return self.away(error)
         self._abort()
         return RefusedByDestination(refusals[0].str())
+
+    def _fatal(self) -> KafkaException | None:
+        """Return the fatal error of the producer, which ends its transactions, None without one."""
+        try:
+            self._producer.abort_transaction(_TIMEOUT_S)
+        except KafkaException as error:
+            return error
+        return None
 
     def _abort(self) -> None:
         try:

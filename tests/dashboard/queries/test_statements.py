@@ -71,7 +71,7 @@ def test_without_a_statement_the_page_offers_one(viewing: Client, counted: Query
     assert "result" not in page.context
     run = viewing.get(reverse("sql", args=["sf"]), {"statement": page.context["statement"]})
     assert not run.context["faults"]
-    assert [view.name for view, _ in page.context["views"]] == ["c", "b", "a"]
+    assert [view.name for view, _ in page.context["views"]] == ["a", "b", "c"]
     named = viewing.get(reverse("sql", args=["sf"]), {"view": "A"})
     assert [view.name for view, _ in named.context["views"]] == ["a"]
     nothing = viewing.get(reverse("sql", args=["sf"]), {"view": "zzz"}).content.decode()
