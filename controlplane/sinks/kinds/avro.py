@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import struct
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -16,6 +15,7 @@ from controlplane.sinks.columns import ResultTable, ValueType
 from controlplane.sinks.destination import DestinationAway, RefusedByDestination, named_secret
 from controlplane.sinks.kinds.arrow import scaled
 from controlplane.sinks.kinds.settings import KafkaSettings
+from controlplane.wire.topics.registry import with_prefix
 
 _TYPES: Final[Mapping[ValueType, Any]] = {
     ValueType.INT: "long",
@@ -27,8 +27,6 @@ _TYPES: Final[Mapping[ValueType, Any]] = {
     ValueType.DATE: {"type": "int", "logicalType": "date"},
     ValueType.JSON: "string",
 }
-# Before a record: zero, and the id of its schema, as clients of registries expect it.
-_HEAD: Final = struct.Struct(">bI")
 _REGISTRY: Final = "application/vnd.schemaregistry.v1+json"
 
 
@@ -49,7 +47,7 @@ class AvroRows:
         self._names = [field["name"] for field in schema["fields"]]
         self._decimals = [index for index, column in enumerate(table.columns)
                           if column.type is ValueType.DECIMAL]  # fmt: skip
-        self._head = _HEAD.pack(0, _registered(settings, schema)) if settings.registry else b""
+        self._head = with_prefix(_registered(settings, schema), b"") if settings.registry else b""
 
     def __call__(self, row: Sequence[Any]) -> bytes:
         """Return a result as bytes. Raises `RefusedByDestination` for a number out of range."""

@@ -77,18 +77,6 @@ class RegistryClient:
             None if schema is None else (schema.schema_id, Definition(self._parts(schema.schema)))
         )
 
-    def register(self, subject: str, text: str, kind: str = "AVRO") -> int:
-        """Return the identifier of a schema, which is registered if it is new.
-
-        Raises `LogUnavailable`, also if the registry refuses it.
-        """
-        from confluent_kafka.schema_registry import Schema  # noqa: PLC0415 - as below
-
-        number = _requested(lambda: self._client.register_schema(subject, Schema(text, kind)))
-        if number is None:
-            raise LogUnavailable(f"the registry does not take schemas of {subject}")
-        return int(number)
-
     def _parts(self, schema: Any) -> tuple[str, ...]:
         """Return the text of a schema behind those that it refers to, each once."""
         parts, seen = dict[str, None](), set[tuple[str, int]]()
