@@ -24,11 +24,12 @@ from controlplane.telemetry.measures import (
     lines_between,
     means_between,
     new_clusters,
+    present_end,
 )
 
 LINE_PERIOD: Final = timedelta(minutes=30)
 # A period that ends so shortly before now shows the present.
-_LIVE: Final = timedelta(seconds=5)
+_LIVE: Final = timedelta(seconds=15)
 _WORST_FIRST: Final = (Grade.BAD, Grade.WARN, Grade.GOOD, Grade.UNKNOWN)
 
 
@@ -141,7 +142,7 @@ def _excess(reading: AlertReading) -> float:
 def cluster_readings(
     cluster: Cluster, period: timedelta = PRESENT, end: datetime | None = None
 ) -> ClusterReadings:
-    """Return the readings of one cluster; `end`: now by default."""
+    """Return the readings of one cluster; `end`: the present by default."""
     return readings_of([cluster], period, end)[cluster.pk]
 
 
@@ -150,7 +151,7 @@ def readings_of(
 ) -> dict[int, ClusterReadings]:
     """Return the readings of clusters by id; select_related("health") saves a query for each."""
     now = timezone.now()
-    end = now if end is None else min(end, now)
+    end = present_end(now) if end is None else min(end, now)
     start, is_live = end - period, now - end <= _LIVE
     ids = [cluster.pk for cluster in clusters]
     means = means_between(ids, start, end)
@@ -199,11 +200,16 @@ def _readings(
             limit=limit,
             near=None if limit is None else kind.near(limit, given.policy.dead_band),
             grade=kind.grade(value if is_known else None, limit, given.policy.dead_band),
-            reachable=kind.reachable(given),
+            reachable=_best(kind.reachable(given), value),
             node=means[0].node if measure is AlertMeasure.LOAD else None,
             alert=alerts.get(measure),
         )
     return result
+
+
+def _best(reachable: float | None, value: float | None) -> float | None:
+    """Return the best value that is known to be reachable: that of now is reached."""
+    return reachable if reachable is None or value is None else min(reachable, value)
 
 
 def _age_s(cluster: Cluster, now: datetime | None) -> float | None:

@@ -157,7 +157,7 @@ def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
     """Return False if tasks have moved to the node after the explained moment."""
     if observed.is_live:
         return True
-    after = changes_of_node(observed.cluster, evidence.node.index, observed.time, observed.now)
+    after = changes_of_node(observed.cluster, evidence.node.index, observed.until, observed.now)
     return not any(change.arrived for change in after)
 
 

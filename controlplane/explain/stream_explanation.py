@@ -104,7 +104,7 @@ def _receivers(stream: Stream, rate: float | None) -> Contributions | None:
 def _changes(evidence: Evidence, stream: Stream) -> list[NearbyChange]:
     observed, rises = evidence.observed, evidence.rises
     changes = changes_of_node(
-        observed.cluster, _NO_NODE, observed.start, observed.time, [stream.pk], evidence.versions
+        observed.cluster, _NO_NODE, observed.start, observed.until, [stream.pk], evidence.versions
     )
     rates = rate_changes(rises, (rises.streams == stream.pk).astype(np.float64))
     rows = [*(change for change in changes if change.kind in _KINDS), *rates]

@@ -13,6 +13,8 @@ from controlplane.telemetry.series import fitting_seconds, read_all, stored
 # The window of every present value: tiles, headlines, alerts, monitors and costs show its means.
 PRESENT: Final = timedelta(seconds=60)
 TEN_S: Final = 10
+# Samples are stored within this time after the end of their micro-batch.
+_STORED: Final = timedelta(seconds=2)
 MINUTE_S: Final = 60
 # What was measured for less than the first time does not show the load of a cluster: it starts with
 # a burst. Samples older than the second time are those of another start.
@@ -48,6 +50,14 @@ class MeasureMeans:
     records_in: float | None = None
     input_kept: float | None = None
     records_dropped: float | None = None
+
+
+def present_end(now: datetime) -> datetime:
+    """Return the end of the window of present values: the newest even ten seconds with all samples.
+
+    It stands for ten seconds, so parts of pages that are read one after another have equal values.
+    """
+    return datetime.fromtimestamp((now - _STORED).timestamp() // TEN_S * TEN_S, UTC)
 
 
 def new_clusters(clusters: Collection[int], time: datetime) -> set[int]:

@@ -49,6 +49,12 @@ _ALL: Final = (
         calm=True,
     ),
     DecisionCode(
+        "answered",
+        "Shedding plan enabled",
+        "The limit is exceeded; the enabled shedding plan drops what cannot be processed in time",
+        calm=True,
+    ),
+    DecisionCode(
         "execution_running", "Plan in progress", "A proposal of the cluster is being executed"
     ),
     DecisionCode(

@@ -16,7 +16,7 @@ from controlplane.policies.measure_limits import measure_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.approval_lock import lock_of
 from controlplane.watch.decision import Situation, decide
-from controlplane.watch.decision_log import last_decision, record_decision
+from controlplane.watch.decision_log import last_decision, last_request, record_decision
 from controlplane.watch.loop import WatchLoop
 from controlplane.watch.loops import all_loops, loop_named
 from controlplane.watch.observation import ClusterObservation
@@ -51,7 +51,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
         for loop in all_loops():
             if loop.prepare is not None:
                 loop.prepare(cluster)
-    observed = ClusterObservation(cluster, now, now)
+    observed = ClusterObservation.of_moment(cluster, now=now)
     # Observation is slow, so it precedes the lock.
     readings = {loop: _read(loop, observed) for loop in ordered_loops(cluster)}
     troubled = [loop.measure for loop, row in readings.items() if row.trouble and loop.measure]
@@ -135,7 +135,9 @@ def _evaluate_loop(
     present = _measured(situation, observed) if loop.is_measured else situation
     if reading.trouble and _leaves_in_trouble(situation.waiting, loop, observed):
         # It was not executed, so the measures do not follow it.
-        present = replace(present, waiting=None, quiet_since=situation.executed_at)
+        moments = (situation.executed_at, last_request(observed.cluster, loop.name))
+        quiet = max((moment for moment in moments if moment), default=None)
+        present = replace(present, waiting=None, quiet_since=quiet)
     outcome = decide(reading, present, observed.policy, last.code if last else "", observed.now)
     if outcome.code == "asked":
         planners = planners_for(observed, loop)

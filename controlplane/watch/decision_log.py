@@ -36,6 +36,12 @@ def last_decision(cluster: Cluster, loop: str) -> Decision | None:
     return rows.order_by("-last_at", "-id").first()
 
 
+def last_request(cluster: Cluster, loop: str) -> datetime | None:
+    """Return when a loop requested its last plan, None before the first one."""
+    rows = Decision.objects.filter(cluster=cluster, loop=loop, code="asked").order_by("-last_at")
+    return rows.values_list("first_at", flat=True).first()
+
+
 def record_decision(
     cluster: Cluster, loop: str, outcome: LoopDecision, now: datetime, last: Decision | None = None
 ) -> Decision:

@@ -22,7 +22,7 @@ from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
 from controlplane.telemetry.grid import RAW, Grid, means
-from controlplane.telemetry.measures import PRESENT, new_clusters
+from controlplane.telemetry.measures import PRESENT, new_clusters, present_end
 from controlplane.telemetry.series import fitting_seconds, read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
 from controlplane.wire.measures import TaskMeasure, read_tasks
@@ -69,7 +69,7 @@ class LevelShift:
 class ClusterObservation:
     """A cluster around a moment; parts are read when they are used, each once.
 
-    `time`: the observed moment; `now`: the present.
+    `time`: the observed moment, by default that of present values; `now`: the present.
     """
 
     cluster: Cluster
@@ -82,14 +82,20 @@ class ClusterObservation:
     ) -> "ClusterObservation":
         """Return the observation of a moment; `time`, `now`: the present by default."""
         present = now or datetime.now(UTC)
+        if time is None:
+            return cls(cluster, present_end(present), present)
         # Nothing is known before 1970, and the times beside the first ones are none.
-        return cls(cluster, max(min(time or present, present), datetime.fromtimestamp(0, UTC)),
-                   present)  # fmt: skip
+        return cls(cluster, max(min(time, present), datetime.fromtimestamp(0, UTC)), present)
 
     @property
     def is_live(self) -> bool:
         """Return True if the observed moment is now."""
         return self.now - self.time <= LIVE
+
+    @property
+    def until(self) -> datetime:
+        """Return until when changes count: now, if the moment is live."""
+        return self.now if self.is_live else self.time
 
     @property
     def is_measured(self) -> bool:
@@ -175,8 +181,8 @@ class ClusterObservation:
 
     @cached_property
     def batches(self) -> Grid:
-        """Return the micro-batches of the last `PRESENT`."""
-        return read(self.cluster, BATCH_SERIES, self.time - PRESENT, self.time + _CLOCKS, RAW)
+        """Return the micro-batches of the last `PRESENT`, up to now if the moment is live."""
+        return read(self.cluster, BATCH_SERIES, self.time - PRESENT, self.until + _CLOCKS, RAW)
 
     @cached_property
     def is_new(self) -> bool:
@@ -197,9 +203,7 @@ class ClusterObservation:
     @cached_property
     def window(self) -> Grid:
         """Return the series of the last `PRESENT` up to the observed moment as one period."""
-        # The newest sample may be of the present second.
-        stop = self.time + timedelta(seconds=self.time == self.now)
-        return self.series.window_of(self.time - PRESENT, stop)
+        return self.series.window_of(self.time - PRESENT, self.time)
 
     def value(self, name: str) -> float | None:
         """Return a series of the cluster over the last `PRESENT`, None if it is not known."""

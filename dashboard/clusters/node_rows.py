@@ -14,7 +14,6 @@ from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.grid import Grid
-from controlplane.telemetry.measures import PRESENT
 from controlplane.telemetry.series import read
 from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
@@ -96,8 +95,7 @@ def node_table(
         .values_list("node")
         .annotate(Count("query", distinct=True))
     )
-    recent = series.since(time_range.end - PRESENT) if time_range.live else series
-    window = recent.window()
+    window = series.window_of(readings.end - readings.period, readings.end)
     return NodeTable(
         rows=[
             _row(node, hosted.get(node.pk, 0), window, line, readings)

@@ -25,10 +25,12 @@ SHOWN: Final = {
 
 def tiles_of(readings: ClusterReadings) -> list[Tile]:
     """Return the tiles in the order of the page."""
-    return [_tile(readings, readings[measure]) for measure in SHOWN]
+    return [tile_of(readings, measure) for measure in SHOWN]
 
 
-def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
+def tile_of(readings: ClusterReadings, measure: AlertMeasure) -> Tile:
+    """Return the tile of one measure."""
+    reading = readings[measure]
     value, unit = numbers.with_unit(reading.value, reading.kind.unit)
     is_bad = reading.grade in (Grade.BAD, Grade.WARN)
     return Tile(

@@ -134,11 +134,6 @@ MEASURES: Final = (
         ),
     ),
     Term(
-        "headroom",
-        "The input that a cluster can process beyond its present input, without drops.",
-        ("Headroom",),
-    ),
-    Term(
         "quality lost",
         "The part of the weighted records that is dropped.",
         ("Quality lost", "Quality lost at twice the capacity"),

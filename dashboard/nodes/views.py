@@ -108,7 +108,7 @@ def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, A
     node, time = node_by_index(cluster, index), None if time_range.live else time_range.end
     evidence = Evidence(ClusterObservation.of_moment(cluster, time)).of_node(node)
     subject = ExplanationSubject(SubjectKind.NODE, str(index), time)
-    explanation, now = explanation_of(evidence.cluster, subject), evidence.observed.time
+    explanation, now = explanation_of(evidence.cluster, subject), evidence.observed.until
     queries, weights = _by_records(evidence.work), evidence.work.weights
     tasks = _task_rows(queries)
     return {

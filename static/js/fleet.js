@@ -1,8 +1,6 @@
 // Pages of all clusters and of alerts: their parts are read again after events and changes.
 
 const AFTER_EVENT_MS = 1000;
-// Means are over buckets of so many ms: more often, they would be the same.
-const AFTER_SAMPLE_MS = 10000;
 
 let timer = null;
 let due = Infinity;
@@ -37,7 +35,8 @@ function showAges(samples) {
   }
 }
 
-addEventListener("weir:sample!", ({ detail }) => { showAges(detail); refresh(AFTER_SAMPLE_MS); });
+addEventListener("weir:sample!", ({ detail }) => showAges(detail));
+document.body.addEventListener("weir:present", () => refresh(0));
 addEventListener("weir:event!", () => refresh(AFTER_EVENT_MS));
 document.addEventListener("visibilitychange", () => document.hidden || refresh(AFTER_EVENT_MS));
 

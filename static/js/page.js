@@ -9,12 +9,19 @@ import { startTerms } from "./terms.js";
 import { chooseTheme, markTheme } from "./theme.js";
 
 const TICK_MS = 1000;
+// Present values stand for ten seconds, and change together (`telemetry.measures.present_end`).
+const PRESENT_MS = 10000;
+// So long after even ten seconds, the server has the new ones.
+const PRESENT_AFTER_MS = 3000;
 // Parts that were rendered with the page are not refreshed at once.
 const FIRST_REFRESH_MS = 5000;
 // More than htmx takes to settle a part.
 const SETTLED_MS = 60;
 
+const presentOf = (now) => Math.floor((now - PRESENT_AFTER_MS) / PRESENT_MS);
+
 function startAges() {
+  let present = presentOf(Date.now());
   setInterval(() => {
     if (document.hidden) return;
     const now = Date.now();
@@ -27,6 +34,10 @@ function startAges() {
       }
     }
     if (performance.now() > FIRST_REFRESH_MS) document.body.dispatchEvent(new CustomEvent("weir:tick"));
+    if (present !== presentOf(now)) {
+      present = presentOf(now);
+      document.body.dispatchEvent(new CustomEvent("weir:present"));
+    }
   }, TICK_MS);
 }
 

@@ -13,8 +13,8 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
-    """Store a sample of a minute ago and one a second, the newest a second old; loads are even."""
-    for age in (61, *range(COUNT, 0, -1)):
+    """Store a sample before the present window and one a second; loads are even."""
+    for age in (73, *range(COUNT, 0, -1)):
         t = now - timedelta(seconds=age)
         t_ms = round(t.timestamp() * 1000)
         values = {
@@ -68,7 +68,7 @@ def looked(**changed: Any) -> ClusterObservation:
     cluster = changed.pop("cluster", Cluster(slug="sf"))
     now = datetime.fromtimestamp(samples[-1]["t"] / 1000 if samples else 0, UTC)
     series = grid_of_samples(FIGURES, samples, len(rows))
-    observed = ClusterObservation(cluster, now, now)
+    observed = ClusterObservation.of_moment(cluster, now=now)
     # Instead of what the database has.
     vars(observed).update(
         {

@@ -53,7 +53,7 @@ class Evidence:
     @cached_property
     def versions(self) -> Sequence[RoutingVersion]:
         """Return the routing versions of the observed time, newest first."""
-        return newest_versions(self.observed.cluster, self.observed.start, self.observed.time)
+        return newest_versions(self.observed.cluster, self.observed.start, self.observed.until)
 
     @cached_property
     def lowered(self) -> frozenset[int]:
@@ -128,7 +128,7 @@ class NodeEvidence:
         """Return what changed at the node in the observed time, oldest first."""
         observed = self.observed
         return changes_of_node(
-            observed.cluster, self.node.index, observed.start, observed.time, self.work.weights,
+            observed.cluster, self.node.index, observed.start, observed.until, self.work.weights,
             self.cluster.versions,
         )  # fmt: skip
 

@@ -173,7 +173,8 @@ def read_capacity(observed: ClusterObservation) -> LoopReading:
     share = sum(load or 0.0 for load in loads) / capacity
     text = f"All nodes together are loaded to {percent(share)} of their capacity"
     if ArmedLadder.objects.filter(cluster=observed.cluster).exists():
-        return LoopReading(share, limit, f"{text}; a shedding plan is enabled")
+        calm = "answered" if share > limit else "within"
+        return LoopReading(share, limit, f"{text}; a shedding plan is enabled", calm=calm)
     return above(share, limit, observed.policy.dead_band, text)
 
 

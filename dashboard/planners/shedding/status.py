@@ -1,8 +1,11 @@
 """The state of a ladder in words and grades."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from controlplane import numbers
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import ClusterReadings
 from controlplane.numbers import counted, percent
 from controlplane.planners.shedding.inputs import CostSource
 from controlplane.planners.shedding.node_costs import names_listed
@@ -13,6 +16,7 @@ from controlplane.planners.shedding.report import (
     SheddingQueryReport,
 )
 from controlplane.planning.measured.slopes import LEAST_SAMPLES
+from dashboard.clusters.headline import phrase
 from dashboard.figures.shedding import rung_level
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, MeasureThresholds
 
@@ -67,6 +71,20 @@ def status_of(report: LadderReport) -> LadderStatus:
         return LadderStatus(WARN, status.what, f"{status.why} {again}")
     drops = "" if report.position is None else ", nothing is dropped"
     return LadderStatus(WARN, again, f"It is enabled{drops}: {load}.")
+
+
+def beside_capacity(
+    status: LadderStatus, report: LadderReport, readings: ClusterReadings
+) -> LadderStatus:
+    """Return the state with why a node may be beyond its capacity while nothing is dropped."""
+    load = readings[AlertMeasure.LOAD]
+    if report.missing or report.position or not load.is_exceeded:
+        return status
+    limit = (
+        f"{numbers.raised(phrase(readings.cluster, load))}: that limit is of the declared capacity"
+        " and is kept by moving queries. Records are dropped only when processing time runs out."
+    )
+    return replace(status, why=f"{status.why} {limit}")
 
 
 def _not_armed(report: LadderReport, load: str) -> LadderStatus:

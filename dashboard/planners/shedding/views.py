@@ -10,6 +10,8 @@ from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 from django_htmx.http import HttpResponseClientRefresh
 
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import ClusterReadings, cluster_readings
 from controlplane.catalog.query_checks import FLOOR, WEIGHT
 from controlplane.catalog.query_settings import set_shedding
 from controlplane.errors import Conflict, Fields, Invalid
@@ -20,6 +22,7 @@ from controlplane.planners.shedding.drill import Drill, LeastKept, run_drill
 from controlplane.planners.shedding.feasible import feasible_inputs
 from controlplane.planners.shedding.measured import MeasuredDrops, kept_parts
 from controlplane.planners.shedding.report import LadderReport, ladder_report
+from dashboard.clusters.tiles import tile_of
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.figures.parts import Figure
 from dashboard.figures.shedding import drill_figure, feasible_figure
@@ -30,6 +33,7 @@ from dashboard.planners.shedding.history import history_context
 from dashboard.planners.shedding.status import (
     FACTOR,
     SHOWN_QUERIES,
+    beside_capacity,
     cost_rows,
     kept_now,
     kept_text,
@@ -168,11 +172,12 @@ def _set(request: PageRequest, query: Query, values: tuple[float, float], reason
 def _live_context(cluster: Cluster, report: LadderReport) -> dict[str, Any]:
     shown = report.queries[:SHOWN_QUERIES]
     week = kept_parts(cluster, [query.id for query in shown], timezone.now()) if shown else {}
+    readings = cluster_readings(cluster)
     factor_grade = UNKNOWN if report.provisional else FACTOR.grade(report.factor)
     return {
         "report": report,
-        "status": status_of(report),
-        "tiles": ladder_tiles(report, factor_grade),
+        "status": beside_capacity(status_of(report), report, readings),
+        "tiles": ladder_tiles(report, factor_grade, readings),
         "costs": cost_rows(report),
         "rungs": rung_rows(report),
         "queries": [
@@ -286,19 +291,17 @@ def _changes(
     return changes, faults
 
 
-def ladder_tiles(report: LadderReport, factor_grade: str) -> list[Tile]:
+def ladder_tiles(report: LadderReport, factor_grade: str, readings: ClusterReadings) -> list[Tile]:
     """Return the tiles of a ladder; `factor_grade`: of its input factor."""
     if report.ladder is None or report.kept is None:
         return []
-    bound = "costs are assumed" if report.provisional else ""
     drift = report.drift
     return [
         Tile("Input factor", ratio(report.factor), "",
-             f"about: {bound}" if bound else "now, over what is processed", "limit 1.00",
+             f"{compact(report.input_per_s)}/s of {compact(report.capacity_per_s)}/s "
+             + ("at assumed costs" if report.provisional else "by processing time"), "limit 1.00",
              report.factor, 1.0, grade=factor_grade),
-        Tile("Headroom", _headroom(report.headroom), "",
-             f"about: {bound}" if bound else "same mix of inputs",
-             f"up to {compact(report.capacity_per_s)}/s, now {compact(report.input_per_s)}/s"),
+        replace(tile_of(readings, AlertMeasure.LOAD), link=""),
         Tile("Active drop level", MISSING if report.rung is None else str(report.rung),
              f"of {len(report.ladder.rungs)}", _position(report),
              f"steps down after {seconds(report.hold_s)} below",
@@ -310,12 +313,6 @@ def ladder_tiles(report: LadderReport, factor_grade: str) -> list[Tile]:
              f"mix {percent(drift.mix)}, costs {percent(drift.costs)} off" if drift
              else "computed for this page", f"compute again at {percent(report.tolerated)}"),
     ]  # fmt: skip
-
-
-def _headroom(headroom: float | None) -> str:
-    if headroom is None:
-        return MISSING
-    return "none" if headroom < 0 else f"+{percent(headroom)}"
 
 
 def _position(report: LadderReport) -> str:

@@ -1,12 +1,14 @@
 """Readings: means over a span against the limits of the policy, for a fleet in few queries."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings, lines_of, readings_of
@@ -14,9 +16,10 @@ from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import update_policy
 from controlplane.telemetry import series
+from controlplane.telemetry.measures import present_end
 from controlplane.telemetry.series import start_of
 from tests.support.cluster import actor
-from tests.support.series import add_measures
+from tests.support.series import add_measures, add_sample
 from tests.support.watching import measured, reachable
 
 pytestmark = pytest.mark.django_db
@@ -105,12 +108,43 @@ def test_a_past_period_has_the_limit_of_its_time() -> None:
 
 def test_a_limit_that_no_placement_keeps_is_named() -> None:
     cluster, now = _cluster(), timezone.now()
-    measured(cluster, now)
+    measured(cluster, now, loads=[200.0, 100.0, 100.0, 100.0])
     reachable(cluster, 1.0, imbalance=0.27)
     readings = cluster_readings(cluster)
     unmet = [row.measure for row in readings.readings if row.is_unreachable]
     assert unmet == [AlertMeasure.IMBALANCE]
     assert readings[AlertMeasure.IMBALANCE].reachable == 0.27
+
+
+def test_a_placement_that_keeps_a_limit_shows_that_it_can_be_met() -> None:
+    """What placement reaches was computed at other rates."""
+    cluster, now = _cluster(), timezone.now()
+    measured(cluster, now, loads=[80.0] * 4)
+    reachable(cluster, 1.0, fullest=1.3)
+    reading = cluster_readings(cluster)[AlertMeasure.LOAD]
+    assert (reading.reachable, reading.is_unreachable) == (0.4, False)
+
+
+@given(st.integers(0, 10**13).map(lambda ms: datetime.fromtimestamp(ms / 1000, UTC)))
+def test_present_values_stand_for_ten_seconds(now: datetime) -> None:
+    end = present_end(now)
+    assert timedelta(seconds=2) <= now - end < timedelta(seconds=12)
+    assert end.timestamp() % 10 == 0
+    later = now + (end + timedelta(seconds=12) - now) / 2
+    assert present_end(later) == end, "all parts of a page have the same window"
+
+
+def test_readings_within_ten_seconds_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, end = _cluster(), present_end(timezone.now())
+    measured(cluster, end, p95=400.0)
+    add_sample(cluster, end + timedelta(seconds=1), {"p95": 9000.0, "delivered": 100.0})
+    values = {}
+    for seconds in (3, 11, 13):
+        moment = end + timedelta(seconds=seconds)
+        monkeypatch.setattr("controlplane.alerts.readings.timezone.now", lambda at=moment: at)
+        values[seconds] = cluster_readings(cluster)[AlertMeasure.LATENCY].value
+    assert values[3] == values[11] == 400.0
+    assert values[13] > 400.0, "the next window has the newer sample"
 
 
 def test_silence_of_a_running_cluster_is_an_age_beyond_its_limit() -> None:

@@ -48,7 +48,7 @@ def add_latencies(cluster: Cluster, moment: datetime, p95: Sequence[float]) -> N
 def test_costs_of_running_queries_are_stored(sf: Cluster) -> None:
     now = timezone.now()
     write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
-    add_latencies(sf, now - timedelta(seconds=5), [10.0, 400.0, 30.0, 40.0])
+    add_latencies(sf, now - timedelta(seconds=15), [10.0, 400.0, 30.0, 40.0])
     assert record_query_costs(sf, now) == 2
     a = Query.objects.get(cluster=sf, name="a")
     figures = (a.evaluations_per_s, a.latency_ms, a.state_bytes, a.shared_with, a.measured_at)
@@ -91,7 +91,7 @@ def test_the_processor_time_of_a_query_is_estimated_by_its_records(sf: Cluster) 
     query = Query.objects.get(cluster=sf, name="a")
     assert query_report(query).processor is None
     write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
-    moment = timezone.now() - timedelta(seconds=5)
+    moment = timezone.now() - timedelta(seconds=15)
     add_sample(sf, moment, {"busy": [0.9, 0.5, 0.5, 0.5], "loads": [1.0] * 4})
     report = query_report(query)
     assert report.processor == pytest.approx(0.2 * 0.5)

@@ -361,6 +361,28 @@ def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
     assert [states[first.pk].state, states[second.pk].state] == ["superseded", "ready"]
 
 
+def test_a_fruitless_plan_beside_a_waiting_one_is_asked_again_after_the_cool_down(
+    spread: Cluster, now: datetime
+) -> None:
+    Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
+    measured(spread, now, rf=1.0)
+    watch_cluster(spread, now)
+    first = Proposal.objects.get()
+    computation.compute(first.pk)
+    review_proposal(first.pk)
+    Proposal.objects.filter(pk=first.pk).update(after={**first.after, "replication_factor": 4.0})
+    cooldown = PolicySettings().cooldown_s
+    codes = []
+    for seconds in (cooldown + 1, cooldown + 11, 2 * cooldown + 2):
+        later = now + timedelta(seconds=seconds)
+        measured(spread, later, **SCATTERED)
+        watch_cluster(spread, later)
+        codes.append(newest(spread, "replication").code)
+        Proposal.objects.filter(state="computing").update(state="no_better_plan")
+    assert codes == ["asked", "cooldown", "asked"]
+    assert Proposal.objects.filter(state="no_better_plan").count() == 2
+
+
 def test_a_waiting_plan_whose_alert_is_over_is_withdrawn(spread: Cluster, now: datetime) -> None:
     proposal = asked(spread, now)
     review_proposal(proposal.pk)

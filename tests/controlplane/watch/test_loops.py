@@ -50,7 +50,7 @@ def test_an_excluded_fullest_node_blocks() -> None:
 
 
 def test_latency_beyond_the_bound() -> None:
-    found = read("latency", samples=[sample(at, p95=12_000.0) for at in range(5)])
+    found = read("latency", samples=[sample(at, p95=12_000.0) for at in range(20)])
     assert found.number == 12_000.0
     assert (found.limit, found.trouble) == (10_000.0, True)
 

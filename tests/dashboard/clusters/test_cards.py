@@ -22,7 +22,7 @@ def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:
     cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
     assert f"Proposal {proposal.pk}</b>" in cards
     assert f"{len(proposal.actions)} actions of {proposal.planner}" in cards
-    assert "→" in cards.partition("Waiting for approval")[2].partition("Monitors")[0]
+    assert "→" in cards.partition("<h2>Plans</h2>")[2].partition("Monitors")[0]
 
 
 def test_candidates_of_a_comparison_do_not_wait() -> None:
@@ -36,7 +36,7 @@ def test_candidates_of_a_comparison_do_not_wait() -> None:
     assert isinstance(approver.user, User)
     browser.force_login(approver.user)
     cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
-    assert "No proposal waits" in cards
+    assert "No plan waits or is being executed" in cards
     assert (
         f"Review proposal {proposal.pk}"
         not in browser.get(f"/clusters/{cluster.slug}/").content.decode()

@@ -216,6 +216,14 @@ def test_a_full_cluster_without_a_ladder_is_given_one(
     assert (proposal.before["dropped"], proposal.after["dropped"]) == (0.0, 0.0)
 
 
+def test_an_enabled_plan_answers_a_full_cluster(armed: Cluster, now: datetime) -> None:
+    """Its row is not that of a limit that is kept."""
+    measured(armed, now, loads=[600.0] * 4, busy=[0.5] * 4)
+    watch_cluster(armed, now)
+    decision = newest(armed, "capacity")
+    assert (decision.code, decision.number) == ("answered", pytest.approx(1.2))
+
+
 def test_records_that_another_node_keeps_are_no_load_of_a_node_that_drops_them(
     operator: Actor, sf: Cluster, now: datetime
 ) -> None:
