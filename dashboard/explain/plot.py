@@ -62,7 +62,6 @@ class Plot:
     baseline: str | None = None
     changed: AxisLabel | None = None
     point: tuple[str, str] | None = None
-    end: AxisLabel | None = None
     title: str = ""
     points: Sequence[PlotPoint] = ()
 
@@ -100,7 +99,6 @@ def plot_of(series: Series | None, finding: str) -> Plot | None:
         baseline=None if series.baseline is None else y.percent(series.baseline),
         changed=None if changed is None else AxisLabel(x.percent(changed), "change"),
         point=_point(series, x, y),
-        end=AxisLabel(y.percent(known[-1]), quantity(known[-1], series.unit), "start"),
         title=series.title,
         points=list(_points(series, x, y)),
     )  # fmt: skip

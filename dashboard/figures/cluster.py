@@ -43,10 +43,7 @@ class ChartLimits:
 
 @dataclass(frozen=True)
 class ChartLine:
-    """A line of a chart: the name of its figure, its colour, the word at its end, and its dash.
-
-    `word`: stands before the newest value where that is written.
-    """
+    """A line of a chart: the name of its figure, its colour, the word at its end, and its dash."""
 
     name: str
     color: str
@@ -89,7 +86,7 @@ def imbalance(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
     shapes = forbidden(limits.imbalance, f"limit {numbers.percent(limits.imbalance)}")
     lines = (ChartLine("imbalance", "--series-1"),)
     axis = value_axis("", tickformat=".0%")
-    return _over_time(lines, marks, axis, shapes, text="percent", hover="%{y:.1%}")
+    return _over_time(lines, marks, axis, shapes, hover="%{y:.1%}")
 
 
 def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
@@ -102,11 +99,11 @@ def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
     )
     # The limit follows what is reachable: each time has its own.
     lines = (
-        ChartLine("rf", "--series-1"),
+        ChartLine("rf", "--series-1", "measured"),
         ChartLine("rf_limit", "--limit", "limit", "dash", 1.4),
     )
     axis = value_axis("", rangemode="normal", minallowed=0)
-    return _over_time(lines, marks, axis, shapes, text="ratio", hover="%{y:.3f}", floor=1.0)
+    return _over_time(lines, marks, axis, shapes, hover="%{y:.3f}", floor=1.0)
 
 
 def rates(marks: Sequence[PlanMark]) -> Figure:
@@ -142,15 +139,14 @@ def _over_time(
     *,
     hover: str,
     scale: float = 1.0,
-    text: str = "",
     floor: float = 0.0,
 ) -> Figure:
-    """Return a chart of lines over time; `floor`: where the axis starts, `text`: of end labels."""
+    """Return a chart of lines over time; `floor`: where the axis starts."""
     drawn = [_trace(line, hover, scale) for line in lines]
     # The highest line of the axis is the limit, unless the values are far from it.
     levels = [shape["y0"] for shape in shapes if shape["type"] == "line"]
     return figure(
-        [*drawn, _ends(lines, scale, text), plan_marks(marks)],
+        [*drawn, _ends(lines, scale), plan_marks(marks)],
         yaxis=axis | {"fixedrange": True},
         yaxis2=marks_axis(),
         shapes=list(shapes),
@@ -172,7 +168,7 @@ def _trace(line: ChartLine, hover: str, scale: float) -> Trace:
     }
 
 
-def _ends(lines: Sequence[ChartLine], scale: float, text: str) -> Trace:
+def _ends(lines: Sequence[ChartLine], scale: float) -> Trace:
     """Return the words at the ends of the lines."""
     return scatter("ends", [], [], "text") | {
         "text": [],
@@ -185,6 +181,5 @@ def _ends(lines: Sequence[ChartLine], scale: float, text: str) -> Trace:
             "ends": [line.name for line in lines],
             "words": [line.word for line in lines],
             "scale": scale,
-            "format": text,
         },
     }

@@ -4,7 +4,7 @@
 
 import { makeAccessible } from "./chart-access.js";
 import { extendLines, moveEnds, rememberLines, resetAxis } from "./deltas.js";
-import { format, significant } from "./format.js";
+import { significant } from "./format.js";
 import { placeLabels, plotSize } from "./limit-labels.js";
 import { isPaused } from "./range.js";
 import { Pace, SampleWindow, withGaps } from "./samples.js";
@@ -228,11 +228,11 @@ function differs(samples) {
 
 // The words stand at the right end of the axis, beside the newest values.
 function fillEnds(trace, samples, top, range, scaled) {
-  const { ends, words, format: name } = trace.meta;
+  const { ends, words } = trace.meta;
   const labels = ends.map((field, place) => {
     const last = samples.findLast((sample) => Number.isFinite(sample[field]));
     const hidden = !last || (field === "p99" && !differs(samples));
-    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: [words[place], name && format[name](last[field])].filter(Boolean).join(" "), place };
+    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: words[place], place };
   });
   const shown = labels.filter(({ text }) => text).sort((a, b) => a.y - b.y);
   for (let i = 1; i < shown.length; i += 1) shown[i].y = Math.max(shown[i].y, shown[i - 1].y + LABELS_APART * top);

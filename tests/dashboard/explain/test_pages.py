@@ -48,7 +48,7 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     assert (ranked.mark, ranked.relation_text) == ("bad", "when the limit was exceeded")
     assert ranked.size_text.endswith("records/s")
     assert f'<span class="num">{ranked.share_text}</span>' in text
-    assert 'hx-trigger="weir:tick' in text, "it is live"
+    assert 'hx-trigger="weir:present' in text, "it is live"
     assert "style=" not in text
     page = operating.get(url)
     assert "explain-page" in page.content.decode()
