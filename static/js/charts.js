@@ -231,7 +231,7 @@ function fillEnds(trace, samples, top, range, scaled) {
   const { ends, words } = trace.meta;
   const labels = ends.map((field, place) => {
     const last = samples.findLast((sample) => Number.isFinite(sample[field]));
-    const hidden = !last || (field === "p99" && !differs(samples));
+    const hidden = !last || !words[place] || (field === "p99" && !differs(samples));
     return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: words[place], place };
   });
   const shown = labels.filter(({ text }) => text).sort((a, b) => a.y - b.y);
