@@ -25,7 +25,7 @@ from dashboard.time_range import TimeRange
 # Rows of the table; the file has all.
 MOST: Final = 100
 _SERIES: Final = ("node_p95", "node_waiting", "node_state", *LOADS)
-# Load over capacity of a whole bar, as in static/js/bars.js.
+# Load over capacity of a whole bar.
 BAR_TOP: Final = 1.2
 
 

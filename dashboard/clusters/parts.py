@@ -61,10 +61,11 @@ def strip(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Render the nodes with their means over the range."""
+    """Render the nodes with their means over the range: as bars or as a table."""
     time_range = requested_range(request)
     context = nodes_of(cluster, time_range, readings_in(cluster, time_range))
-    return render_page(request, "_cluster_nodes.html", context)
+    part = "bars" if request.htmx.target == "bars" else "nodes"
+    return render_page(request, f"_cluster_{part}.html", context)
 
 
 @cluster_page

@@ -1,7 +1,6 @@
 // The page of a cluster: first paint from stored samples, then live; one range for all of it.
 
 import { announce } from "./connection.js";
-import { showLoads } from "./bars.js";
 import { ChartBoard } from "./charts.js";
 import { HeatMap } from "./heat.js";
 import { chooseRange, currentRange, follow, isPaused, nameOf, TimeRange } from "./range.js";
@@ -14,7 +13,6 @@ const page = document.getElementById("cluster-page");
 const elements = new Map([...page.querySelectorAll("[data-figure]")].map((element) => [element.dataset.figure, element]));
 const board = new ChartBoard(elements);
 const heat = new HeatMap(document.getElementById("heat"));
-const limits = { limit: heat.limit, near: heat.near };
 let waiting = [];
 let timer = null;
 let asked = 0;
@@ -55,7 +53,6 @@ function flush() {
   if (!newest) return;
   const [place, version] = [document.getElementById("routing-version"), `routing v${newest.version}`];
   if (place.textContent !== version) place.textContent = version;
-  showLoads(document.getElementById("bars"), newest, limits);
 }
 
 addEventListener("weir:sample!", ({ detail }) => take(detail));
