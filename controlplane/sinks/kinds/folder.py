@@ -12,9 +12,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from controlplane.errors import Invalid
-from controlplane.sinks.destination import DestinationAway, named_secret
+from controlplane.sinks.destination import DestinationAway
 from controlplane.sinks.kinds.settings import FolderSettings
 from controlplane.wire.network.destinations import NotAllowed, check_folder
+from controlplane.wire.network.secrets import SecretOf, named_secret
 
 _OWN: Final = "_weir"
 
@@ -29,7 +30,7 @@ def check_destination(settings: FolderSettings) -> None:
 
 def access_keys(secret: str) -> tuple[str, str]:
     """Return access key and secret key of an object store."""
-    access, _, key = named_secret(secret).partition(":")
+    access, _, key = named_secret(SecretOf.SINKS, secret).partition(":")
     return access, key
 
 

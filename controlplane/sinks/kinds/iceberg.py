@@ -27,7 +27,7 @@ from sqlalchemy.engine import make_url
 from controlplane.errors import Invalid
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.columns import START
-from controlplane.sinks.destination import DestinationAway, SinkContext, named_secret
+from controlplane.sinks.destination import DestinationAway, SinkContext
 from controlplane.sinks.kinds.arrow import DAY, arrow_table, fitted
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, DayFiles, small_files
 from controlplane.sinks.kinds.folder import access_keys
@@ -39,6 +39,7 @@ from controlplane.wire.network.destinations import (
     check_whole,
     place_of,
 )
+from controlplane.wire.network.secrets import SecretOf, named_secret
 
 # Replaced snapshots stay readable for so long; 20 files of metadata are kept.
 _KEPT: Final = timedelta(days=1)
@@ -92,10 +93,11 @@ def _check(settings: IcebergSettings) -> None:
 def _catalog(settings: IcebergSettings) -> Catalog:
     properties = {"type": settings.type, "uri": settings.uri, "warehouse": settings.warehouse}
     if settings.catalog_secret and settings.type == "sql":
-        url = make_url(settings.uri).set(password=named_secret(settings.catalog_secret))
+        password = named_secret(SecretOf.SINKS, settings.catalog_secret)
+        url = make_url(settings.uri).set(password=password)
         properties["uri"] = url.render_as_string(hide_password=False)
     elif settings.catalog_secret:
-        properties["credential"] = named_secret(settings.catalog_secret)
+        properties["credential"] = named_secret(SecretOf.SINKS, settings.catalog_secret)
     if settings.secret:
         access, key = access_keys(settings.secret)
         properties |= {"s3.access-key-id": access, "s3.secret-access-key": key}

@@ -128,18 +128,24 @@ class KafkaSettings(SinkSettings):
     )
     # The topic of positions has a longer name.
     topic: str = Field(min_length=1, max_length=200, title="Topic", description="an existing one")
-    format: Literal["json", "avro"] = Field("json", title="Format")
+    format: Literal["json", "avro", "protobuf"] = Field("json", title="Format")
     registry: str = Field(
-        "", max_length=400, title="Registry", description="URL of a registry of schemas, for avro"
-    )
-    registry_secret: Secret = Field(
-        "", title="Secret of the registry", description="name of the secret user:password"
-    )
+        "", max_length=400, title="Registry", validate_default=True,
+        description="URL of a registry of schemas, for avro; protobuf needs one",
+    )  # fmt: skip
     options: Mapping[str, str] = Field(
         default_factory=dict, title="Options", max_length=20,
         description="of the client, such as security.protocol=SASL_SSL, sasl.username=weir",
     )  # fmt: skip
     secrets: Mapping[str, Secret] = Field(
         default_factory=dict, title="Secrets", max_length=20,
-        description="name of the secret by option, such as sasl.password=shop-kafka",
+        description="name of the secret by option, such as sasl.password=shop-kafka; "
+        "of the registry: registry=shop-registry, user:password",
     )  # fmt: skip
+
+    @field_validator("registry")
+    @classmethod
+    def _fits(cls, registry: str, info: ValidationInfo) -> str:
+        if info.data.get("format") == "protobuf" and not registry:
+            raise ValueError("must be given for protobuf: it keeps the numbers of the fields")
+        return registry
