@@ -30,7 +30,13 @@ from controlplane.sinks.columns import START
 from controlplane.sinks.destination import DestinationAway, SinkContext
 from controlplane.sinks.kinds.arrow import DAY, arrow_table, fitted
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, DayFiles, small_files
-from controlplane.sinks.kinds.folder import access_keys
+from controlplane.sinks.kinds.folder import (
+    CONNECT_S,
+    REQUEST_S,
+    access_keys,
+    away,
+    check_endpoint,
+)
 from controlplane.sinks.kinds.settings import IcebergSettings
 from controlplane.wire.network.destinations import (
     NotAllowed,
@@ -59,6 +65,7 @@ def check_destination(settings: IcebergSettings) -> None:
         _check(settings)
     except (NotAllowed, OSError) as refusal:
         raise Invalid({"settings.uri": [str(refusal)]}) from None
+    check_endpoint(settings)
 
 
 def open_destination(settings: IcebergSettings, context: SinkContext) -> "IcebergResults":
@@ -73,7 +80,7 @@ def open_destination(settings: IcebergSettings, context: SinkContext) -> "Iceber
             if place:
                 check_folder(place)
     except (NotAllowed, OSError) as error:
-        raise DestinationAway(str(error)) from error
+        raise away(settings, error) from error
     return IcebergResults(table, context)
 
 
@@ -98,10 +105,15 @@ def _catalog(settings: IcebergSettings) -> Catalog:
         properties["uri"] = url.render_as_string(hide_password=False)
     elif settings.catalog_secret:
         properties["credential"] = named_secret(SecretOf.SINKS, settings.catalog_secret)
-    if settings.secret:
-        access, key = access_keys(settings.secret)
-        properties |= {"s3.access-key-id": access, "s3.secret-access-key": key}
-    return load_catalog("weir", **properties)
+    return load_catalog("weir", **properties, **_store_properties(settings))
+
+
+def _store_properties(settings: IcebergSettings) -> dict[str, str]:
+    properties = {"s3.connect-timeout": str(CONNECT_S), "s3.request-timeout": str(REQUEST_S)}
+    if keys := access_keys(settings):
+        properties["s3.access-key-id"], properties["s3.secret-access-key"] = keys
+    given = {"s3.endpoint": settings.endpoint, "s3.region": settings.region}
+    return properties | {name: value for name, value in given.items() if value}
 
 
 def _create(catalog: Catalog, name: str, context: SinkContext) -> None:

@@ -26,7 +26,7 @@ from tests.support.lake import FILES, MINUTES_OF_DAY, NAMES, Place
 from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
 from tests.support.registry import running_registry
-from tests.support.sinks import Meters
+from tests.support.sinks import Meters, run
 from tests.support.stream_results import records_of
 from tests.support.topic_results import results_in, rows_by
 from tests.support.topics import create_topic, running_broker
@@ -145,27 +145,6 @@ def meters(operator: Actor, sf: Cluster) -> Meters:
 def added(meters: Meters, place: Place, **more: Any) -> Sink:
     spec = SinkSpec("out", place.kind, place.settings, start="oldest", **more)
     return service.add(actor("admin"), meters.query, spec)
-
-
-def never(_seconds: float) -> None:
-    """Wait for nothing."""
-
-
-def run(follower: SinkFollower, steps: int = 40) -> None:
-    """Let a follower write all that is due now."""
-    for _ in range(steps):
-        collecting_over(follower.sink_id)
-        waits: list[float] = []
-        follower.step(waits.append)
-        if waits:
-            return
-    raise AssertionError("the sink does not come to an end")
-
-
-def collecting_over(sink_id: int) -> None:
-    """Let the time be over for which a kind collects results."""
-    long_ago = datetime.fromisoformat("2020-01-01T00:00Z")
-    Sink.objects.filter(pk=sink_id).update(caught_up_at=long_ago, written_at=None)
 
 
 class Killed(BaseException):
