@@ -3,7 +3,8 @@
     python -m benchmarks.results.sink_speed [--rows 200000]
 
 A follower of this process reads final windows of an SQLite database, three columns of key and three
-aggregates each, and writes them; PostgreSQL is that of POSTGRES, the broker of Kafka Tansu.
+aggregates each, and writes them; PostgreSQL is that of POSTGRES, the broker of Kafka Tansu, the
+registry of schemas that of the tests.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from benchmarks.control_plane import fresh_weir
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.results.tables import COLUMNS
 from tests.support.postgres import running_postgres
+from tests.support.registry import running_registry
 from tests.support.topics import create_topic, running_broker
 
 
@@ -33,10 +35,15 @@ def parse_options(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     rows: int = parse_options().rows
-    with fresh_weir() as folder, running_postgres() as url, running_broker() as broker:
+    with (
+        fresh_weir() as folder,
+        running_postgres() as url,
+        running_broker() as broker,
+        running_registry() as registry,
+    ):
         query = filled(rows)
         parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
-        words = f"unix://{parts['host']} {folder.as_uri()} kafka://{broker}"
+        words = f"unix://{parts['host']} {folder.as_uri()} kafka://{broker} {registry.url}"
         os.environ[LIST] += f" {words}"
         table = {"host": parts["host"], "user": parts["user"], "database": parts["dbname"],
                  "tls": "disable", "table": "readings"}  # fmt: skip
@@ -49,6 +56,7 @@ def main() -> None:
         for kind, settings in (
             ("parquet", files), ("delta", delta), ("iceberg", iceberg), ("postgres", table),
             ("kafka", topic), ("kafka", topic | {"format": "avro"}),
+            ("kafka", topic | {"format": "protobuf", "registry": registry.url}),
             ("stream", {"stream": "results"}),
         ):  # fmt: skip
             # Its module is imported once.

@@ -22,12 +22,12 @@ from controlplane.errors import Conflict
 from controlplane.events import outbox
 from controlplane.events.task_names import SEND_WEBHOOK, send_on_commit
 from controlplane.integrations import formats, outbound, webhooks
-from controlplane.integrations.credentials import NoSecret, named_secret
 from controlplane.integrations.mails import send_mail
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.listing import Filters, Listing, choice_filter
 from controlplane.pagination.lookup import row_by
+from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
 
 logger = logging.getLogger(__name__)
 STATES = tuple(str(state) for state in Delivery.State.values)
@@ -216,7 +216,7 @@ def _attempt(hook: Webhook, delivery: Delivery, now: datetime) -> tuple[int, str
     if hook.format == formats.EMAIL:
         send_mail(hook.url, event, delivery.body)
         return HTTPStatus.OK, ""
-    credential = named_secret(hook.credential)
+    credential = named_secret(SecretOf.WEBHOOKS, hook.credential) if hook.credential else ""
     body = formats.rendered(hook.format, delivery.body, credential)
     # Resolved again: the addresses of the name may have changed since the registration.
     target = outbound.resolved(hook.url)

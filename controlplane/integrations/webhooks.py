@@ -24,10 +24,10 @@ from controlplane.access.roles import ADMIN, Actor, require, require_member
 from controlplane.errors import Busy, Conflict, Fields, Invalid
 from controlplane.events import outbox
 from controlplane.integrations import formats, outbound
-from controlplane.integrations.credentials import NoSecret, named_secret
 from controlplane.integrations.mails import recipients
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from controlplane.pagination.lookup import row_by
+from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
 from controlplane.wire.redaction import HIDDEN
 
 PREFIX: Final = "whsec_"
@@ -224,6 +224,15 @@ def _receiver(spec: WebhookSpec) -> tuple[str, str, str]:
     return spec.format, spec.credential.strip(), spec.url.strip()
 
 
+def _check_receiver(spec: WebhookSpec) -> None:
+    """Raise `NoSecret` without the secret of the credential, else as the check of its address."""
+    credential = spec.credential.strip()
+    if credential or spec.format == formats.PAGERDUTY:
+        named_secret(SecretOf.WEBHOOKS, credential)
+    check = recipients if spec.format == formats.EMAIL else outbound.resolved
+    check(spec.url.strip())
+
+
 def _check(spec: WebhookSpec, known: WebhookSpec | None = None) -> None:
     faults: Fields = {}
     if not 1 <= len(spec.name.strip()) <= MAX_NAME:
@@ -234,9 +243,7 @@ def _check(spec: WebhookSpec, known: WebhookSpec | None = None) -> None:
         faults["format"] = [f"Must be one of {', '.join(formats.NAMES)}"]
     try:
         if known is None or _receiver(spec) != _receiver(known):
-            named_secret(spec.credential.strip(), is_needed=spec.format == formats.PAGERDUTY)
-            check = recipients if spec.format == formats.EMAIL else outbound.resolved
-            check(spec.url.strip())
+            _check_receiver(spec)
     except NoSecret as absent:
         faults["credential"] = [str(absent)]
     except (outbound.AddressRejected, outbound.AddressUnreachable) as refused:

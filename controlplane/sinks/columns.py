@@ -4,6 +4,7 @@ Results are columns of plain values: whole numbers, floats, `Decimal`, booleans,
 with a time zone, dates, and None.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -20,6 +21,11 @@ from controlplane.results.filters import is_stream
 from controlplane.results.values import moment, plain
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.results.json_values import Raised
+
+
+def plain_name(name: str) -> str:
+    """Return a name with letters, digits and _ only."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
 class ValueType(StrEnum):

@@ -3,20 +3,15 @@
 `write` commits rows and position together, or its repetition changes nothing.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from controlplane.installation import env
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.columns import ResultTable
-
-# Of the variables of the environment with secrets, before the name in capitals.
-VARIABLE: Final = "WEIR_SINK_SECRET_"
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+from controlplane.wire.network.secrets import is_secret_name
 
 
 class RefusedByDestination(Exception):
@@ -34,27 +29,12 @@ class SinkSettings(BaseModel):
 
 
 def _known_name(name: str) -> str:
-    if name and not _NAME.fullmatch(name):
-        raise ValueError("must be lower-case letters, digits and hyphens")
+    if name and not is_secret_name(name):
+        raise ValueError("must be lower-case letters, digits, hyphens and _")
     return name
 
 
 Secret = Annotated[str, Field(max_length=60), AfterValidator(_known_name)]
-
-
-def named_secret(name: str) -> str:
-    """Return a secret of the site by its name. Raises `DestinationAway` if there is none.
-
-    Only variables of this prefix can be named, so that nobody sends other secrets of Weir away.
-    """
-    variable = VARIABLE + name.upper().replace("-", "_")
-    try:
-        value = env.secret(variable)
-    except env.EnvironmentValueError as error:
-        raise DestinationAway(str(error)) from None
-    if not value:
-        raise DestinationAway(f"There is no secret {name}: set {variable}, or {variable}_FILE")
-    return value
 
 
 @dataclass(frozen=True)

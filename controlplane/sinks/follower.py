@@ -27,6 +27,7 @@ from controlplane.sinks.destination import (
     SinkContext,
 )
 from controlplane.sinks.reading import ResultBatch, ResultReader, results_at
+from controlplane.wire.errors import WireError
 
 logger = logging.getLogger(__name__)
 # Without results to write, the next look (s).
@@ -182,7 +183,7 @@ class SinkFollower:
 
     def _fail(self, error: Exception) -> None:
         self.close()
-        is_known = isinstance(error, DestinationAway | WeirError)
+        is_known = isinstance(error, DestinationAway | WeirError | WireError)
         text = str(error) if is_known else f"{type(error).__name__}: {error}"
         logger.warning("sink %d: %s", self.sink_id, text, exc_info=not is_known)
         now, failures = timezone.now(), self._sink.failures + 1

@@ -3,7 +3,6 @@
 A query that is submitted has no sink yet, so only a sink can close a cycle.
 """
 
-import re
 from typing import Any, Final
 
 from controlplane.access.roles import Actor
@@ -13,7 +12,14 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query, QueryStream, Sink, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.models.sink import STREAM_KIND
-from controlplane.sinks.columns import END, ResultColumn, ResultTable, ValueType, result_table
+from controlplane.sinks.columns import (
+    END,
+    ResultColumn,
+    ResultTable,
+    ValueType,
+    plain_name,
+    result_table,
+)
 from controlplane.topology import streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.schema import (
@@ -42,7 +48,7 @@ _OF_STREAM: Final = "source_stream"
 
 def column_name(column: ResultColumn) -> str:
     """Return the name that a column of results has in a stream."""
-    return re.sub(r"\W", "_", _OF_STREAM if column.name == STREAM else column.name, flags=re.ASCII)
+    return plain_name(_OF_STREAM if column.name == STREAM else column.name)
 
 
 def connect_stream(actor: Actor, query: Query, name: str, mode: str, sink: str) -> None:

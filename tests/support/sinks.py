@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, Query
+from controlplane.models import Cluster, Query, Sink
 from controlplane.queries.spec import QuerySpec
 from controlplane.results.finality import update_finality
+from controlplane.sinks.follower import SinkFollower
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query_text import QueryText
@@ -137,3 +138,16 @@ def ordered(results: Iterable[Any]) -> list[Result]:
         for start, *key, n, total, top in results
     ]
     return sorted(rows, key=str)
+
+
+def run(follower: SinkFollower, steps: int = 40) -> None:
+    """Let a follower write all that is due now."""
+    long_ago = datetime.fromisoformat("2020-01-01T00:00Z")
+    for _ in range(steps):
+        # The time is over for which a kind collects results.
+        Sink.objects.filter(pk=follower.sink_id).update(caught_up_at=long_ago, written_at=None)
+        waits: list[float] = []
+        follower.step(waits.append)
+        if waits:
+            return
+    raise AssertionError("the sink does not come to an end")

@@ -1,21 +1,22 @@
 """Results that a sink has written to a topic, as a consumer of another team reads them."""
 
-import io
 import json
-import struct
 import uuid
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.cimpl import KafkaError
 
-from tests.support.schema_registry import SchemaRegistry
+from controlplane.models import Query
+from controlplane.sinks.columns import result_table
+from controlplane.sinks.network import derived_schema
+from controlplane.wire.topics.source import TopicSource
+from workers.pipeline.sources.topic.decode import decode
+from workers.pipeline.sources.topic.messages import Fetched, message_rows
 
-# Before a record of Avro: zero, and the id of its schema.
-HEAD = struct.Struct(">bI")
 KEY = ("station", "open", "stream")
 
 
@@ -42,23 +43,35 @@ def messages_in(address: str, topic: str) -> list[Any]:
 
 
 def results_in(
-    address: str, topic: str, registry: SchemaRegistry | None = None
+    address: str, topic: str, read: Callable[[list[bytes]], list[dict[str, Any]]] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the results in a topic, in Avro if there is a registry."""
-    results = []
-    for message in messages_in(address, topic):
-        if registry is None:
-            row = json.loads(message.value())
-            row["window_start"] = datetime.fromisoformat(row["window_start"])
-            row["total"] = None if row["total"] is None else Decimal(row["total"])
-        else:
-            buffer = io.BytesIO(message.value())
-            zero, number = HEAD.unpack(buffer.read(HEAD.size))
-            assert zero == 0
-            row = fastavro.schemaless_reader(buffer, registry.schema(number), None)
+    """Return the results in a topic; `read`: returns the rows of values that are no JSON."""
+    messages = messages_in(address, topic)
+    results = (read or _of_json)([message.value() for message in messages])
+    for message, row in zip(messages, results, strict=True):
         assert json.loads(message.key()) == {name: row[name] for name in KEY}
         headers = dict(message.headers())
         assert int(headers["seq"]) == row["seq"]
         assert datetime.fromisoformat(headers["window"].decode()) == row["window_start"]
-        results.append(row)
     return results
+
+
+def rows_by(source: TopicSource, query: str, values: list[bytes]) -> list[dict[str, Any]]:
+    """Return results of a query as a stream of Weir reads them from a topic."""
+    found = Query.objects.get(name=query)
+    schema = derived_schema(found, result_table(found), "final_only")
+    none = [0] * len(values)
+    decoded = decode(Fetched(0, none, values, [None] * len(values), none), source, schema)
+    assert not decoded.faults
+    # No column of a stream can have this name.
+    streams = [row["stream"] for row in message_rows(values, source, [], {})]
+    rows = zip(streams, decoded.records.to_pylist(), strict=True)
+    return [row | {"stream": stream} for stream, row in rows]
+
+
+def _of_json(values: list[bytes]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [json.loads(value) for value in values]
+    for row in rows:
+        row["window_start"] = datetime.fromisoformat(row["window_start"])
+        row["total"] = None if row["total"] is None else Decimal(row["total"])
+    return rows

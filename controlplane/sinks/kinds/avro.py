@@ -2,20 +2,17 @@
 
 import io
 import json
-import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Any, Final
 
 import fastavro
 
-from controlplane.integrations import outbound
 from controlplane.sinks.columns import ResultTable, ValueType
-from controlplane.sinks.destination import DestinationAway, RefusedByDestination, named_secret
+from controlplane.sinks.destination import RefusedByDestination
 from controlplane.sinks.kinds.arrow import scaled
+from controlplane.sinks.kinds.schemas import field_names, open_sink_registry
 from controlplane.sinks.kinds.settings import KafkaSettings
-from controlplane.wire.topics.registry import with_prefix
+from controlplane.wire.topics.registry import subject_of, with_prefix
 
 _TYPES: Final[Mapping[ValueType, Any]] = {
     ValueType.INT: "long",
@@ -27,14 +24,12 @@ _TYPES: Final[Mapping[ValueType, Any]] = {
     ValueType.DATE: {"type": "int", "logicalType": "date"},
     ValueType.JSON: "string",
 }
-_REGISTRY: Final = "application/vnd.schemaregistry.v1+json"
 
 
 def avro_schema(table: ResultTable) -> dict[str, Any]:
-    """Return the schema of the results of a query; names have letters, digits and _ only."""
-    fields = [{"name": re.sub(r"\W", "_", column.name, flags=re.ASCII),
-               "type": ["null", _TYPES[column.type]], "default": None}
-              for column in table.columns]  # fmt: skip
+    """Return the schema of the results of a query."""
+    fields = [{"name": name, "type": ["null", _TYPES[column.type]], "default": None}
+              for name, column in zip(field_names(table), table.columns, strict=True)]  # fmt: skip
     return {"type": "record", "name": "Result", "namespace": "weir", "fields": fields}
 
 
@@ -47,7 +42,10 @@ class AvroRows:
         self._names = [field["name"] for field in schema["fields"]]
         self._decimals = [index for index, column in enumerate(table.columns)
                           if column.type is ValueType.DECIMAL]  # fmt: skip
-        self._head = with_prefix(_registered(settings, schema), b"") if settings.registry else b""
+        self._head = b""
+        if settings.registry:
+            registry, subject = open_sink_registry(settings), subject_of(settings.topic)
+            self._head = with_prefix(registry.register(subject, json.dumps(schema)), b"")
 
     def __call__(self, row: Sequence[Any]) -> bytes:
         """Return a result as bytes. Raises `RefusedByDestination` for a number out of range."""
@@ -61,22 +59,3 @@ class AvroRows:
         except (ValueError, OverflowError, ArithmeticError, TypeError) as error:
             raise RefusedByDestination(f"{type(error).__name__}: {error}") from None
         return buffer.getvalue()
-
-
-def _registered(settings: KafkaSettings, schema: Mapping[str, Any]) -> int:
-    """Return the id that the registry gives a schema, or has given it before."""
-    url = f"{settings.registry.rstrip('/')}/subjects/{settings.topic}-value/versions"
-    headers = {"Content-Type": _REGISTRY, "Accept": _REGISTRY}
-    if settings.registry_secret:
-        login = b64encode(named_secret(settings.registry_secret).encode()).decode()
-        headers["Authorization"] = f"Basic {login}"
-    body = json.dumps({"schema": json.dumps(schema), "schemaType": "AVRO"}).encode()
-    try:
-        status, answer = outbound.post(outbound.resolved(url), headers, body)
-        if status == HTTPStatus.OK:
-            return int(json.loads(answer)["id"])
-    except (outbound.AddressRejected, outbound.AddressUnreachable) as error:
-        raise DestinationAway(f"The registry of schemas does not respond: {error}") from error
-    except (ValueError, KeyError, TypeError):
-        status = HTTPStatus.OK
-    raise DestinationAway(f"The registry of schemas responds {status}: {answer}")

@@ -11,13 +11,20 @@ from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from controlplane.results.feed import FeedPlace
-from controlplane.sinks.destination import DestinationAway, SinkContext
+from controlplane.sinks.destination import SinkContext
 from controlplane.sinks.kinds.arrow import DAY, fitted, table_with_day
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, MOST, SMALL, DayFiles
-from controlplane.sinks.kinds.folder import SinkFolder, access_keys, check_destination
+from controlplane.sinks.kinds.folder import (
+    CONNECT_S,
+    REQUEST_S,
+    SinkFolder,
+    access_keys,
+    away,
+    check_destination,
+)
 from controlplane.sinks.kinds.settings import DeltaSettings
 
 __all__ = ["check_destination", "open_destination"]
@@ -31,26 +38,42 @@ _CONFIGURATION: Final = {
 
 def open_destination(settings: DeltaSettings, context: SinkContext) -> "DeltaResults":
     """Open the table, and create it if it does not exist."""
-    folder, options = SinkFolder(settings), dict[str, str]()
-    if settings.secret:
-        access, key = access_keys(settings.secret)
-        options = {"AWS_ACCESS_KEY_ID": access, "AWS_SECRET_ACCESS_KEY": key}
+    folder, options = SinkFolder(settings), _storage_options(settings)
     try:
-        if not DeltaTable.is_deltatable(settings.url, options):
-            DeltaTable.create(
+        # `is_deltatable` would stop all threads until a store has answered.
+        try:
+            table = DeltaTable(settings.url, storage_options=options)
+        except TableNotFoundError:
+            table = DeltaTable.create(
                 settings.url, table_with_day(context.table, ()).schema, mode="ignore",
                 partition_by=[DAY], configuration=_CONFIGURATION, storage_options=options,
             )  # fmt: skip
-        return DeltaResults(DeltaTable(settings.url, storage_options=options), folder, context)
+        return DeltaResults(table, folder, settings, context)
     except _ERRORS as error:
-        raise DestinationAway(str(error)) from error
+        raise away(settings, error) from error
+
+
+def _storage_options(settings: DeltaSettings) -> dict[str, str]:
+    """Return the options of the object store, none for a directory."""
+    if not settings.is_remote:
+        return {}
+    options = {"connect_timeout": f"{CONNECT_S}s", "timeout": f"{3 * REQUEST_S}s",
+               "max_retries": "2", "retry_timeout": f"{3 * REQUEST_S}s"}  # fmt: skip
+    if keys := access_keys(settings):
+        options["AWS_ACCESS_KEY_ID"], options["AWS_SECRET_ACCESS_KEY"] = keys
+    if settings.endpoint:
+        options |= {"AWS_ENDPOINT_URL": settings.endpoint, "AWS_ALLOW_HTTP": "true"}
+    return options | ({"AWS_REGION": settings.region} if settings.region else {})
 
 
 class DeltaResults:
     """An open table."""
 
-    def __init__(self, table: DeltaTable, folder: SinkFolder, context: SinkContext) -> None:
+    def __init__(
+        self, table: DeltaTable, folder: SinkFolder, settings: DeltaSettings, context: SinkContext
+    ) -> None:
         self._table, self._folder, self._context = table, folder, context
+        self._settings = settings
         arrow: Any = table.schema()
         self._schema = pa.schema(arrow)
         self._version = table.transaction_version(context.uid)
@@ -82,7 +105,7 @@ class DeltaResults:
             self._days.add(content[DAY].to_pylist() if DAY in self._schema.names else ())
             self._compact(after)
         except _ERRORS as error:
-            raise DestinationAway(str(error)) from error
+            raise away(self._settings, error) from error
 
     def close(self) -> None:
         """Do nothing: no connection is kept."""

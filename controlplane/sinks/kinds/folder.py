@@ -4,6 +4,7 @@ These are in the folder `_weir`: readers take no notice of names that begin with
 """
 
 import json
+import re
 from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -12,34 +13,79 @@ import pyarrow as pa
 from pyarrow import fs
 
 from controlplane.errors import Invalid
-from controlplane.sinks.destination import DestinationAway, named_secret
-from controlplane.sinks.kinds.settings import FolderSettings
-from controlplane.wire.network.destinations import NotAllowed, check_folder
+from controlplane.sinks.destination import DestinationAway
+from controlplane.sinks.kinds.settings import FileSettings, FolderSettings
+from controlplane.wire.network.destinations import (
+    NotAllowed,
+    check_folder,
+    check_whole,
+    place_of,
+)
+from controlplane.wire.network.secrets import SecretOf, named_secret
 
 _OWN: Final = "_weir"
+# An object store must connect, and send a byte, in so many seconds; clients try three times.
+CONNECT_S: Final = 5
+REQUEST_S: Final = 10
+# What errors of Delta have for terminals.
+_DECORATION: Final = re.compile(r"(\x1b\[\d+m|\s|↳)+")
 
 
 def check_destination(settings: FolderSettings) -> None:
-    """Raise `Invalid` unless the list of the site has the directory, or one around it."""
+    """Raise `Invalid` unless the site lists the directory, or one around it, and the endpoint."""
     try:
         check_folder(settings.url)
     except NotAllowed as refusal:
         raise Invalid({"settings.url": [str(refusal)]}) from None
+    check_endpoint(settings)
 
 
-def access_keys(secret: str) -> tuple[str, str]:
-    """Return access key and secret key of an object store."""
-    access, _, key = named_secret(secret).partition(":")
+def check_endpoint(settings: FileSettings) -> None:
+    """Raise `Invalid` unless the list of the site has the endpoint: a public one must be in it."""
+    try:
+        _check_endpoint(settings)
+    except NotAllowed as refusal:
+        raise Invalid({"settings.endpoint": [str(refusal)]}) from None
+
+
+def _check_endpoint(settings: FileSettings) -> None:
+    if settings.endpoint:
+        check_whole(place_of(settings.endpoint))
+
+
+def access_keys(settings: FileSettings) -> tuple[str, str] | None:
+    """Return access key and secret key of an object store, None for the machine's identity.
+
+    Raises `NotAllowed` for an endpoint that the list of the site has not, `NoSecret`, and
+    `DestinationAway` for a secret of another form.
+    """
+    _check_endpoint(settings)
+    if not settings.secret:
+        return None
+    access, _, key = named_secret(SecretOf.SINKS, settings.secret).partition(":")
+    if not access or not key:
+        raise DestinationAway(f"The secret {settings.secret} is not access-key:secret-key")
     return access, key
 
 
+def away(settings: FileSettings, error: BaseException) -> DestinationAway:
+    """Return the exception for an error of a client of files, in one line."""
+    text = _DECORATION.sub(" ", str(error)).strip()
+    if isinstance(error, NotAllowed) or settings.secret or not settings.is_remote:
+        return DestinationAway(text)
+    hint = "the sink names no secret, so it has the identity of the machine"
+    return DestinationAway(f"{text[:200]} ({hint})")
+
+
 def _file_system(settings: FolderSettings) -> fs.FileSystem:
-    if settings.url.startswith("file:"):
+    if not settings.is_remote:
         return fs.LocalFileSystem()
-    if not settings.secret:
-        return fs.S3FileSystem()
-    access, key = access_keys(settings.secret)
-    return fs.S3FileSystem(access_key=access, secret_key=key)
+    options: dict[str, Any] = {"connect_timeout": CONNECT_S, "request_timeout": REQUEST_S}
+    if keys := access_keys(settings):
+        options["access_key"], options["secret_key"] = keys
+    if settings.endpoint:
+        options["scheme"], _, options["endpoint_override"] = settings.endpoint.partition("://")
+    return fs.S3FileSystem(region=settings.region or None, **options)
 
 
 class SinkFolder:
@@ -53,7 +99,7 @@ class SinkFolder:
             self.files = _file_system(settings)
             self.files.create_dir(f"{self.path}/{_OWN}", recursive=True)
         except (NotAllowed, OSError, pa.ArrowException) as error:
-            raise DestinationAway(str(error)) from error
+            raise away(settings, error) from error
 
     def own(self, name: str) -> str:
         """Return the path of a file of Weir."""

@@ -15,13 +15,9 @@ from controlplane.integrations import outbound
 from controlplane.integrations.webhooks import signature_headers
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.columns import json_rows
-from controlplane.sinks.destination import (
-    DestinationAway,
-    RefusedByDestination,
-    SinkContext,
-    named_secret,
-)
+from controlplane.sinks.destination import DestinationAway, RefusedByDestination, SinkContext
 from controlplane.sinks.kinds.settings import HttpSettings
+from controlplane.wire.network.secrets import SecretOf, named_secret
 
 # Answers about the results; after all others, another attempt may succeed.
 _REFUSALS: Final = frozenset(
@@ -39,7 +35,7 @@ def check_destination(settings: HttpSettings) -> None:
 
 def open_destination(settings: HttpSettings, context: SinkContext) -> "HttpReceiver":
     """Return the receiver; each request has a connection of its own."""
-    return HttpReceiver(settings, context, named_secret(settings.secret).encode())
+    return HttpReceiver(settings, context, named_secret(SecretOf.SINKS, settings.secret).encode())
 
 
 class HttpReceiver:

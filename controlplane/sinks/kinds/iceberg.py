@@ -27,10 +27,16 @@ from sqlalchemy.engine import make_url
 from controlplane.errors import Invalid
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.columns import START
-from controlplane.sinks.destination import DestinationAway, SinkContext, named_secret
+from controlplane.sinks.destination import DestinationAway, SinkContext
 from controlplane.sinks.kinds.arrow import DAY, arrow_table, fitted
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, DayFiles, small_files
-from controlplane.sinks.kinds.folder import access_keys
+from controlplane.sinks.kinds.folder import (
+    CONNECT_S,
+    REQUEST_S,
+    access_keys,
+    away,
+    check_endpoint,
+)
 from controlplane.sinks.kinds.settings import IcebergSettings
 from controlplane.wire.network.destinations import (
     NotAllowed,
@@ -39,6 +45,7 @@ from controlplane.wire.network.destinations import (
     check_whole,
     place_of,
 )
+from controlplane.wire.network.secrets import SecretOf, named_secret
 
 # Replaced snapshots stay readable for so long; 20 files of metadata are kept.
 _KEPT: Final = timedelta(days=1)
@@ -58,6 +65,7 @@ def check_destination(settings: IcebergSettings) -> None:
         _check(settings)
     except (NotAllowed, OSError) as refusal:
         raise Invalid({"settings.uri": [str(refusal)]}) from None
+    check_endpoint(settings)
 
 
 def open_destination(settings: IcebergSettings, context: SinkContext) -> "IcebergResults":
@@ -72,7 +80,7 @@ def open_destination(settings: IcebergSettings, context: SinkContext) -> "Iceber
             if place:
                 check_folder(place)
     except (NotAllowed, OSError) as error:
-        raise DestinationAway(str(error)) from error
+        raise away(settings, error) from error
     return IcebergResults(table, context)
 
 
@@ -92,14 +100,20 @@ def _check(settings: IcebergSettings) -> None:
 def _catalog(settings: IcebergSettings) -> Catalog:
     properties = {"type": settings.type, "uri": settings.uri, "warehouse": settings.warehouse}
     if settings.catalog_secret and settings.type == "sql":
-        url = make_url(settings.uri).set(password=named_secret(settings.catalog_secret))
+        password = named_secret(SecretOf.SINKS, settings.catalog_secret)
+        url = make_url(settings.uri).set(password=password)
         properties["uri"] = url.render_as_string(hide_password=False)
     elif settings.catalog_secret:
-        properties["credential"] = named_secret(settings.catalog_secret)
-    if settings.secret:
-        access, key = access_keys(settings.secret)
-        properties |= {"s3.access-key-id": access, "s3.secret-access-key": key}
-    return load_catalog("weir", **properties)
+        properties["credential"] = named_secret(SecretOf.SINKS, settings.catalog_secret)
+    return load_catalog("weir", **properties, **_store_properties(settings))
+
+
+def _store_properties(settings: IcebergSettings) -> dict[str, str]:
+    properties = {"s3.connect-timeout": str(CONNECT_S), "s3.request-timeout": str(REQUEST_S)}
+    if keys := access_keys(settings):
+        properties["s3.access-key-id"], properties["s3.secret-access-key"] = keys
+    given = {"s3.endpoint": settings.endpoint, "s3.region": settings.region}
+    return properties | {name: value for name, value in given.items() if value}
 
 
 def _create(catalog: Catalog, name: str, context: SinkContext) -> None:

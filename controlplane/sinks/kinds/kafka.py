@@ -5,7 +5,7 @@ counts. The id of the transactions ends those of a process that wrote the sink b
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final
 
@@ -15,22 +15,19 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from controlplane.errors import Invalid
-from controlplane.integrations import outbound
 from controlplane.results.feed import FeedPlace
-from controlplane.sinks.columns import START, json_rows
-from controlplane.sinks.destination import (
-    DestinationAway,
-    RefusedByDestination,
-    SinkContext,
-    named_secret,
-)
+from controlplane.sinks.columns import START, ResultTable, json_rows
+from controlplane.sinks.destination import DestinationAway, RefusedByDestination, SinkContext
 from controlplane.sinks.kinds.avro import AvroRows
+from controlplane.sinks.kinds.protobuf import ProtobufRows
 from controlplane.sinks.kinds.settings import KafkaSettings
 from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS
+from controlplane.wire.network.secrets import SecretOf, named_secret
 from controlplane.wire.topics.clients import NoSuchTopic, partitions_of
+from controlplane.wire.topics.source import SECRETS
 
 _TIMEOUT_S: Final = 20.0
 # Errors that another attempt with the same row has, too.
@@ -39,20 +36,19 @@ _REFUSALS: Final = frozenset(
 )
 # The newest committed position is among so many offsets, but after many aborted transactions.
 _NEWEST: Final = 100
+# Of formats other than JSON.
+_ENCODERS: Final[Mapping[str, Callable[[KafkaSettings, ResultTable], Callable[[Any], bytes]]]] = {
+    "avro": AvroRows,
+    "protobuf": ProtobufRows,
+}
 _POSITIONS: Final = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 
 
 def check_destination(settings: KafkaSettings) -> None:
     """Raise `Invalid` for wrong options, and unless the site lists the brokers and the registry."""
     # What of a topic's settings is the same for a stream that reads it.
-    row = settings.model_dump(include={"servers", "topic", "options"})
-    faults = source_faults(row | {"secrets": dict.fromkeys(settings.secrets, "x")}, None)
-    try:
-        if settings.registry:
-            outbound.resolved(settings.registry)
-    except (outbound.AddressRejected, outbound.AddressUnreachable) as refusal:
-        faults["source.registry"] = [str(refusal)]
-    if faults:
+    row = settings.model_dump(include={"servers", "topic", "options", "secrets", "registry"})
+    if faults := source_faults(row, None):
         raise Invalid({f"settings.{name.removeprefix('source.')}": faults[name] for name in faults})
 
 
@@ -79,13 +75,15 @@ class KafkaTopic:
     def __init__(self, settings: KafkaSettings, context: SinkContext) -> None:
         self._settings, self._context = settings, context
         self._positions = positions_topic(settings, context.uid)
-        self._encode = AvroRows(settings, context.table) if settings.format == "avro" else None
+        encoder = _ENCODERS.get(settings.format)
+        self._encode = None if encoder is None else encoder(settings, context.table)
         self._errors: list[KafkaError] = []
         # The newest error of a connection: a timeout has no cause.
         self._cause = ""
         self._options: dict[str, Any] = {
             **LOG_SETTINGS, **settings.options,
-            **{option: named_secret(name) for option, name in settings.secrets.items()},
+            **{option: named_secret(SecretOf.SINKS, name)
+               for option, name in settings.secrets.items() if option in SECRETS},
             "error_cb": self._note,
         }  # fmt: skip
 

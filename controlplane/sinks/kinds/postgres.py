@@ -9,14 +9,10 @@ from psycopg import sql
 from controlplane.errors import Invalid
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks.columns import ResultColumn, ValueType
-from controlplane.sinks.destination import (
-    DestinationAway,
-    RefusedByDestination,
-    SinkContext,
-    named_secret,
-)
+from controlplane.sinks.destination import DestinationAway, RefusedByDestination, SinkContext
 from controlplane.sinks.kinds.settings import PostgresSettings
 from controlplane.wire.network.destinations import NotAllowed, addresses, check_whole
+from controlplane.wire.network.secrets import SecretOf, named_secret
 
 _TYPES: Final[Mapping[ValueType, str]] = {
     ValueType.INT: "bigint",
@@ -68,7 +64,7 @@ def open_destination(settings: PostgresSettings, context: SinkContext) -> "Postg
             options["sslrootcert"] = "system"
         connection = psycopg.connect(
             host=settings.host, port=settings.port, dbname=settings.database, user=settings.user,
-            password=named_secret(settings.secret) if settings.secret else None,
+            password=named_secret(SecretOf.SINKS, settings.secret) if settings.secret else None,
             sslmode=settings.tls, connect_timeout=_CONNECT_S, options=_OPTIONS,
             application_name=f"weir sink {context.name}"[:60], autocommit=True,
             **options,

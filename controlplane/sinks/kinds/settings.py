@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from controlplane.sinks.destination import Secret, SinkSettings
+from controlplane.wire.network.destinations import place_of
 
 _TABLE: Final = re.compile(r"([^\W\d]\w{0,62}\.)?[^\W\d]\w{0,62}")
 
@@ -42,19 +43,49 @@ class PostgresSettings(SinkSettings):
     )  # fmt: skip
 
 
-class FolderSettings(SinkSettings):
-    """A directory or an object store, and for how long results are collected."""
+class FileSettings(SinkSettings):
+    """What kinds of files have in common: the object store, and for how long they collect."""
+
+    secret: Secret = Field(
+        "", title="Secret", description="of s3: name of the secret access-key:secret-key"
+    )
+    endpoint: str = Field(
+        "", max_length=300, title="Endpoint", pattern=r"^(https?://[A-Za-z0-9.\[\]:_-]+)?$",
+        description="of s3: https://host:port of a store other than Amazon's",
+    )  # fmt: skip
+    region: str = Field(
+        "", max_length=60, title="Region", pattern=r"^[a-z0-9-]*$",
+        description="of s3, such as eu-central-1",
+    )  # fmt: skip
+    every_s: int = Field(
+        60, ge=1, le=86_400, title="Write every", description="seconds; earlier if many wait"
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _has_port(cls, endpoint: str) -> str:
+        if endpoint:
+            # Raises ValueError for a port that is none.
+            place_of(endpoint)
+        return endpoint
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether the files are in an object store."""
+        return any(str(value).startswith("s3:") for value in self.model_dump().values())
+
+
+class _Directory(SinkSettings):
+    """The first field of folders."""
 
     url: str = Field(
         min_length=1, max_length=500, title="Directory",
         description="file:///path or s3://bucket/path",
     )  # fmt: skip
-    secret: Secret = Field(
-        "", title="Secret", description="of s3: name of the secret access-key:secret-key"
-    )
-    every_s: int = Field(
-        60, ge=1, le=86_400, title="Write every", description="seconds; earlier if many wait"
-    )
+
+
+class FolderSettings(FileSettings, _Directory):
+    """A directory or an object store."""
 
 
 class ResultStreamSettings(SinkSettings):
@@ -74,8 +105,8 @@ class DeltaSettings(FolderSettings):
     """A Delta table, partitioned by the day of window starts; created if it does not exist."""
 
 
-class IcebergSettings(SinkSettings):
-    """An Iceberg table of a catalog; created if it does not exist."""
+class _Catalog(SinkSettings):
+    """The first fields of Iceberg: the catalog, and the table in it."""
 
     type: Literal["rest", "sql"] = Field("rest", title="Catalog")
     uri: str = Field(
@@ -92,12 +123,6 @@ class IcebergSettings(SinkSettings):
         "", title="Secret of the catalog",
         description="name of the secret client:secret of rest, or the password of sql",
     )  # fmt: skip
-    secret: Secret = Field(
-        "", title="Secret", description="of s3: name of the secret access-key:secret-key"
-    )
-    every_s: int = Field(
-        60, ge=1, le=86_400, title="Write every", description="seconds; earlier if many wait"
-    )
 
     @field_validator("uri")
     @classmethod
@@ -108,6 +133,10 @@ class IcebergSettings(SinkSettings):
         if (info.data.get("type") == "rest") != parts.scheme.startswith("http"):
             raise ValueError("must be http of a rest catalog, else a database")
         return uri
+
+
+class IcebergSettings(FileSettings, _Catalog):
+    """An Iceberg table of a catalog; created if it does not exist."""
 
 
 class HttpSettings(SinkSettings):
@@ -128,18 +157,24 @@ class KafkaSettings(SinkSettings):
     )
     # The topic of positions has a longer name.
     topic: str = Field(min_length=1, max_length=200, title="Topic", description="an existing one")
-    format: Literal["json", "avro"] = Field("json", title="Format")
+    format: Literal["json", "avro", "protobuf"] = Field("json", title="Format")
     registry: str = Field(
-        "", max_length=400, title="Registry", description="URL of a registry of schemas, for avro"
-    )
-    registry_secret: Secret = Field(
-        "", title="Secret of the registry", description="name of the secret user:password"
-    )
+        "", max_length=400, title="Registry", validate_default=True,
+        description="URL of a registry of schemas, for avro; protobuf needs one",
+    )  # fmt: skip
     options: Mapping[str, str] = Field(
         default_factory=dict, title="Options", max_length=20,
         description="of the client, such as security.protocol=SASL_SSL, sasl.username=weir",
     )  # fmt: skip
     secrets: Mapping[str, Secret] = Field(
         default_factory=dict, title="Secrets", max_length=20,
-        description="name of the secret by option, such as sasl.password=shop-kafka",
+        description="name of the secret by option, such as sasl.password=shop-kafka; "
+        "of the registry: registry=shop-registry, user:password",
     )  # fmt: skip
+
+    @field_validator("registry")
+    @classmethod
+    def _fits(cls, registry: str, info: ValidationInfo) -> str:
+        if info.data.get("format") == "protobuf" and not registry:
+            raise ValueError("must be given for protobuf: it keeps the numbers of the fields")
+        return registry

@@ -20,7 +20,7 @@ from controlplane.wire.topics.definitions import (
     declared_definition,
     protobuf_body,
 )
-from controlplane.wire.topics.registry import registry_of, with_prefix
+from controlplane.wire.topics.registry import registry_of, subject_of, with_prefix
 from controlplane.wire.topics.source import BadSource, MessageFormat, TopicSource
 
 MOST_BYTES: Final = 256 * 1024
@@ -104,7 +104,7 @@ def _definition(source: TopicSource) -> tuple[int | None, Definition]:
     """Return the schema to write with, and its identifier: the newest of the topic's subject."""
     if not source.registry:
         return None, declared_definition(source)
-    subject = f"{source.topic}-value"
+    subject = subject_of(source.topic)
     newest: Any = registry_of(source).latest(subject)
     if newest is None:
         raise ValueError(f"the registry has no schema of {subject}")

@@ -17,11 +17,9 @@ from confluent_kafka import (
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, unavailable
-from controlplane.wire.network.secrets import read_secret
+from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
 from controlplane.wire.topics.source import SECRETS, BadSource, TopicSource
 
-# The variable with a secret, or with `_FILE` the one that names the file with it.
-SECRET_VARIABLE: Final = "WEIR_TOPIC_SECRET_"  # noqa: S105 - no secret, but where it is
 TIMEOUT_S: Final = 5.0
 _FETCHED: Final = 500
 _MOST_BYTES: Final = 32 * 2**20
@@ -33,17 +31,14 @@ class NoSuchTopic(LogUnavailable):
     """The brokers have no such topic."""
 
 
-def secret(name: str) -> str:
-    """Return a secret of the site by its name. Raises `BadSource`, without its value."""
-    variable = SECRET_VARIABLE + name.upper()
+def secret_of(source: TopicSource, setting: str) -> str:
+    """Return the secret of a setting, "" for one that has none. Raises `BadSource`."""
+    if setting not in source.secrets:
+        return ""
     try:
-        value = read_secret(variable)
-    except OSError as error:
-        why = f"the file that {variable}_FILE names cannot be read: {error.strerror}"
-        raise BadSource({"secrets": why}) from None
-    if not value:
-        raise BadSource({"secrets": f"the site has no secret {name}: it is read from {variable}"})
-    return value
+        return named_secret(SecretOf.TOPICS, source.secrets[setting])
+    except NoSecret as error:
+        raise BadSource({f"secrets.{setting}": str(error)}) from None
 
 
 def settings_of(source: TopicSource, group: str) -> dict[str, Any]:
@@ -65,7 +60,7 @@ def settings_of(source: TopicSource, group: str) -> dict[str, Any]:
 
 def access_to(source: TopicSource) -> dict[str, Any]:
     """Return the settings of any client of the brokers. Raises `BadSource` without a secret."""
-    secrets = {name: secret(value) for name, value in source.secrets.items() if name in SECRETS}
+    secrets = {name: secret_of(source, name) for name in source.secrets if name in SECRETS}
     return {**LOG_SETTINGS, **source.options, **secrets}
 
 

@@ -50,8 +50,16 @@ def check_definition(source: TopicSource) -> None:
 
 
 def named_file(text: str, name: str) -> str:
-    """Return a descriptor of a file (base64) with the name by which others import it."""
-    file = FileDescriptorProto.FromString(b64decode(text))
+    """Return a descriptor of a file (base64) with the name by which others import it.
+
+    Raises `BadSource` if it is none.
+    """
+    try:
+        file = FileDescriptorProto.FromString(b64decode(text, validate=True))
+    except (DecodeError, binascii.Error) as error:
+        raise BadSource(
+            {"schema": f"is not a serialized descriptor of Protobuf: {error}"}
+        ) from error
     file.name = name or file.name or "message.proto"
     return b64encode(file.SerializeToString()).decode()
 

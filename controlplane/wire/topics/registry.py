@@ -14,15 +14,17 @@ import httpx
 
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.network.destinations import PORTS, NotAllowed, addresses
-from controlplane.wire.topics.clients import secret
+from controlplane.wire.network.requests import send
+from controlplane.wire.topics.clients import secret_of
 from controlplane.wire.topics.definitions import Definition, named_file
-from controlplane.wire.topics.source import REGISTRY_SECRET, MessageFormat, TopicSource
+from controlplane.wire.topics.source import REGISTRY_SECRET, BadSource, MessageFormat, TopicSource
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
 
 _PREFIX: Final = struct.Struct(">bI")
-_TIMEOUT_S: Final = 5.0
+# Of an answer: a schema has at most 1 MB by default.
+_MOST_BYTES: Final = 4 * 2**20
 # So long an identifier that the registry does not know is not asked for again.
 _UNKNOWN_S: Final = 30.0
 # References of a schema, also of its references, that are followed.
@@ -52,13 +54,14 @@ class RegistryClient:
 
     def __init__(self, client: "SchemaRegistryClient", *, is_protobuf: bool) -> None:
         self._client, self._form = client, "serialized" if is_protobuf else None
+        self._kind = "PROTOBUF" if is_protobuf else "AVRO"
         self._known: dict[int, Definition] = {}
         self._unknown: dict[int, float] = {}
 
     def definition(self, number: int) -> Definition | None:
         """Return the schema with an identifier, None if the registry has none.
 
-        Raises `LogUnavailable`.
+        Raises `LogUnavailable`, and `BadSource` for one that cannot be read.
         """
         if number in self._known:
             return self._known[number]
@@ -71,17 +74,35 @@ class RegistryClient:
         return self._known.setdefault(number, Definition(self._parts(schema)))
 
     def latest(self, subject: str) -> tuple[int, Definition] | None:
-        """Return the newest schema of a subject with its identifier, None if it has none."""
+        """Return the newest schema of a subject with its identifier, None if it has none.
+
+        Raises `LogUnavailable`, and `BadSource` for one that cannot be read.
+        """
         schema = _requested(lambda: self._client.get_version(subject, fmt=self._form))
         return (
             None if schema is None else (schema.schema_id, Definition(self._parts(schema.schema)))
         )
+
+    def register(self, subject: str, text: str) -> int:
+        """Return the identifier that the registry gives a schema, or has given it before.
+
+        Raises `LogUnavailable`, also if the registry refuses the schema.
+        """
+        from confluent_kafka.schema_registry import Schema  # noqa: PLC0415 - slow to load
+
+        schema = Schema(text, self._kind)
+        number: int | None = _requested(lambda: self._client.register_schema(subject, schema))
+        if number is None:
+            raise LogUnavailable(f"the schema registry has no subject {subject}")
+        return number
 
     def _parts(self, schema: Any) -> tuple[str, ...]:
         """Return the text of a schema behind those that it refers to, each once."""
         parts, seen = dict[str, None](), set[tuple[str, int]]()
 
         def add(item: Any, name: str = "") -> None:
+            if item.schema_type != self._kind:
+                raise BadSource({"schema": f"is one of {item.schema_type}, not of {self._kind}"})
             for reference in item.references or ():
                 place = reference.subject, reference.version
                 if place not in seen and len(seen) < _MOST_REFERENCES:
@@ -108,28 +129,30 @@ def _requested(ask: Any) -> Any:
         raise LogUnavailable(f"the schema registry refuses: {error}") from error
     except (httpx.HTTPError, OSError) as error:
         raise LogUnavailable(f"the schema registry does not respond: {error}") from error
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise LogUnavailable(f"the schema registry returns no schema: {error}"[:300]) from error
 
 
 @cache
 def registry_of(source: TopicSource) -> RegistryClient:
     """Return this process's client of the registry of a source. Raises `BadSource`."""
     return open_registry(
-        source.registry, source.secrets.get(REGISTRY_SECRET, ""),
+        source.registry, secret_of(source, REGISTRY_SECRET),
         is_protobuf=source.format == MessageFormat.PROTOBUF,
     )  # fmt: skip
 
 
-def open_registry(url: str, secret_name: str = "", *, is_protobuf: bool = False) -> RegistryClient:
-    """Return a client of a registry; `secret_name`: of its "user:password". Raises `BadSource`."""
+def open_registry(url: str, login: str = "", *, is_protobuf: bool = False) -> RegistryClient:
+    """Return a client of a registry; `login`: "user:password"."""
     # Loads a client of single sign-on.
     from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
 
-    client = SchemaRegistryClient({"url": url, "max.retries": 1, "timeout": _TIMEOUT_S})
-    rest = client._rest_client  # noqa: SLF001 - its settings have no hook and no address
-    login = secret(secret_name).partition(":") if secret_name else None
+    client = SchemaRegistryClient({"url": url, "max.retries": 1})
+    rest = client._rest_client  # noqa: SLF001 - its settings have no transport
+    user, _, password = login.partition(":")
     rest.session = httpx.Client(
-        auth=(login[0], login[2]) if login else None, timeout=_TIMEOUT_S, trust_env=False,
-        event_hooks={"request": [_pin]},
+        auth=(user, password) if login else None, transport=_CheckedTransport(),
+        headers={"Accept-Encoding": "identity"},
     )  # fmt: skip
     return RegistryClient(client, is_protobuf=is_protobuf)
 
@@ -137,15 +160,32 @@ def open_registry(url: str, secret_name: str = "", *, is_protobuf: bool = False)
 def check_registry(url: str) -> None:
     """Raise `NotAllowed` or `OSError` unless the list of the site has the registry."""
     parts = urlsplit(url)
-    addresses(parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme])
-
-
-def _pin(request: httpx.Request) -> None:
-    """Let a request go to the address that was checked; TLS verifies the name."""
-    url, host = request.url, request.url.host
     try:
-        address = addresses(url.scheme, host, url.port or PORTS[url.scheme])[0]
-    except NotAllowed as refusal:
-        raise httpx.ConnectError(str(refusal)) from None
-    request.url = url.copy_with(host=address)
-    request.extensions = {**request.extensions, "sni_hostname": host}
+        port = parts.port or PORTS[parts.scheme]
+    except ValueError:
+        raise NotAllowed(f"{url[:100]} has no port: write it as http://host:8081") from None
+    addresses(parts.scheme, parts.hostname or "", port)
+
+
+def subject_of(topic: str) -> str:
+    """Return the subject of the values of a topic."""
+    return f"{topic}-value"
+
+
+class _CheckedTransport(httpx.BaseTransport):
+    """Sends a request to an address of the list of the site; time and size are bounded."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer. Raises `httpx.TransportError`."""
+        url = request.url
+        try:
+            address = addresses(url.scheme, url.host, url.port or PORTS[url.scheme])[0]
+            status, body = send(
+                request.method, str(url), address, request.headers.raw, request.read(),
+                _MOST_BYTES + 1,
+            )  # fmt: skip
+        except OSError as error:
+            raise httpx.ConnectError(str(error)) from error
+        if len(body) > _MOST_BYTES:
+            raise httpx.ReadError(f"an answer has more than {_MOST_BYTES:,} bytes")
+        return httpx.Response(status, content=body)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from controlplane.wire.errors import WireError
 from controlplane.wire.log.address import is_server, is_topic
+from controlplane.wire.network.secrets import is_secret_name
 from controlplane.wire.schema import StreamSchema
 
 # Settings of the client that a declaration may set; others could load code or read files.
@@ -25,7 +26,6 @@ SECRETS: Final = frozenset(
 )
 # The secret with the login of the registry, "user:password", which no client of brokers has.
 REGISTRY_SECRET: Final = "registry"  # noqa: S105 - no secret, but what it is for
-_SECRET: Final = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _MAX_PARTITIONS: Final = 10_000
 _MAX_OFFSET: Final = 2**53
 _MAX_DEFINITION: Final = 256 * 1024
@@ -220,8 +220,8 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
     yield "group", "must have at most 249 characters" if len(source.group) > 249 else ""  # noqa: PLR2004
     yield "options", _unknown(source.options, OPTIONS)
     yield "secrets", _unknown(source.secrets, SECRETS | {REGISTRY_SECRET})
-    names = [name for name in source.secrets.values() if not _SECRET.fullmatch(str(name))]
-    yield "secrets", "a secret's name has small letters, digits and _" if names else ""
+    names = [name for name in source.secrets.values() if not is_secret_name(str(name))]
+    yield "secrets", "a secret's name has small letters, digits, hyphens and _" if names else ""
     yield from _faults_of_format(source)
 
 

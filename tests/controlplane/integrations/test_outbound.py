@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.integrations import outbound
 from controlplane.integrations.outbound import AddressRejected, AddressUnreachable, post, resolved
+from controlplane.wire.network import requests
 from tests.support.destinations import RECEIVERS, list_destinations
 
 
@@ -147,7 +147,7 @@ def test_a_name_that_resolves_to_another_address_later_reaches_the_checked_one(
             target = resolved(f"http://rebinding.example:{port}/")
             with pytest.raises(AddressRejected):
                 resolved(target.url)
-            monkeypatch.setattr(outbound, "LONGEST_S", 0.2)
+            monkeypatch.setattr(requests, "LONGEST_S", 0.2)
             with pytest.raises(AddressUnreachable):
                 post(target, {}, b"{}")
             allowed.settimeout(0)
@@ -177,7 +177,7 @@ def test_an_answer_that_trickles_in_is_given_up(
 ) -> None:
     """Each byte comes in time, and the whole would never end."""
     list_destinations(monkeypatch, RECEIVERS)
-    monkeypatch.setattr(outbound, "LONGEST_S", 0.5)
+    monkeypatch.setattr(requests, "LONGEST_S", 0.5)
     over = Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 

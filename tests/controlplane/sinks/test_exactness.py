@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,16 @@ from controlplane.results.database import results_cursor
 from controlplane.sinks import service
 from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.service import SinkSpec
+from controlplane.wire.topics.source import TopicSource
 from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.lake import FILES, MINUTES_OF_DAY, NAMES, Place
 from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
-from tests.support.schema_registry import running_registry
-from tests.support.sinks import Meters
+from tests.support.registry import running_registry
+from tests.support.sinks import Meters, run
 from tests.support.stream_results import records_of
-from tests.support.topic_results import results_in
+from tests.support.topic_results import results_in, rows_by
 from tests.support.topics import create_topic, running_broker
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -89,20 +91,22 @@ def kafka(address: str, topic: str) -> Place:
 
 
 @pytest.fixture
-def avro(
-    tansu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Place]:  # fmt: skip
+def with_registry(
+    request: pytest.FixtureRequest, tansu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
+    """A topic of messages with registered schemas, which a stream of Weir reads."""
     (tmp_path / "login").write_text("weir:a password")
-    monkeypatch.setenv("WEIR_SINK_SECRET_REGISTRY_FILE", str(tmp_path / "login"))
-    with running_registry() as registry:
+    for owner in ("SINK", "TOPIC"):
+        monkeypatch.setenv(f"WEIR_{owner}_SECRET_SHOP_REGISTRY_FILE", str(tmp_path / "login"))
+    kind = request.node.callspec.params["place"]
+    with running_registry("weir:a password") as registry:
         place = kafka(tansu, new_topic(tansu))
-        topic = place.settings["topic"]
-        place.settings |= {"format": "avro", "registry": registry.url,
-                           "registry_secret": "registry"}  # fmt: skip
-        place.rows = lambda: results_in(tansu, topic, registry)
+        topic, secrets = place.settings["topic"], {"registry": "shop-registry"}
+        place.settings |= {"format": kind, "registry": registry.url, "secrets": secrets}
+        source = TopicSource(tansu, topic, kind, registry=registry.url, secrets=secrets)
+        place.rows = lambda: results_in(tansu, topic, partial(rows_by, source, "meters"))
         yield place
-        assert {subject for subject, _ in registry.schemas} == {f"{topic}-value"}
-        assert registry.logins == {"Basic d2VpcjphIHBhc3N3b3Jk"}
+        assert len(registry.schemas(f"{topic}-value")) == 1
 
 
 def new_topic(address: str) -> str:
@@ -124,6 +128,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     if request.param == "kafka":
         address = request.getfixturevalue("tansu")
         return kafka(address, new_topic(address))
+    if request.param in {"avro", "protobuf"}:
+        formatted: Place = request.getfixturevalue("with_registry")
+        return formatted
     if request.param in FILES:
         return FILES[request.param](tmp_path / "lake")
     found: Place = request.getfixturevalue(request.param)
@@ -140,34 +147,13 @@ def added(meters: Meters, place: Place, **more: Any) -> Sink:
     return service.add(actor("admin"), meters.query, spec)
 
 
-def never(_seconds: float) -> None:
-    """Wait for nothing."""
-
-
-def run(follower: SinkFollower, steps: int = 40) -> None:
-    """Let a follower write all that is due now."""
-    for _ in range(steps):
-        collecting_over(follower.sink_id)
-        waits: list[float] = []
-        follower.step(waits.append)
-        if waits:
-            return
-    raise AssertionError("the sink does not come to an end")
-
-
-def collecting_over(sink_id: int) -> None:
-    """Let the time be over for which a kind collects results."""
-    long_ago = datetime.fromisoformat("2020-01-01T00:00Z")
-    Sink.objects.filter(pk=sink_id).update(caught_up_at=long_ago, written_at=None)
-
-
 class Killed(BaseException):
     """The end of a process."""
 
 
 @pytest.mark.parametrize("mode", ["final_only", "every_change"])
 @pytest.mark.parametrize(
-    "place", ["postgres", *FILES, "http", "kafka", "avro", "stream"], indirect=True
+    "place", ["postgres", *FILES, "http", "kafka", "avro", "protobuf", "stream"], indirect=True
 )
 def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
     """With processes that end after the write and before they note it, at seeded moments."""

@@ -24,6 +24,7 @@ from controlplane.sinks.kinds.kafka import KafkaTopic, positions_topic
 from controlplane.sinks.kinds.settings import KafkaSettings
 from controlplane.sinks.service import SinkSpec
 from controlplane.sinks.status import statuses_of
+from controlplane.wire.network.secrets import NoSecret
 from tests.support.cluster import actor
 from tests.support.kafka import running_kafka
 from tests.support.sinks import Meters, ordered
@@ -109,6 +110,8 @@ def test_settings_are_checked_as_those_of_topics_that_are_read(
         ({"secrets": {"sasl.username": "x"}}, "secrets"),
         ({"secrets": {"sasl.password": "No Name"}}, "secrets.sasl.password"),
         ({"format": "avro", "registry": "http://8.8.8.8/"}, "registry"),
+        ({"format": "avro", "registry": "http://127.0.0.1:99999"}, "registry"),
+        ({"format": "protobuf"}, "registry"),
     ):
         with pytest.raises(Invalid) as refusal:
             service.check(SinkSpec("out", "kafka", good | change))
@@ -118,7 +121,7 @@ def test_settings_are_checked_as_those_of_topics_that_are_read(
     more = {"options": options, "secrets": {"sasl.password": "shop-kafka"}}
     settings = KafkaSettings.model_validate(good | more)
     context = SinkContext("sf", "out", str(uuid.uuid4()), 1, TABLE)
-    with pytest.raises(DestinationAway, match="WEIR_SINK_SECRET_SHOP_KAFKA"):
+    with pytest.raises(NoSecret, match="WEIR_SINK_SECRET_SHOP_KAFKA"):
         kafka.open_destination(settings, context)
     (tmp_path / "password").write_text("x")
     monkeypatch.setenv("WEIR_SINK_SECRET_SHOP_KAFKA_FILE", str(tmp_path / "password"))

@@ -37,7 +37,9 @@ def test_an_admin_adds_a_sink_with_the_settings_of_its_kind(page: str, tmp_path:
     sent["settings.url"] = tmp_path.as_uri()
     added = admin.post(f"{page}add/", sent, follow=True).content.decode()
     assert "lake was added" in added
-    assert Sink.objects.get().settings == {"url": tmp_path.as_uri(), "secret": "", "every_s": 60}
+    assert Sink.objects.get().settings == {
+        "url": tmp_path.as_uri(), "secret": "", "endpoint": "", "region": "", "every_s": 60,
+    }  # fmt: skip
     postgres = admin.get(f"{page}?kind=postgres").content.decode()
     assert "verify-full" in postgres
     for verb in ("pause", "resume", "retry", "replay"):

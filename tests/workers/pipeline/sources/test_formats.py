@@ -212,10 +212,16 @@ def test_protobuf_is_read_by_descriptors_of_the_registry(registry: Registry) -> 
     number = registry.add("t-value", encoded(file), "PROTOBUF", reference)
     kind = protobuf_class(Definition((encoded(FileDescriptorSet(file=files())),), "shop.Order"), ())
     # The second type of the file: one index, of 1, in the zigzag coding.
+    # Of another format, and as a registry has it that does not serialize.
+    others = [registry.add("t-value", avro()),
+              registry.add("t-value", 'syntax = "proto3";', "PROTOBUF")]  # fmt: skip
     result = read(by_registry(registry, "protobuf"), with_prefix(number, b"\x02\x02" + order(kind)),
-                  with_prefix(number, b"\x02\x09" + order(kind)))  # fmt: skip
+                  with_prefix(number, b"\x02\x09" + order(kind)),
+                  *(with_prefix(other, b"\0") for other in others))  # fmt: skip
     assert rows(result) == [ROW]
-    assert set(result.faults) == {1}
+    assert set(result.faults) == {1, 2, 3}
+    assert "is one of AVRO, not of PROTOBUF" in result.faults[2]
+    assert "is not a serialized descriptor" in result.faults[3]
 
 
 def test_csv_is_a_line_of_text_for_each_message() -> None:

@@ -137,8 +137,8 @@ def _by_schema(
         if number is not None:
             places.setdefault(number, []).append(place)
     for number, own in places.items():
-        definition = registry_of(source).definition(number)
         try:
+            definition = registry_of(source).definition(number)
             if definition is None:
                 raise BadSource({"schema": f"the registry has no schema {number}"})
             own_rows = read([bodies[place] for place in own], definition, faults, own)
