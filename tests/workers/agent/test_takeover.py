@@ -1,0 +1,73 @@
+"""Three hosts with real agents: one is cut off, another dies; one driver runs at any time."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.driver import START_SECONDS
+from tests.support.hosts import CAN_ISOLATE, Host, Site, running_site
+
+pytestmark = [
+    pytest.mark.nightly("spark"),
+    pytest.mark.spark,
+    pytest.mark.skipif(not CAN_ISOLATE, reason="only root creates namespaces"),
+]
+
+
+@contextmanager
+def counted(site: Site) -> Iterator[set[tuple[str, ...]]]:
+    """Yield the sets of hosts that had a driver at the same time; several are an error."""
+    seen, stop = set[tuple[str, ...]](), threading.Event()
+
+    def look() -> None:
+        while not stop.wait(0.05):
+            seen.add(tuple(host.name for host in site.owners()))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def wait(site: Site, what: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not site.is_read():
+        assert time.monotonic() < deadline, f"{what}:\n{site.log.read_text()[-6000:]}"
+        time.sleep(0.1)
+
+
+def owner(site: Site) -> Host:
+    (host,) = site.owners()
+    return host
+
+
+def test_a_host_that_is_cut_off_and_one_that_dies_are_replaced(tmp_path: Path) -> None:
+    with running_site(tmp_path) as site:
+        for host in site.hosts:
+            site.start_agent(host, WEIR_SPARE_DRIVER="0")
+        site.send()
+        wait(site, "no batch")
+        cut = owner(site)
+        with counted(site) as seen:
+            cut.cut()
+            site.send()
+            wait(site, "nobody took over from the host that was cut off")
+            second = owner(site)
+            assert second is not cut
+            cut.restore()
+            site.send()
+            wait(site, "the host that came back interrupted the other")
+            assert owner(site) is second
+            second.kill()
+            site.send()
+            wait(site, "nobody took over from the host that died")
+            assert owner(site) is not second
+        assert all(len(names) <= 1 for names in seen), seen
+        assert site.is_right()
