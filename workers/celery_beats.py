@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -88,8 +87,7 @@ class BeatingScheduler(PersistentScheduler):
     def close(self) -> None:
         """Store the schedule, and release the lease, so that another scheduler continues."""
         super().close()
-        with suppress(RedisError):
-            self._leases.leave()
+        self._leases.leave()
 
     def apply_async(self, entry: Any, *arguments: Any, **options: Any) -> Any:
         """Send a task; skip it while `MOST_WAITING` tasks wait in its queue."""

@@ -11,9 +11,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -36,9 +36,11 @@ _TEXT: Final = QueryText({"n": "sum(n)"}, window_s=60)
 _METER: Final = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("n", "int64")), "at"
 )
-# Waits until its network is there, and becomes the command.
+# Waits until its network is there, and becomes the command. Its temporary files are its own: those
+# of another host are named after processes that do not run here, and would be removed.
 _BOOT: Final = """
-hostname "$0" && ip link set lo up && echo && read address &&
+hostname "$0" && mount -t tmpfs tmpfs /dev/shm && export TMPDIR=/dev/shm &&
+ip link set lo up && echo && read address &&
 ip address add "$address" dev eth0 && ip link set eth0 up && exec "$@"
 """
 
@@ -92,17 +94,19 @@ class Host:
         self.kill()
         subprocess.run(["ip", "link", "del", self._link], check=False, stderr=subprocess.DEVNULL)
 
+    def is_up(self) -> bool:
+        """Return whether its command runs."""
+        return self._process is not None and self._process.poll() is None
+
     def processes(self, module: str) -> list[psutil.Process]:
         """Return its processes that run a module of Python."""
-        if self._process is None or self._process.poll() is not None:
-            return []
         result = []
-        for process in psutil.Process(self._process.pid).children(recursive=True):
-            try:
-                if module in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
-                    result.append(process)
-            except psutil.Error:
-                continue
+        with suppress(psutil.NoSuchProcess):
+            pid = self._process.pid if self._process else 0
+            for process in psutil.Process(pid).children(recursive=True) if pid else ():
+                with suppress(psutil.Error):
+                    if module in process.cmdline():
+                        result.append(process)
         return result
 
     def _commands(self, *words: str) -> None:
@@ -146,15 +150,27 @@ class Site(Application):
     def start_agent(self, host: Host, **environment: str) -> None:
         """Start the agent of a host."""
         url = f"redis://{host.address}:{self._server.port}/0"
-        own = {
-            "REDIS_URL": url, "WEIR_DESTINATIONS": url,
-            "WEIR_DATA": str(self._folder / host.name), **environment,
-        }  # fmt: skip
+        self._spare_log(host).unlink(missing_ok=True)
+        own = {"REDIS_URL": url, "WEIR_DATA": str(self._folder / host.name), **environment}
         host.start(self.command(), {**self._environment, **own}, self.log)
 
     def owners(self) -> list[Host]:
-        """Return the hosts that have a driver."""
+        """Return the hosts that have a driver that was no spare."""
         return [host for host in self.hosts if host.processes("workers.pipeline")]
+
+    def owner(self) -> Host | None:
+        """Return the host that holds the cluster, None where it holds it no more."""
+        row: Any = self.client.hget("weir:leases:agent", CLUSTER)
+        name = (row or b"").decode().partition(":")[0]
+        return next((host for host in self.hosts if host.name == name), None)
+
+    def has_spare(self, host: Host) -> bool:
+        """Return whether a spare driver of a host waits for a cluster."""
+        log = self._spare_log(host)
+        return log.exists() and "ready" in log.read_text()
+
+    def _spare_log(self, host: Host) -> Path:
+        return self._folder / host.name / "logs" / "spare.log"
 
     def send(self, count: int = 100) -> None:
         """Append records of one minute, which only the driver reads."""

@@ -71,7 +71,9 @@ class Agent:
         reports = self._take_steps(wanted, now)
         for slug in [s for s, k in self._keepers.items() if s not in wanted and k.has_ended()]:
             del self._keepers[slug]
-        self._publish({slug: report for slug, report in reports.items() if slug in wanted})
+        # Another agent reports what this one has lost since.
+        own = wanted.keys() & self._leases.held().keys()
+        self._publish({slug: report for slug, report in reports.items() if slug in own})
         if self._removal is not None:
             self._removal.step(deleted & held.keys() - self._keepers.keys(), now)
         return self._beat({slug: report.state for slug, report in reports.items()}, wanted)

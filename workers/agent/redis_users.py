@@ -2,7 +2,7 @@
 
 A driver is started with the URL of its user, so neither its Python workers nor its executors can
 read or write other clusters, the queues of Celery, the channel layer or the rest of the site. The
-password is of a generation of the cluster's lease: when another agent takes the cluster over, Redis
+password is of an epoch of the cluster's lease: when another agent takes the cluster over, Redis
 ends the connections of the driver before and accepts no further ones.
 """
 
@@ -46,7 +46,7 @@ class DriverUsers:
         self._secret = secret.encode()
         self._leases = leases
         self._refusal = ""
-        # The generations of the users that this process has created, by cluster.
+        # The epochs of the users that this process has created, by cluster.
         self._created = dict[str, int]()
 
     def url_of(self, cluster: str) -> str:
@@ -81,35 +81,35 @@ class DriverUsers:
 
     def _reconcile(self, clusters: Collection[str]) -> None:
         known, held = {str(name) for name in self._client.acl_users()}, self._leases.held()
-        for cluster, generation in held.items():
+        for cluster, epoch in held.items():
             # Not all every time: each takes Redis a millisecond where there are hundreds.
             is_known = f"{PREFIX}{cluster}" in known
-            if not is_known or self._created.get(cluster) != generation:
-                self._create(cluster, generation)
+            if not is_known or self._created.get(cluster) != epoch:
+                self._create(cluster, epoch)
         old = {name for name in known if name.startswith(PREFIX)}
         if old := old - {f"{PREFIX}{cluster}" for cluster in clusters}:
             self._client.acl_deluser(*old)
         self._created = {name: number for name, number in self._created.items() if name in held}
 
-    def _create(self, cluster: str, generation: int) -> None:
-        """Create the user of a generation, unless another agent has the lease by now."""
+    def _create(self, cluster: str, epoch: int) -> None:
+        """Create the user of an epoch, unless another agent has the lease by now."""
         name = f"{PREFIX}{cluster}"
         pipe: Any
         with self._client.pipeline() as pipe, suppress(redis.WatchError):
             if not self._leases.is_current(pipe, cluster):
                 return
             pipe.multi()
-            if self._created.get(cluster) != generation:
+            if self._created.get(cluster) != epoch:
                 pipe.acl_deluser(name)
-            pipe.execute_command("ACL SETUSER", name, *self._rules(cluster, generation))
+            pipe.execute_command("ACL SETUSER", name, *self._rules(cluster, epoch))
             pipe.execute()
-            self._created[cluster] = generation
+            self._created[cluster] = epoch
 
-    def _rules(self, cluster: str, generation: int) -> list[str]:
-        digest = sha256(self._password(cluster, generation).encode()).hexdigest()
+    def _rules(self, cluster: str, epoch: int) -> list[str]:
+        digest = sha256(self._password(cluster, epoch).encode()).hexdigest()
         patterns = [f"~{pattern}" for pattern in driver_patterns(cluster)]
         return ["reset", "on", f"#{digest}", "resetchannels", *patterns, *_COMMANDS]
 
-    def _password(self, cluster: str, generation: int) -> str:
-        text = f"driver of {cluster}, generation {generation}"
+    def _password(self, cluster: str, epoch: int) -> str:
+        text = f"driver of {cluster}, epoch {epoch}"
         return hmac.new(self._secret, text.encode(), sha256).hexdigest()

@@ -8,7 +8,6 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,8 +192,7 @@ class Relay:
                 await _wait(stop, pause)
                 pause = min(pause * 2, LONGEST_PAUSE_S)
         await self._client.aclose()
-        with suppress(RedisError):
-            await sync_to_async(self._leases.leave)()
+        await sync_to_async(self._leases.leave)()
 
     async def step(self, block_ms: int = BLOCK_MS) -> int:
         """Refresh the clusters if due, read once and relay; return the number of rows."""

@@ -1,6 +1,6 @@
 """Leases in Redis: which of several processes does what only one of them may do.
 
-A lease has a holder, the end of its term and a generation, which is another one for each holder;
+A lease has a holder, the end of its term and an epoch, which is another one for each holder;
 who checks it recognizes an earlier holder (fencing). The clock is that of Redis. A holder counts
 its own time from before each renewal, and ends its work `MARGIN_S` before another can be holder.
 """
@@ -9,6 +9,7 @@ import logging
 import socket
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -29,10 +30,10 @@ MARGIN_S: Final = 4.0
 RENEW_S: Final = 2.0
 # Of a command: several attempts fit into a term.
 ANSWER_S: Final = 1.0
-# Members of the group by the end of their term, and leases by name: "<holder> <generation> <ms>".
-# Arguments: member, terms (ms), then each name with the generation that the caller believes to
+# Members of the group by the end of their term, and leases by name: "<holder> <epoch> <ms>".
+# Arguments: member, terms (ms), then each name with the epoch that the caller believes to
 # hold, or 0. Leases that a Redis without its data lacks are those of their last holder again.
-# Free ones go to a holder of less than its share. Returns the members, the term and generations.
+# Free ones go to a holder of less than its share. Returns the members, the term and epochs.
 _STEP: Final = """
 for index, kind in ipairs({'zset', 'hash'}) do
   local there = redis.call('TYPE', KEYS[index]).ok
@@ -52,23 +53,23 @@ end
 local term = tonumber(members == 1 and ARGV[3] or ARGV[2])
 local result, free, held = {members, term}, {}, 0
 redis.call('ZADD', KEYS[1], now + term, ARGV[1])
-local function write(slot, name, generation)
-  local row = string.format('%s %.0f %.0f', holder, generation, now + term)
+local function write(slot, name, epoch)
+  local row = string.format('%s %.0f %.0f', holder, epoch, now + term)
   redis.call('HSET', KEYS[2], name, row)
-  result[slot] = generation
+  result[slot] = epoch
   held = held + 1
 end
 for index = 4, #ARGV, 2 do
   local slot, name, believed = index / 2 + 1, ARGV[index], tonumber(ARGV[index + 1])
   local row = redis.call('HGET', KEYS[2], name) or ''
-  local by, generation, stop = string.match(row, '^(%S+) (%d+) (%d+)$')
+  local by, epoch, stop = string.match(row, '^(%S+) (%d+) (%d+)$')
   result[slot] = 0
   if by == holder then
-    write(slot, name, tonumber(generation))
+    write(slot, name, tonumber(epoch))
   elseif not by and believed > 0 then
     write(slot, name, believed)
   elseif not by or tonumber(stop) <= now then
-    free[#free + 1] = {slot, name, math.max(now, (tonumber(generation) or 0) + 1)}
+    free[#free + 1] = {slot, name, math.max(now, (tonumber(epoch) or 0) + 1)}
   end
 end
 local share = math.ceil((#ARGV - 3) / 2 / members)
@@ -87,9 +88,9 @@ end
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease of this process: its generation, and the monotonic time at which its work ends."""
+    """A lease of this process: its epoch, and the monotonic time at which its work ends."""
 
-    generation: int
+    epoch: int
     until: float
 
 
@@ -144,12 +145,13 @@ class Leases:
         self._names: list[str] = []
         self._held: dict[str, Lease] = {}
         self._members = 1
+        self._is_away = False
         self._sent_at = float("-inf")
 
     def held(self) -> dict[str, int]:
-        """Return the generation of each lease that this process holds, by name."""
+        """Return the epoch of each lease that this process holds, by name."""
         now = time.monotonic()
-        return {name: lease.generation for name, lease in self._held.items() if now < lease.until}
+        return {name: lease.epoch for name, lease in self._held.items() if now < lease.until}
 
     def step(self, names: Collection[str], idle: Iterable[str] = ()) -> dict[str, int]:
         """Renew leases, take over free ones among `names`, release others; return those held.
@@ -161,11 +163,8 @@ class Leases:
             surplus = max(0, len(self._held) - ceil(len(names) / max(1, self._members)))
             dropped = [name for name in idle if name in self._held][:surplus]
             self._names = sorted(set(names).difference(dropped))
-            try:
-                self._give_up(self._held.keys() - set(self._names))
-                self._renew()
-            except redis.RedisError as error:
-                logger.warning("leases cannot be renewed: %s", error)
+            self._give_up(self._held.keys() - set(self._names))
+            self._renew()
         return self.held()
 
     def renew(self) -> None:
@@ -174,14 +173,12 @@ class Leases:
             return
         try:
             self._renew()
-        except redis.RedisError as error:
-            logger.warning("leases cannot be renewed: %s", error)
         finally:
             self._lock.release()
 
     def leave(self) -> None:
-        """Release all leases, so that others take over at once. Raises `redis.RedisError`."""
-        with self._lock:
+        """Release all leases, so that others take over at once. Never raises."""
+        with self._lock, suppress(redis.RedisError):
             self._names = []
             self._give_up(list(self._held))
             self._client.zrem(self._members_key, self._member)
@@ -193,13 +190,24 @@ class Leases:
         return row[:2] == [self.holder, str(self.held().get(name))]
 
     def _renew(self) -> None:
+        """Call the script; without an answer of Redis nothing changes."""
         self._sent_at = time.monotonic()
         believed = self.held()
         words = [word for name in self._names for word in (name, believed.get(name, 0))]
-        answer = self._step(
-            keys=[self._members_key, self.key], args=[self._member, *self._terms_ms, *words]
-        )
-        members, term_ms, *generations = map(int, answer)
+        try:
+            answer = self._step(
+                keys=[self._members_key, self.key], args=[self._member, *self._terms_ms, *words]
+            )
+        except redis.RedisError as error:
+            if not self._is_away:
+                logger.warning("leases cannot be renewed: %s", error)
+            self._is_away = True
+            return
+        self._is_away = False
+        self._take(*map(int, answer))
+
+    def _take(self, members: int, term_ms: int, *epochs: int) -> None:
+        """Keep what the script returned."""
         if not members:
             if self._members:
                 logger.error(
@@ -211,20 +219,23 @@ class Leases:
             return
         until = self._sent_at + term_ms / 1000 - MARGIN_S
         held = {
-            name: Lease(generation, until)
-            for name, generation in zip(self._names, generations, strict=True)
-            if generation
+            name: Lease(epoch, until)
+            for name, epoch in zip(self._names, epochs, strict=True)
+            if epoch
         }
         self._log_changes(held)
         self._members, self._held = members, held
 
     def _log_changes(self, held: dict[str, Lease]) -> None:
         for name in held.keys() - self._held.keys():
-            logger.info("%s holds %s, generation %d", self.holder, name, held[name].generation)
+            logger.info("%s holds %s, epoch %d", self.holder, name, held[name].epoch)
         for name in self._held.keys() - held.keys():
             logger.warning("%s has lost %s to another process", self.holder, name)
 
     def _give_up(self, names: Collection[str]) -> None:
-        if names:
-            self._held = {name: row for name, row in self._held.items() if name not in names}
+        if not names:
+            return
+        self._held = {name: row for name, row in self._held.items() if name not in names}
+        # Otherwise they end with their terms.
+        with suppress(redis.RedisError):
             self._release(keys=[self.key], args=[self.holder, *names])

@@ -85,9 +85,9 @@ def expire(client: "redis.Redis", holder: str) -> None:
     client.zrem("weir:members:agent", f"{holder} -")
     rows: Any = client.hgetall("weir:leases:agent")
     for name, row in rows.items():
-        by, generation, _ = row.decode().split()
+        by, epoch, _ = row.decode().split()
         if by == holder:
-            client.hset("weir:leases:agent", name, f"{by} {generation} 1")
+            client.hset("weir:leases:agent", name, f"{by} {epoch} 1")
 
 
 @pytest.fixture

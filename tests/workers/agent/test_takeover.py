@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.child_processes.trees import is_alive
+from tests.controlplane.processes.runtime.waiting import wait_for
 from tests.support.driver import START_SECONDS
 from tests.support.hosts import CAN_ISOLATE, Host, Site, running_site
 
@@ -31,6 +33,7 @@ def counted(site: Site) -> Iterator[set[tuple[str, ...]]]:
     thread.start()
     try:
         yield seen
+        assert thread.is_alive()
     finally:
         stop.set()
         thread.join()
@@ -39,7 +42,8 @@ def counted(site: Site) -> Iterator[set[tuple[str, ...]]]:
 def wait(site: Site, what: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not site.is_read():
-        assert time.monotonic() < deadline, f"{what}:\n{site.log.read_text()[-6000:]}"
+        is_late = time.monotonic() > deadline or not any(host.is_up() for host in site.hosts)
+        assert not is_late, f"{what}:\n{site.log.read_text()[-6000:]}"
         time.sleep(0.1)
 
 
@@ -70,4 +74,27 @@ def test_a_host_that_is_cut_off_and_one_that_dies_are_replaced(tmp_path: Path) -
             wait(site, "nobody took over from the host that died")
             assert owner(site) is not second
         assert all(len(names) <= 1 for names in seen), seen
+        assert len(seen) > 3, "three hosts, and none in between"
+        assert site.is_right()
+
+
+def test_a_driver_whose_agent_hangs_is_shut_out(tmp_path: Path) -> None:
+    """It runs on, and Redis refuses it; the next one waits for its lock of the checkpoint."""
+    with running_site(tmp_path, 2) as site:
+        for host in site.hosts:
+            site.start_agent(host, WEIR_SPARE_DRIVER="0")
+        site.send()
+        wait(site, "no batch")
+        first = owner(site)
+        (agent,) = first.processes("workers.agent")
+        (driver,) = first.processes("workers.pipeline")
+        agent.suspend()
+        wait_for(lambda: site.owner() not in (None, first), START_SECONDS)
+        site.send()
+        wait(site, "nobody took over")
+        assert not is_alive(driver)
+        agent.resume()
+        site.send()
+        wait(site, "the agent that continued interrupted the other")
+        assert site.owner() not in (None, first)
         assert site.is_right()

@@ -31,7 +31,7 @@ def expire(url: str) -> None:
             client.hset("weir:leases:agent", name, f"{row.rpartition(' ')[0]} 1")
 
 
-def test_a_name_has_one_holder_and_the_next_one_another_generation(url: str) -> None:
+def test_a_name_has_one_holder_and_the_next_one_another_epoch(url: str) -> None:
     first, second = leases(url, "a"), leases(url, "b")
     held = first.step(["x"])
     assert second.step(["x"]) == {}
@@ -53,7 +53,7 @@ def test_a_term_that_ended_is_for_the_taking_and_its_holder_learns_it(url: str) 
     assert first.step(["x"]) == {}
 
 
-def test_a_restarted_holder_continues_its_generation(url: str) -> None:
+def test_a_restarted_holder_continues_its_epoch(url: str) -> None:
     held = leases(url, "a").step(["x"])
     assert leases(url, "a").step(["x"]) == held
 
