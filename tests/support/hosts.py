@@ -36,6 +36,7 @@ _TEXT: Final = QueryText({"n": "sum(n)"}, window_s=60)
 _METER: Final = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("n", "int64")), "at"
 )
+_SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 # Waits until its network is there, and becomes the command. Its temporary files are its own: those
 # of another host are named after processes that do not run here, and would be removed.
 _BOOT: Final = """
@@ -98,14 +99,14 @@ class Host:
         """Return whether its command runs."""
         return self._process is not None and self._process.poll() is None
 
-    def processes(self, module: str) -> list[psutil.Process]:
-        """Return its processes that run a module of Python."""
+    def processes(self, word: str) -> list[psutil.Process]:
+        """Return its processes with a word in their command lines."""
         result = []
         with suppress(psutil.NoSuchProcess):
             pid = self._process.pid if self._process else 0
             for process in psutil.Process(pid).children(recursive=True) if pid else ():
                 with suppress(psutil.Error):
-                    if module in process.cmdline():
+                    if word in process.cmdline():
                         result.append(process)
         return result
 
@@ -155,8 +156,8 @@ class Site(Application):
         host.start(self.command(), {**self._environment, **own}, self.log)
 
     def owners(self) -> list[Host]:
-        """Return the hosts that have a driver that was no spare."""
-        return [host for host in self.hosts if host.processes("workers.pipeline")]
+        """Return the hosts on which Spark runs; without spares that is the driver's."""
+        return [host for host in self.hosts if host.processes(_SPARK)]
 
     def owner(self) -> Host | None:
         """Return the host that holds the cluster, None where it holds it no more."""

@@ -27,7 +27,7 @@ Prepare = Callable[[Collection[str]], None]
 # The interval of reports that differ in their numbers only (s).
 _NUMBERS_EVERY_S: Final = 5.0
 # The interval of looks at leases beside the loop, which databases and processes may delay (s).
-_WATCH_S: Final = 0.5
+_WATCH_S: Final = 0.25
 _BAD: Final = frozenset({"failed", "stuck", "crash loop", "needs decision"})
 
 
@@ -80,14 +80,14 @@ class Agent:
 
     def watch(self, stop: threading.Event) -> None:
         """Renew the leases and kill drivers without one until `stop`, whatever delays the loop."""
-        lost = set[str]()
         while not stop.wait(_WATCH_S):
             self._leases.renew()
-            known, held = dict(self._keepers), self._leases.held()
-            # Twice in a row: after a stop of this process the loop may be renewing them.
-            for slug in lost & known.keys() - held.keys():
-                known[slug].kill()
-            lost = known.keys() - held.keys()
+            lost = self._keepers.keys() - self._leases.held().keys()
+            # After a stop of this process the loop may be renewing them.
+            if lost and not stop.wait(_WATCH_S):
+                for slug in lost - self._leases.held().keys():
+                    if keeper := self._keepers.get(slug):
+                        keeper.kill()
 
     def _idle(self, wanted: Wanted) -> list[str]:
         """Return the stopped clusters, which another agent can have without an interruption."""

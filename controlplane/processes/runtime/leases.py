@@ -23,10 +23,10 @@ from controlplane.wire.redis_clients import connect
 
 logger = logging.getLogger(__name__)
 
-TERM_S: Final = 10.0
+TERM_S: Final = 12.0
 # Without another process nobody takes over, and an outage of Redis of a minute ends no work.
 ALONE_S: Final = 75.0
-MARGIN_S: Final = 4.0
+MARGIN_S: Final = 5.0
 RENEW_S: Final = 2.0
 # Of a command: several attempts fit into a term.
 ANSWER_S: Final = 1.0

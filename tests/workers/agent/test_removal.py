@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,24 @@ def test_a_slug_is_confirmed_once_its_checkpoints_are_removed(site: Site) -> Non
     assert confirmed == []
     removal.step(["sf"], 70.0)
     assert (confirmed, left(site)) == (["sf"], set(OTHERS))
+
+
+def test_a_lock_is_waited_for(site: Site) -> None:
+    """As a driver does for that of a host which has just lost the cluster."""
+    checkpoint, waits, has_it = site.checkpoint("sf"), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        waits.set()
+        with exclusive_lock(checkpoint, 60.0):
+            has_it.set()
+
+    with exclusive_lock(checkpoint):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert waits.wait(20)
+        assert not has_it.is_set()
+    assert has_it.wait(20)
+    thread.join()
 
 
 def test_processes_on_the_checkpoint_are_ended_first(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""Three hosts with real agents: one is cut off, another dies; one driver runs at any time."""
+"""Three hosts with real agents: one is cut off, another dies; one Spark runs at any time."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ pytestmark = [
 
 @contextmanager
 def counted(site: Site) -> Iterator[set[tuple[str, ...]]]:
-    """Yield the sets of hosts that had a driver at the same time; several are an error."""
+    """Yield the sets of hosts that ran Spark at the same time; several are an error."""
     seen, stop = set[tuple[str, ...]](), threading.Event()
 
     def look() -> None:
