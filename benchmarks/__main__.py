@@ -56,6 +56,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.shedding_measured": "--seconds 6 --quiet 25",
     "availability.recovery": "--only lab",
     "availability.worker_deaths": "--only worker",
+    "availability.takeover": "--rounds 1 --hosts 2 --cold",
     "availability.logins": "--clients 2 --pages 3",
     "availability.attacks": "--clients 2 --seconds 2 --pause 0 --queries 300",
 }

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 
 from controlplane.events.task_names import queue_key
 from controlplane.processes.runtime.beats import beat
+from controlplane.processes.runtime.leases import Leases, holder_of
 from controlplane.processes.runtime.process_kinds import BEAT, PERIOD_S, PROCESSES
 from controlplane.wire.redis_clients import connect
 
@@ -60,21 +61,33 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
 
 
 class BeatingScheduler(PersistentScheduler):
-    """Celery's scheduler with a heartbeat, which sends nothing to a queue that nobody serves."""
+    """Celery's scheduler with a heartbeat, which sends nothing to a queue that nobody serves.
+
+    One of several schedulers, the holder of a lease, sends tasks; the others wait.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._client = connect(settings.REDIS_URL)
+        self._leases = Leases(settings.REDIS_URL, BEAT.name, holder_of(settings.DATA_DIR))
         self._beat_at = float("-inf")
         super().__init__(*arguments, **options)
 
     def tick(self, *arguments: Any, **options: Any) -> float:
         """Send at most one due task, beat, and return the pause before the next tick (s)."""
-        pause: float = super().tick(*arguments, **options)
         now = time.monotonic()
         if now - self._beat_at >= PERIOD_S:
             self._beat_at = now
-            _beat_kinds(self._client, [BEAT.name], "")
+            self._leases.step([BEAT.name])
+            _beat_kinds(self._client, [BEAT.name], self._leases.holder)
+        if BEAT.name not in self._leases.held():
+            return PERIOD_S
+        pause: float = super().tick(*arguments, **options)
         return min(pause, PERIOD_S)
+
+    def close(self) -> None:
+        """Store the schedule, and release the lease, so that another scheduler continues."""
+        super().close()
+        self._leases.leave()
 
     def apply_async(self, entry: Any, *arguments: Any, **options: Any) -> Any:
         """Send a task; skip it while `MOST_WAITING` tasks wait in its queue."""

@@ -45,10 +45,18 @@ SILENT = 1e-3
 
 @dataclass(frozen=True)
 class RelayPositions:
-    """The relay's positions in the two Redis streams; "" for no change."""
+    """The relay's positions in the two Redis streams; "" for no change.
+
+    `stored`: that of telemetry which the relay knows in the database, "" for any.
+    """
 
     telemetry: str = ""
     progress: str = ""
+    stored: str = ""
+
+
+class RelaySuperseded(Exception):
+    """Another relay has stored telemetry since this one has read the positions."""
 
 
 def record(
@@ -104,7 +112,10 @@ def _newest_ms(cluster: Cluster) -> int | None:
 def store(
     cluster: Cluster, rows: Sequence[Row], measured: TelemetrySamples, positions: RelayPositions
 ) -> None:
-    """Save samples, positions and acknowledged steps in one transaction."""
+    """Save samples, positions and acknowledged steps in one transaction.
+
+    Raises `RelaySuperseded`.
+    """
     samples = measured.samples
     time_series.record(cluster, samples)
     columns: dict[str, object] = {}
@@ -117,7 +128,10 @@ def store(
         columns["last_sample_at"] = moment_of(samples[-1]["t"])
         columns["read_position"] = rows[-1].get("read_position") or ""
     if columns:
-        Cluster.objects.filter(pk=cluster.pk).update(**columns)
+        known = {"telemetry_position": positions.stored} if positions.stored else {}
+        changed = Cluster.objects.filter(pk=cluster.pk, **known).update(**columns)
+        if known and not changed and Cluster.objects.filter(pk=cluster.pk).exists():
+            raise RelaySuperseded
     if rows:
         arrivals.count(cluster, rows, measured.intervals)
         drop_rule_housekeeping.count(cluster.pk, rows, samples)

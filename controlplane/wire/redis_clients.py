@@ -21,8 +21,8 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.client import Pipeline
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.exceptions import AuthenticationError, NoScriptError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
@@ -39,6 +39,9 @@ PATIENT_CONNECT_S: Final = 5.0
 # So long the data plane waits for a Redis that is away before a batch fails, and so often it tries.
 OUTAGE_S: Final = 60.0
 OUTAGE_POLL_S: Final = 0.25
+# So long for one that rejects the login: it restarted and the agent has not yet created the user
+# again, or another agent has taken the cluster over.
+REFUSED_S: Final = 15.0
 _AWAY: Final = (RedisConnectionError, RedisTimeoutError)
 # The longest command of Channels (`RedisChannelLayer.brpop_timeout`) blocks for this time.
 CHANNEL_BLOCK_S: Final = 5.0
@@ -107,12 +110,13 @@ class _OutageProofPipeline(Pipeline):
 
 
 def _wait_out(attempt: Callable[[], _T], errors: tuple[type[Exception], ...]) -> _T:
-    deadline = time.monotonic() + OUTAGE_S
+    start = time.monotonic()
     while True:
         try:
             return attempt()
-        except errors:
-            if time.monotonic() > deadline:
+        except errors as error:
+            limit = REFUSED_S if isinstance(error, AuthenticationError) else OUTAGE_S
+            if time.monotonic() - start > limit:
                 raise
         time.sleep(OUTAGE_POLL_S)
 

@@ -109,6 +109,11 @@ def test_systemd_has_no_objection_to_a_unit(name: str, tmp_path: Path) -> None:
     text = source.read_text().replace("/opt/weir/bin/weir", "/bin/true")
     (tmp_path / name).write_text(text)
     shutil.copy(DEPLOY / "systemd" / "weir.target", tmp_path)
+    for folder in (DEPLOY / "systemd").glob("*.d"):
+        (tmp_path / folder.name).mkdir()
+        for path in folder.iterdir():
+            text = path.read_text().replace("/opt/weir/bin/weir", "/bin/true")
+            (tmp_path / folder.name / path.name).write_text(text)
     environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(tmp_path / name)],

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -49,16 +49,24 @@ class RedisServer:
     """A server that keeps an append-only file; after `kill` and `start` it is there again.
 
     `file`: that of Redis 6. With `fsync` "always" even what it acknowledged right before a kill.
+    `addresses`: where it listens, too.
     """
 
-    def __init__(self, directory: Path, binary: str | None = None, fsync: str = "everysec") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        binary: str | None = None,
+        fsync: str = "everysec",
+        addresses: Sequence[str] = (),
+    ) -> None:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.file = directory / "appendonly.aof"
         self._log = directory / "redis.log"
         self._command = [
-            binary or redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
+            binary or redis_binary(), "--port", str(self.port), "--dir",
             str(directory), "--appendonly", "yes", "--appendfsync", fsync, "--save", "",
+            "--protected-mode", "no", "--bind", "127.0.0.1", *addresses,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         # Drivers on another Redis begin without results, too.

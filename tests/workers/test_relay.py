@@ -18,6 +18,7 @@ from controlplane.connections import redis_client
 from controlplane.events.publish import group
 from controlplane.models import Cluster, Stream
 from controlplane.processes.runtime.beats import last_beat_ms
+from controlplane.processes.runtime.leases import Leases
 from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.wire.keys import progress_key, telemetry_key
 from tests.support import redis_server
@@ -79,6 +80,36 @@ async def test_a_restarted_relay_fills_the_gap_and_counts_nothing_twice(
     await Relay(redis_url).step(block_ms=100)
     await Relay(redis_url).step(block_ms=10)
     assert await batches() == [1, 2, 3, 4, 5, 6]
+
+
+async def test_one_of_several_relays_relays(sf: Cluster, redis_url: str) -> None:
+    """Another one continues where it ended."""
+    other = Leases(redis_url, "relay", "another-host")
+    assert other.step(["relay"])
+    relay = Relay(redis_url)
+    write(1, 2)
+    assert await relay.step(block_ms=10) == 0
+    assert last_beat_ms(redis_client(), "relay") is not None
+    other.leave()
+    relay._beat_at = float("-inf")
+    assert await relay.step(block_ms=100) == 2
+    assert await batches() == [1, 2]
+
+
+async def test_two_relays_at_a_time_store_nothing_twice(sf: Cluster, redis_url: str) -> None:
+    """As where one was stopped while it had the lease."""
+    stopped, other = Relay(redis_url), Relay(redis_url)
+    write(1, 2)
+    await stopped.step(block_ms=100)
+    write(3, 2)
+    await other.step(block_ms=100)
+    with pytest.raises(ingestion.RelaySuperseded):
+        await stopped.step(block_ms=100)
+    assert await batches() == [1, 2, 3, 4]
+    stopped._forget()
+    write(5, 1)
+    assert await stopped.step(block_ms=100) == 1
+    assert await batches() == [1, 2, 3, 4, 5]
 
 
 async def test_what_could_not_be_stored_is_read_again(

@@ -7,7 +7,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from select import select
@@ -19,6 +20,7 @@ from django.db import close_old_connections
 
 from controlplane.installation import env
 from controlplane.processes.runtime.errors import CheckFailed
+from controlplane.processes.runtime.leases import ALONE_S, Leases, holder_of, identity_of
 from controlplane.wire.redis_clients import connect
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command, site_of
@@ -57,7 +59,9 @@ def main() -> int:
         # In the file agent.lock.
         with exclusive_lock(site.data / "agent"):
             spares = Spares(site, kept=env.flag("WEIR_SPARE_DRIVER", default=True))
-            _run(_agent(site, spares), spares, stop, signals)
+            agent = _agent(site, spares)
+            with _watched(agent):
+                _run(agent, spares, stop, signals)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -65,6 +69,19 @@ def main() -> int:
         logger.error("another agent manages %s: stop it first", env.data_dir())
         return 1
     return 0
+
+
+@contextmanager
+def _watched(agent: Agent) -> Iterator[None]:
+    """Watch the leases of an agent until its drivers have ended."""
+    ended = threading.Event()
+    thread = threading.Thread(target=agent.watch, args=(ended,), name="leases", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _run(agent: Agent, spares: Spares, stop: threading.Event, signals: socket.socket) -> None:
@@ -91,15 +108,17 @@ def _agent(site: Site, spares: Spares) -> Agent:
     from workers.agent.gate import Gate  # noqa: PLC0415
 
     client = connect(site.redis_url)
-    users = DriverUsers(client, site.redis_url, settings.SECRET_KEY)
+    leases = Leases(
+        site.redis_url, "agent", holder_of(site.data),
+        place=identity_of(site.checkpoint("").parent), alone_s=ALONE_S,
+    )  # fmt: skip
+    users = DriverUsers(client, site.redis_url, settings.SECRET_KEY, leases)
     site = replace(site, driver_url=users.url_of)
 
     def wanted() -> Wanted:
         # After a restart of the database the connection is dead.
         close_old_connections()
-        drivers = fleet.wanted_drivers()
-        users.keep(drivers.keys())
-        return drivers
+        return fleet.wanted_drivers()
 
     observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
     silent_s = env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400)
@@ -120,7 +139,7 @@ def _agent(site: Site, spares: Spares) -> Agent:
 
     gate = Gate(site)
     removal = Removal(site, fleet.deleted_clusters, fleet.free_slug)
-    return Agent(client, wanted, write, keeper, gate.hold, removal.step)
+    return Agent(client, leases, wanted, write, keeper, gate.hold, removal, users.keep)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""The agent's loop: read desired drivers, step each cluster, publish reports, beat."""
+"""The agent's loop: read desired drivers, step each cluster it holds, publish reports, beat."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -8,9 +9,11 @@ from typing import Final
 import redis
 
 from controlplane.processes.runtime.beats import beat, record_clusters
+from controlplane.processes.runtime.leases import Leases
 from workers.agent.driver import DriverSpec
 from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress, Report
+from workers.agent.removal import Removal
 
 logger = logging.getLogger("weir.agent")
 
@@ -19,47 +22,83 @@ Wanted = Mapping[str, DriverSpec | None]
 Write = Callable[[Mapping[str, Report], Mapping[str, Progress]], None]
 # Returns why a driver must not run, None if it may; the last argument: whether it runs.
 Hold = Callable[[DriverSpec, float, bool], Report | None]
-# Removes what deleted clusters have left; its arguments: the clusters with a keeper, the time.
-Remove = Callable[[Collection[str], float], None]
+# Prepares the users of drivers; its argument: all clusters.
+Prepare = Callable[[Collection[str]], None]
 # The interval of reports that differ in their numbers only (s).
 _NUMBERS_EVERY_S: Final = 5.0
+# The interval of looks at leases beside the loop, which databases and processes may delay (s).
+_WATCH_S: Final = 0.25
 _BAD: Final = frozenset({"failed", "stuck", "crash loop", "needs decision"})
 
 
 class Agent:
-    """The keepers of all clusters; its arguments access database and Redis."""
+    """The keepers of the clusters that this agent holds; its arguments access database and Redis.
+
+    Each cluster has a lease; another agent has its driver if this one cannot renew it.
+    """
 
     def __init__(
         self,
         client: "redis.Redis",
+        leases: Leases,
         wanted: Callable[[], Wanted],
         write: Write,
         keeper: Callable[[str], Keeper],
         hold: Hold | None = None,
-        remove: Remove | None = None,
+        removal: Removal | None = None,
+        prepare: Prepare = lambda _: None,
     ) -> None:
         self._client = client
+        self._leases = leases
         self._wanted = wanted
         self._write = write
         self._make_keeper = keeper
         self._hold = hold
-        self._remove = remove
+        self._removal = removal
+        self._prepare = prepare
         self._keepers: dict[str, Keeper] = {}
         self._published: dict[str, tuple[float, Report]] = {}
 
-    def tick(self, now: float) -> dict[str, Report]:
-        """Step every cluster and return the reports."""
+    def tick(self, now: float) -> dict[str, str]:
+        """Step every cluster that this agent holds; return the states of those of all agents."""
         wanted = self._wanted()
-        for slug in wanted.keys() - self._keepers.keys():
+        deleted = set(self._removal.deleted()) if self._removal else set[str]()
+        held = self._leases.step(wanted.keys() | deleted, self._idle(wanted))
+        self._prepare(wanted.keys() | deleted)
+        self._kill_lost(held)
+        for slug in wanted.keys() & held.keys() - self._keepers.keys():
             self._keepers[slug] = self._make_keeper(slug)
         reports = self._take_steps(wanted, now)
         for slug in [s for s, k in self._keepers.items() if s not in wanted and k.has_ended()]:
             del self._keepers[slug]
-        self._publish({slug: report for slug, report in reports.items() if slug in wanted})
-        self._beat(reports)
-        if self._remove is not None:
-            self._remove(self._keepers.keys(), now)
-        return reports
+        # Another agent reports what this one has lost since.
+        own = wanted.keys() & self._leases.held().keys()
+        self._publish({slug: report for slug, report in reports.items() if slug in own})
+        if self._removal is not None:
+            self._removal.step(deleted & held.keys() - self._keepers.keys(), now)
+        return self._beat({slug: report.state for slug, report in reports.items()}, wanted)
+
+    def watch(self, stop: threading.Event) -> None:
+        """Renew the leases and kill drivers without one until `stop`, whatever delays the loop."""
+        while not stop.wait(_WATCH_S):
+            self._leases.renew()
+            lost = self._keepers.keys() - self._leases.held().keys()
+            # After a stop of this process the loop may be renewing them.
+            if lost and not stop.wait(_WATCH_S):
+                for slug in lost - self._leases.held().keys():
+                    if keeper := self._keepers.get(slug):
+                        keeper.kill()
+
+    def _idle(self, wanted: Wanted) -> list[str]:
+        """Return the stopped clusters, which another agent can have without an interruption."""
+        stopped = (slug for slug, spec in wanted.items() if spec is None)
+        return [s for s in stopped if s in self._keepers and self._keepers[s].has_ended()]
+
+    def _kill_lost(self, held: Collection[str]) -> None:
+        for slug in self._keepers.keys() - set(held):
+            self._keepers[slug].kill()
+            if self._keepers[slug].has_ended():
+                del self._keepers[slug]
 
     def end(self, patience_s: float, pause: Callable[[float], None] = time.sleep) -> None:
         """Stop every driver, and kill it after `patience_s`."""
@@ -73,7 +112,11 @@ class Agent:
             pause(0.1)
         for keeper in self._keepers.values():
             keeper.kill()
-        self._publish({slug: Report("stopped", "the agent has ended") for slug in self._keepers})
+        ended = Report("stopped", "the agent has ended")
+        try:
+            self._publish(dict.fromkeys(self._keepers, ended))
+        finally:
+            self._leases.leave()
 
     def _take_steps(self, wanted: Wanted, now: float) -> dict[str, Report]:
         return {
@@ -115,9 +158,10 @@ class Agent:
         # Corrects states that others have written.
         return now - written_at >= _NUMBERS_EVERY_S
 
-    def _beat(self, reports: Mapping[str, Report]) -> None:
+    def _beat(self, states: Mapping[str, str], wanted: Wanted) -> dict[str, str]:
         try:
-            beat(self._client, "agent")
-            record_clusters(self._client, {slug: report.state for slug, report in reports.items()})
+            beat(self._client, "agent", self._leases.holder)
+            return record_clusters(self._client, states, wanted.keys())
         except redis.RedisError as error:
             logger.warning("Redis rejects the agent's beat: %s", error)
+            return dict(states)

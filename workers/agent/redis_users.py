@@ -1,18 +1,22 @@
 """Users of Redis for drivers: each reaches the keys of its cluster's data plane, and no others.
 
 A driver is started with the URL of its user, so neither its Python workers nor its executors can
-read or write other clusters, the queues of Celery, the channel layer or the rest of the site.
+read or write other clusters, the queues of Celery, the channel layer or the rest of the site. The
+password is of an epoch of the cluster's lease: when another agent takes the cluster over, Redis
+ends the connections of the driver before and accepts no further ones.
 """
 
 import hmac
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import redis
 
+from controlplane.processes.runtime.leases import Leases
 from controlplane.wire.keys import driver_patterns
 
 logger = logging.getLogger("weir.agent")
@@ -32,16 +36,18 @@ _COMMANDS: Final = (
 class DriverUsers:
     """The users of the drivers of one Redis; without the right to create users, that of the site.
 
-    `url`: of the site's user; `secret`: from which the passwords are derived, so none is stored.
+    `url`: of the site's user; `secret`: from which the passwords are derived, so none is stored;
+    `leases`: of the clusters.
     """
 
-    def __init__(self, client: "redis.Redis", url: str, secret: str) -> None:
+    def __init__(self, client: "redis.Redis", url: str, secret: str, leases: Leases) -> None:
         self._client = client
         self._site_url = url
         self._secret = secret.encode()
+        self._leases = leases
         self._refusal = ""
-        # The users that this process has created.
-        self._created = set[str]()
+        # The epochs of the users that this process has created, by cluster.
+        self._created = dict[str, int]()
 
     def url_of(self, cluster: str) -> str:
         """Return the URL for the driver of a cluster; `keep` creates its user."""
@@ -49,16 +55,17 @@ class DriverUsers:
             return self._site_url
         parts = urlsplit(self._site_url)
         host = parts.netloc.rpartition("@")[2]
-        login = f"{PREFIX}{cluster}:{self._password(cluster)}"
+        password = self._password(cluster, self._leases.held().get(cluster, 0))
+        login = f"{PREFIX}{cluster}:{password}"
         return parts._replace(netloc=f"{login}@{host}").geturl()
 
     def keep(self, clusters: Collection[str]) -> None:
-        """Create the users of these clusters and delete those of others; idempotent.
+        """Create users of clusters with a lease; delete those of none of `clusters`; idempotent.
 
         Call it often: Redis forgets users when it restarts. A user is deleted with its connections.
         """
         try:
-            self._reconcile({f"{PREFIX}{cluster}": cluster for cluster in clusters})
+            self._reconcile(clusters)
         except redis.ResponseError as error:
             if not self._refusal:
                 logger.warning(
@@ -72,21 +79,37 @@ class DriverUsers:
         else:
             self._refusal = ""
 
-    def _reconcile(self, wanted: Mapping[str, str]) -> None:
-        known = {str(name) for name in self._client.acl_users()}
-        pipe: Any = self._client.pipeline(transaction=False)
-        # Not all every time: each takes Redis a millisecond where there are hundreds.
-        for name in wanted.keys() - (known & self._created):
-            pipe.execute_command("ACL SETUSER", name, *self._rules(wanted[name]))
-        if old := [name for name in known - wanted.keys() if name.startswith(PREFIX)]:
-            pipe.acl_deluser(*old)
-        pipe.execute()
-        self._created = set(wanted)
+    def _reconcile(self, clusters: Collection[str]) -> None:
+        known, held = {str(name) for name in self._client.acl_users()}, self._leases.held()
+        for cluster, epoch in held.items():
+            # Not all every time: each takes Redis a millisecond where there are hundreds.
+            is_known = f"{PREFIX}{cluster}" in known
+            if not is_known or self._created.get(cluster) != epoch:
+                self._create(cluster, epoch)
+        old = {name for name in known if name.startswith(PREFIX)}
+        if old := old - {f"{PREFIX}{cluster}" for cluster in clusters}:
+            self._client.acl_deluser(*old)
+        self._created = {name: number for name, number in self._created.items() if name in held}
 
-    def _rules(self, cluster: str) -> list[str]:
-        digest = sha256(self._password(cluster).encode()).hexdigest()
+    def _create(self, cluster: str, epoch: int) -> None:
+        """Create the user of an epoch, unless another agent has the lease by now."""
+        name = f"{PREFIX}{cluster}"
+        pipe: Any
+        with self._client.pipeline() as pipe, suppress(redis.WatchError):
+            if not self._leases.is_current(pipe, cluster):
+                return
+            pipe.multi()
+            if self._created.get(cluster) != epoch:
+                pipe.acl_deluser(name)
+            pipe.execute_command("ACL SETUSER", name, *self._rules(cluster, epoch))
+            pipe.execute()
+            self._created[cluster] = epoch
+
+    def _rules(self, cluster: str, epoch: int) -> list[str]:
+        digest = sha256(self._password(cluster, epoch).encode()).hexdigest()
         patterns = [f"~{pattern}" for pattern in driver_patterns(cluster)]
         return ["reset", "on", f"#{digest}", "resetchannels", *patterns, *_COMMANDS]
 
-    def _password(self, cluster: str) -> str:
-        return hmac.new(self._secret, f"driver of {cluster}".encode(), sha256).hexdigest()
+    def _password(self, cluster: str, epoch: int) -> str:
+        text = f"driver of {cluster}, epoch {epoch}"
+        return hmac.new(self._secret, text.encode(), sha256).hexdigest()

@@ -29,13 +29,13 @@ class Removal:
         self, site: Site, deleted: Callable[[], Iterable[str]], confirm: Callable[[str], None]
     ) -> None:
         self._site = site
-        self._deleted = deleted
+        self.deleted = deleted
         self._confirm = confirm
         self._due_at: dict[str, float] = {}
 
-    def step(self, managed: Iterable[str], now: float) -> None:
-        """Remove the checkpoints of deleted clusters, except those that a keeper still manages."""
-        for slug in set(self._deleted()).difference(managed):
+    def step(self, slugs: Iterable[str], now: float) -> None:
+        """Remove the checkpoints of deleted clusters that no keeper manages."""
+        for slug in slugs:
             if now < self._due_at.get(slug, now):
                 continue
             try:

@@ -10,7 +10,6 @@ import psutil
 
 from controlplane.child_processes.trees import kill_with_environment
 from workers.agent.driver import DriverSpec, Site, environment, kill_marked
-from workers.agent.progress import Report
 from workers.agent.spare import COMMAND, Spare
 
 logger = logging.getLogger("weir.agent")
@@ -51,9 +50,12 @@ class Spares:
         self._spare, self._calm_since = None, None
         return spare
 
-    def step(self, reports: Mapping[str, Report], now: float) -> None:
-        """Start a spare where all clusters have run for a while, or end what is of no use."""
-        states = {report.state for report in reports.values()} - {"stopped"}
+    def step(self, clusters: Mapping[str, str], now: float) -> None:
+        """Start a spare where all clusters have run for a while, or end what is of no use.
+
+        `clusters`: states, also of clusters that other agents run and this one may take over.
+        """
+        states = set(clusters.values()) - {"stopped"}
         if states != {"running"}:
             self._calm_since = None
         elif self._calm_since is None:

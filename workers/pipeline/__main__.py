@@ -13,6 +13,7 @@ import threading
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
+from typing import Final
 
 from controlplane.formats.log_lines import write_log_to_stderr
 from controlplane.wire.errors import cause_line
@@ -32,13 +33,17 @@ from workers.pipeline.surroundings import SettingMissing, Surroundings, surround
 
 logger = logging.getLogger("weir.pipeline")
 
+# A driver on another host ends within this time after Redis has shut it out, and a network file
+# system frees the locks of a host that died; the agent kills a silent driver after a minute.
+LOCK_S: Final = 45.0
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run until stopped; return 0 after a stop, 1 after a failure."""
     options = _parse(arguments)
     write_log_to_stderr()
     try:
-        with exclusive_lock(Path(options.checkpoint)):
+        with exclusive_lock(Path(options.checkpoint), LOCK_S):
             finish_swap(Path(options.checkpoint))
             given = surroundings()
             engine = SparkSettings(options.master, options.driver_host, given.spark_conf)

@@ -1,4 +1,7 @@
-"""The relay's loop: read, send to browsers, store; back-off after errors."""
+"""The relay's loop: read, send to browsers, store; back-off after errors.
+
+One of several relays, the holder of a lease, does so; the others wait.
+"""
 
 import asyncio
 import logging
@@ -10,16 +13,18 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
+from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, close_old_connections
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from controlplane.background import ingestion
-from controlplane.background.ingestion import RelayPositions
+from controlplane.background.ingestion import RelayPositions, RelaySuperseded
 from controlplane.connections import redis_client
 from controlplane.events.publish import group, sample_message
 from controlplane.models import Cluster
 from controlplane.processes.runtime.beats import beat, now_ms
+from controlplane.processes.runtime.leases import Leases, holder_of
 from controlplane.processes.runtime.process_kinds import RELAY
 from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.telemetry.samples import Sample
@@ -45,11 +50,15 @@ _AWAY = (RedisError, OSError, OperationalError, InterfaceError, InternalError)
 
 @dataclass
 class RelayCursor:
-    """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms)."""
+    """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms).
+
+    `stored`: the position of telemetry in the database.
+    """
 
     telemetry: str
     progress: str
     batch_ms: float | None = None
+    stored: str = ""
 
 
 @dataclass
@@ -159,6 +168,7 @@ class Relay:
 
     def __init__(self, redis_url: str) -> None:
         self._client: Redis = connect_async(redis_url, block_s=BLOCK_MS / 1000)
+        self._leases = Leases(redis_url, RELAY.name, holder_of(settings.DATA_DIR))
         self._clusters: dict[str, Cluster] = {}
         self._cursors: dict[str, RelayCursor] = {}
         self._meters: dict[str, RateMeter] = {}
@@ -173,17 +183,25 @@ class Relay:
             try:
                 await self.step()
                 pause = FIRST_PAUSE_S
+            except RelaySuperseded:
+                logger.warning("Another relay has stored telemetry; its positions are read again")
+                self._forget()
             except _AWAY as away:
                 logger.warning("Relaying pauses for %.1f s: %s", pause, away)
                 self._refreshed_at = float("-inf")
                 await _wait(stop, pause)
                 pause = min(pause * 2, LONGEST_PAUSE_S)
         await self._client.aclose()
+        await sync_to_async(self._leases.leave)()
 
     async def step(self, block_ms: int = BLOCK_MS) -> int:
         """Refresh the clusters if due, read once and relay; return the number of rows."""
         # First: a database that is away does not make the relay silent.
         await self._beat()
+        if RELAY.name not in self._leases.held():
+            self._forget()
+            await asyncio.sleep(block_ms / 1000)
+            return 0
         if time.monotonic() - self._refreshed_at > REFRESH_S:
             await self._refresh()
         if not self._cursors:
@@ -200,10 +218,15 @@ class Relay:
         return sum(len(answer.rows) for answer in news.values())
 
     async def _beat(self) -> None:
-        """Write the heartbeat if it is due."""
+        """Write the heartbeat and renew the lease if that is due."""
         if time.monotonic() - self._beat_at >= RELAY.period_s:
-            await sync_to_async(beat)(redis_client(), RELAY.name)
+            await sync_to_async(self._leases.step)([RELAY.name])
+            await sync_to_async(beat)(redis_client(), RELAY.name, self._leases.holder)
             self._beat_at = time.monotonic()
+
+    def _forget(self) -> None:
+        """Forget the positions, which another relay may have changed."""
+        self._cursors, self._refreshed_at = {}, float("-inf")
 
     async def _refresh(self) -> None:
         """Read the clusters, and keep the cursors of known ones."""
@@ -211,7 +234,11 @@ class Relay:
         self._clusters = {cluster.slug: cluster for cluster in clusters}
         self._cursors = {
             slug: self._cursors.get(slug)
-            or RelayCursor(cluster.telemetry_position, cluster.progress_position)
+            or RelayCursor(
+                cluster.telemetry_position,
+                cluster.progress_position,
+                stored=cluster.telemetry_position,
+            )
             for slug, cluster in self._clusters.items()
         }
         for slug, cluster in self._clusters.items():
@@ -223,9 +250,10 @@ class Relay:
         """Relay the rows of a cluster; those that cannot be stored are skipped and counted."""
         batch_ms = news.batch_ms or self._cursors[cluster.slug].batch_ms
         try:
-            end = RelayPositions(news.telemetry, news.progress)
+            stored = self._cursors[cluster.slug].stored
+            end = RelayPositions(news.telemetry, news.progress, stored)
             await self._ingest(cluster, news.rows, batch_ms, end)
-        except _AWAY:
+        except (*_AWAY, RelaySuperseded):
             raise
         except Exception as error:  # noqa: BLE001 - one of the rows is at fault
             if len(news.rows) <= 1:
@@ -246,6 +274,7 @@ class Relay:
         measured = await sync_to_async(ingestion.measure)(cluster, rows, batch_ms)
         await self._send(cluster, measured.samples)
         await sync_to_async(ingestion.store)(cluster, rows, measured, end)
+        self._cursors[cluster.slug].stored = end.telemetry or end.stored
         due = self._meters.setdefault(cluster.slug, RateMeter()).add(measured.intervals)
         if due is not None:
             await sync_to_async(ingestion.update_rates)(cluster, *due)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, NoReturn
 
 import redis
@@ -12,10 +13,11 @@ import redis
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.installation.env import EnvironmentValueError, keep_files_private, redis_url
 from controlplane.installation.extras import has_lab
-from controlplane.processes.runtime.beats import last_beat_ms, now_ms
+from controlplane.processes.runtime.beats import beat_field, last_beats, newest_by_kind, now_ms
 from controlplane.processes.runtime.checks import prepare_data
 from controlplane.processes.runtime.children import base_environment, commands_apart
 from controlplane.processes.runtime.errors import CheckFailed, RunError
+from controlplane.processes.runtime.leases import holder_of
 from controlplane.processes.runtime.process_kinds import kind_of
 from controlplane.processes.runtime.runner import RunOptions, run
 from controlplane.processes.runtime.signals import EndRequests
@@ -58,7 +60,9 @@ def process(given: Namespace) -> int:
     if given.name not in commands:
         text = f"there is no process {given.name}, only {', '.join(sorted(commands))}"
         raise CliError(ExitCode.WRONG, text)
-    return _check(given.name) if given.check else _become(commands[given.name], options)
+    return (
+        _check(given.name, options.data) if given.check else _become(commands[given.name], options)
+    )
 
 
 def _become(command: tuple[str, ...], options: RunOptions) -> NoReturn:
@@ -70,14 +74,21 @@ def _become(command: tuple[str, ...], options: RunOptions) -> NoReturn:
     os.execvpe(command[0], command, base_environment())  # noqa: S606 - a command line of ours
 
 
-def _check(name: str) -> int:
-    """Return 0 if the newest heartbeat of a kind of process is young enough, else 1."""
+def _check(name: str, data: Path) -> int:
+    """Return 0 if the newest heartbeat of a kind of process is young enough, else 1.
+
+    Of a kind that other hosts may have, too, the heartbeat of this host.
+    """
     try:
         with connect(redis_url(), connect_s=2, read_s=2) as client:
-            last = last_beat_ms(client, name)
+            beats = last_beats(client)
     except redis.RedisError as error:
         _print_line(f"Redis does not answer: {error}")
         return ExitCode.REFUSED
+    if kind_of(name).has_lease:
+        own = (beat_field(name, holder_of(data)), f"{name}/{name}")
+        beats = {field: at_ms for field, at_ms in beats.items() if field in own}
+    last = newest_by_kind(beats).get(name)
     is_silent = last is None or now_ms() - last > kind_of(name).timeout_s * 1000
     return ExitCode.REFUSED if is_silent else ExitCode.DONE
 

@@ -7,7 +7,7 @@ A hash without expiry, so that a reader can report since when a process is silen
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -131,18 +131,26 @@ def children_of(value: bytes | None) -> list[ChildReport]:
     ]  # fmt: skip
 
 
-def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
-    """Replace the recorded states of the agent's clusters."""
+def record_clusters(
+    client: "redis.Redis", states: Mapping[str, str], known: Collection[str]
+) -> dict[str, str]:
+    """Record the states of an agent's clusters; forget clusters that are not `known`.
+
+    Returns the states of the clusters of all agents.
+    """
+    recorded = cluster_states(client)
     pipe = client.pipeline()
-    pipe.delete(AGENT_CLUSTERS)
+    if gone := recorded.keys() - set(known):
+        pipe.hdel(AGENT_CLUSTERS, *gone)
     if states:
         pipe.hset(AGENT_CLUSTERS, mapping={str(slug): str(s) for slug, s in states.items()})
         pipe.expire(AGENT_CLUSTERS, EXPIRES_S)
     pipe.execute()
+    return {slug: state for slug, state in recorded.items() if slug not in gone} | dict(states)
 
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
-    """Return the state of every cluster of the agent by slug."""
+    """Return the state of every cluster by slug, as the agents have recorded it."""
     return dict(
         hash_items(
             client,

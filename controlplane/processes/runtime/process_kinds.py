@@ -16,6 +16,7 @@ class ProcessKind:
 
     `queue`: the Celery queue that it serves, "" for none. `is_essential`: whether Weir is not ready
     without it. `is_local`: whether it only runs where the runner (`weir serve`) started Weir.
+    `has_lease`: whether several hosts may have one, which take over from each other.
     """
 
     name: str
@@ -23,6 +24,7 @@ class ProcessKind:
     effect: str
     is_essential: bool = False
     is_local: bool = False
+    has_lease: bool = False
     queue: str = ""
     period_s: float = PERIOD_S
     timeout_s: float = TIMEOUT_S
@@ -43,15 +45,21 @@ BEAT: Final = ProcessKind(
     "Beat",
     "periodic work does not start: executions, placement, monitors, retention",
     is_essential=True,
+    has_lease=True,
 )
 RELAY: Final = ProcessKind(
     "relay",
     "Relay",
     "live charts stop, and steps of executions are not confirmed",
     is_essential=True,
+    has_lease=True,
 )
 AGENT: Final = ProcessKind(
-    "agent", "Agent", "Spark applications are not started, observed or restarted", is_essential=True
+    "agent",
+    "Agent",
+    "Spark applications are not started, observed or restarted",
+    is_essential=True,
+    has_lease=True,
 )
 DRIVER: Final = ProcessKind(
     "driver", "Driver", "the cluster processes no records and applies no actions", timeout_s=30.0

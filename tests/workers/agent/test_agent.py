@@ -1,14 +1,18 @@
 """The agent's loop, and the agent as a process of its own against a real database."""
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
 from controlplane.processes.runtime.beats import cluster_states, last_beat_ms
+from controlplane.processes.runtime.leases import Leases
+from tests.controlplane.processes.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import running_redis
 from workers.agent.agent import Agent
 from workers.agent.driver import DriverSpec, Site, pipeline_command, secret_environment
@@ -51,14 +55,51 @@ def desk() -> Desk:
 def agent(client: "redis.Redis", desk: Desk, tmp_path: Path) -> Iterator[Agent]:
     """Yield an agent whose drivers only sleep."""
     client.flushall()
-    site = Site(tmp_path, "redis://unused", {})
+    agent = agent_of("a", client, desk, tmp_path)
+    yield agent
+    agent.end(patience_s=5)
+
+
+def agent_of(name: str, client: "redis.Redis", desk: Desk, data: Path) -> Agent:
+    """Return the agent of a host."""
+    site = Site(data / name, "redis://unused", {})
 
     def keeper(cluster: str) -> Keeper:
         return Keeper(cluster, site, lambda *_: ["sleep", "600"], Observer(client).look)
 
-    agent = Agent(client, lambda: desk.wanted, desk.write, keeper)
-    yield agent
-    agent.end(patience_s=5)
+    leases = Leases(url_of(client), "agent", name, term_s=60.0, alone_s=60.0)
+    return Agent(client, leases, lambda: desk.wanted, desk.write, keeper)
+
+
+def url_of(client: "redis.Redis") -> str:
+    return f"redis://127.0.0.1:{client.connection_pool.connection_kwargs['port']}/0"
+
+
+def pids(agent: Agent) -> dict[str, int | None]:
+    """Return the drivers of an agent, which run, by cluster."""
+    return {slug: keeper.pid for slug, keeper in agent._keepers.items() if keeper.pid}
+
+
+def expire(client: "redis.Redis", holder: str) -> None:
+    """End the terms of a holder's leases, as time does where it is cut off from Redis."""
+    client.zrem("weir:members:agent", f"{holder} -")
+    rows: Any = client.hgetall("weir:leases:agent")
+    for name, row in rows.items():
+        by, epoch, _ = row.decode().split()
+        if by == holder:
+            client.hset("weir:leases:agent", name, f"{by} {epoch} 1")
+
+
+@pytest.fixture
+def hosts(client: "redis.Redis", desk: Desk, tmp_path: Path) -> Iterator[list[Agent]]:
+    """Yield the agents of three hosts."""
+    client.flushall()
+    agents = [agent_of(name, client, desk, tmp_path) for name in "abc"]
+    for agent in agents:
+        agent.tick(0.0)
+    yield agents
+    for agent in agents:
+        agent.end(patience_s=5)
 
 
 def test_each_tick_beats_and_tells_where_every_cluster_stands(
@@ -97,6 +138,63 @@ def test_the_end_of_the_agent_ends_its_drivers_and_says_so(agent: Agent, desk: D
     assert desk.written == {"sf": Report("stopped", "the agent has ended")}
 
 
+def test_three_hosts_share_clusters_and_a_cut_off_one_is_replaced(
+    hosts: list[Agent], client: "redis.Redis", desk: Desk
+) -> None:
+    """Each cluster has one driver at any time; who lost a lease says nothing about the cluster."""
+    desk.wanted = {f"c{number}": replace(WAITS, cluster=f"c{number}") for number in range(6)}
+    for agent in hosts:
+        agent.tick(1.0)
+    assert [len(pids(agent)) for agent in hosts] == [2, 2, 2]
+    cut, *others = hosts
+    lost = pids(cut)
+    kept = {slug: pid for agent in others for slug, pid in pids(agent).items()}
+    expire(client, "a")
+    for agent in others:
+        # They keep what they have, and share what is free.
+        agent.tick(2.0)
+    assert pids(cut) == lost
+    desk.written.clear()
+    cut.tick(3.0)
+    assert pids(cut) == {}
+    assert all(is_gone(pid) for pid in lost.values() if pid)
+    assert desk.written == {}
+    now = {slug: pid for agent in others for slug, pid in pids(agent).items()}
+    assert now.keys() == desk.wanted.keys()
+    assert kept.items() <= now.items()
+
+
+def test_a_lost_driver_is_killed_while_the_loop_waits(
+    hosts: list[Agent], client: "redis.Redis", desk: Desk
+) -> None:
+    """As for a database that does not answer: the loop does not get on."""
+    desk.wanted = {"sf": WAITS}
+    first = hosts[0]
+    first.tick(1.0)
+    (pid,) = pids(first).values()
+    assert pid is not None
+    expire(client, "a")
+    hosts[1].tick(2.0)
+    ended = threading.Event()
+    thread = threading.Thread(target=first.watch, args=(ended,))
+    thread.start()
+    wait_for(lambda: is_gone(pid))
+    ended.set()
+    thread.join()
+
+
+def test_the_clusters_of_an_agent_that_ends_are_free_at_once(
+    hosts: list[Agent], desk: Desk
+) -> None:
+    desk.wanted = {"sf": WAITS}
+    hosts[0].tick(1.0)
+    hosts[1].tick(1.0)
+    assert pids(hosts[1]) == {}
+    hosts[0].end(patience_s=5)
+    hosts[1].tick(2.0)
+    assert pids(hosts[1]).keys() == {"sf"}
+
+
 def test_a_change_is_logged_once(
     agent: Agent, desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -105,7 +203,8 @@ def test_a_change_is_logged_once(
     with caplog.at_level(logging.INFO, "weir.agent"):
         agent.tick(1.0)
         agent.tick(2.0)
-    assert [record.getMessage() for record in caplog.records] == ["ny is stopped "]
+    logged = [record for record in caplog.records if record.name == "weir.agent"]
+    assert [record.getMessage() for record in logged] == ["ny is stopped "]
 
 
 def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from controlplane.events.task_names import QUEUES
+from controlplane.processes.runtime.leases import Leases
 from controlplane.settings import CELERY_BROKER_TRANSPORT_OPTIONS, CHANNEL_LAYERS
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
@@ -36,6 +37,7 @@ METER: Final = StreamSchema(
 CONTROL: Final = {"reachable_key", "trade_request_key", "trade_key", "schemas_key", "previews_key",
                   "preview_key", "producer_key"}  # fmt: skip
 BEATS: Final = ["weir:beats", "weir:agent:clusters", "weir:supervisor:children"]
+LEASES: Final = ["weir:leases:agent", "weir:members:agent"]
 NO_KEY: Final = [
     "KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SAVE",
     "BGREWRITEAOF", "SHUTDOWN NOSAVE", "CONFIG GET *", "CONFIG SET maxmemory 1", "MONITOR",
@@ -73,8 +75,15 @@ def site(site_url: str) -> Iterator[Any]:
 @pytest.fixture
 def users(site: Any, site_url: str) -> DriverUsers:
     """The users of the drivers of two clusters."""
-    result = DriverUsers(site, site_url, "the site's secret")
+    result = DriverUsers(site, site_url, "the site's secret", leases_of(site_url))
     result.keep([OWN, OTHER])
+    return result
+
+
+def leases_of(url: str, holder: str = "a") -> Leases:
+    """The leases of an agent, which holds all clusters that are free."""
+    result = Leases(url, "agent", holder, term_s=60.0, alone_s=60.0)
+    result.step([OWN, OTHER])
     return result
 
 
@@ -128,7 +137,8 @@ def test_no_other_key_is_read_or_written(driver: Any, site: Any, through: str) -
     other = [
         *keys_of(OTHER, control=False), *keys_of(OTHER, control=True), *keys_of(OWN, control=True),
         *(celery + name for name in (*QUEUES, "_kombu.binding.celery", "unacked")), channels,
-        *BEATS, "celery", ":1:session", "weir:{sf", "weir:{sf}", f"weir:{{{OWN}}}x:index", "x",
+        *BEATS, *LEASES, "celery", ":1:session", "weir:{sf", "weir:{sf}",
+        f"weir:{{{OWN}}}x:index", "x",
     ]  # fmt: skip
     for key in other:
         for words in (
@@ -143,7 +153,7 @@ def test_no_other_key_is_read_or_written(driver: Any, site: Any, through: str) -
             if through == "transaction":
                 with pytest.raises(redis.exceptions.ExecAbortError):
                     driver.execute_command("EXEC")
-    assert site.keys() == []
+    assert {name.decode() for name in site.scan_iter()} == set(LEASES)
 
 
 def _through(how: str, words: list[str], key: str) -> list[str]:
@@ -190,11 +200,34 @@ def test_users_follow_the_clusters(
     with pytest.raises(redis.ConnectionError):
         driver.ping()
     site.acl_deluser(PREFIX + OTHER)
-    users.keep([OWN])
+    users.keep([OWN, OTHER])
     assert driver.hset(keys.driver_key(OWN), "pid", "1")
     # Once more changes nothing for open connections.
-    users.keep([OWN])
+    users.keep([OWN, OTHER])
     assert driver.hget(keys.driver_key(OWN), "pid") == b"1"
+
+
+def test_the_next_holder_of_a_cluster_shuts_the_driver_of_the_one_before_out(
+    site: Any, site_url: str, users: DriverUsers, driver: Any
+) -> None:
+    """Its connections end and its login is refused, also if its agent was stopped for a while."""
+    before = users.url_of(OWN)
+    assert driver.ping()
+    site.delete(*LEASES)
+    other = leases_of(site_url, "b")
+    taken = DriverUsers(site, site_url, "the site's secret", other)
+    taken.keep([OWN, OTHER])
+    with pytest.raises(redis.ConnectionError):
+        driver.ping()
+    # The agent before, which still believes to hold it, creates the user again where it is missing.
+    site.acl_deluser(PREFIX + OWN)
+    users.keep([OWN, OTHER])
+    assert PREFIX + OWN not in site.acl_users()
+    taken.keep([OWN, OTHER])
+    with redis.Redis.from_url(before) as client, pytest.raises(redis.AuthenticationError):
+        client.ping()
+    with redis.Redis.from_url(taken.url_of(OWN)) as client:
+        assert client.ping()
 
 
 def test_redis_has_the_hash_of_a_password_only(users: DriverUsers, site: Any) -> None:
@@ -211,11 +244,11 @@ def test_without_the_right_to_create_users_drivers_run_as_the_site(
     site.execute_command("ACL SETUSER", "tenant", "reset", "on", ">pw", "~*", "+@all", "-acl")
     url = site_url.replace(f":{PASSWORD}@", "tenant:pw@")
     with redis.Redis.from_url(url) as client:
-        users = DriverUsers(client, url, "secret")
+        users = DriverUsers(client, url, "secret", leases_of(site_url))
         users.keep([OWN])
         users.keep([OWN])
         assert users.url_of(OWN) == url
-        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert [row.levelname for row in caplog.records if row.name == "weir.agent"] == ["WARNING"]
         assert "pw" not in caplog.text
         site.execute_command("ACL SETUSER", "tenant", "+acl")
         users.keep([OWN])

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -34,19 +35,36 @@ def test_only_the_checkpoints_of_the_cluster_are_removed(site: Site) -> None:
 
 
 def test_a_slug_is_confirmed_once_its_checkpoints_are_removed(site: Site) -> None:
-    """Not while a keeper has the cluster, nor while a process holds a checkpoint."""
+    """Not while a process holds a checkpoint."""
     confirmed = list[str]()
     removal = Removal(site, lambda: ["sf"], confirmed.append)
-    removal.step(["sf"], 0.0)
     with exclusive_lock(site.checkpoint("sf")):
-        removal.step([], 1.0)
-        removal.step([], 2.0)
+        removal.step(["sf"], 1.0)
+        removal.step(["sf"], 2.0)
         assert set(OTHERS) | set(OWN) <= left(site)
     # Failed attempts are repeated after a minute.
-    removal.step([], 3.0)
+    removal.step(["sf"], 3.0)
     assert confirmed == []
-    removal.step([], 70.0)
+    removal.step(["sf"], 70.0)
     assert (confirmed, left(site)) == (["sf"], set(OTHERS))
+
+
+def test_a_lock_is_waited_for(site: Site) -> None:
+    """As a driver does for that of a host which has just lost the cluster."""
+    checkpoint, waits, has_it = site.checkpoint("sf"), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        waits.set()
+        with exclusive_lock(checkpoint, 60.0):
+            has_it.set()
+
+    with exclusive_lock(checkpoint):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert waits.wait(20)
+        assert not has_it.is_set()
+    assert has_it.wait(20)
+    thread.join()
 
 
 def test_processes_on_the_checkpoint_are_ended_first(site: Site) -> None:
@@ -62,5 +80,5 @@ def test_processes_on_the_checkpoint_are_ended_first(site: Site) -> None:
 
 def test_a_site_without_checkpoints_frees_the_slug(tmp_path: Path) -> None:
     confirmed = list[str]()
-    Removal(Site(tmp_path, "", {}), lambda: ["sf"], confirmed.append).step([], 0.0)
+    Removal(Site(tmp_path, "", {}), lambda: ["sf"], confirmed.append).step(["sf"], 0.0)
     assert confirmed == ["sf"]

@@ -19,10 +19,10 @@ from tests.workers.agent.test_keeper import ROOT, SPEC
 from workers.agent.driver import Driver, DriverSpec, Site
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import BackOff, Keeper
-from workers.agent.progress import Report, Timeouts
+from workers.agent.progress import Timeouts
 from workers.agent.spares import CALM_S, Spares
 
-RUNNING, STARTING = Report("running"), Report("starting")
+RUNNING, STARTING = "running", "starting"
 
 
 class Agent:
@@ -49,10 +49,10 @@ class Agent:
         program = ROOT / "tests" / "workers" / "agent" / "agent_driver.py"
         return [sys.executable, str(program), site.redis_url, spec.cluster, str(self.data)]
 
-    def step(self, seconds: float, *reports: Report) -> None:
-        """Move the clock, and let the agent see these reports of its clusters."""
+    def step(self, seconds: float, *states: str) -> None:
+        """Move the clock, and let the agent see these states of clusters."""
         self.now += seconds
-        self.spares.step({f"c{n}": report for n, report in enumerate(reports)}, self.now)
+        self.spares.step({f"c{n}": state for n, state in enumerate(states)}, self.now)
 
     def processes(self) -> list[psutil.Process]:
         return trees.with_environment("WEIR_SPARES", str(self.data))
@@ -114,9 +114,9 @@ def test_it_starts_when_all_clusters_have_run_for_a_while(agent: Agent) -> None:
     agent.step(0.0, RUNNING, RUNNING)
     agent.step(CALM_S - 1, RUNNING, RUNNING)
     assert agent.processes() == []
-    agent.step(1.0, RUNNING, Report("stopped"))
+    agent.step(1.0, RUNNING, "stopped")
     assert len(agent.processes()) == 1
-    agent.step(1.0, Report("stopped"))
+    agent.step(1.0, "stopped")
     assert agent.processes() == [], "no cluster runs"
 
 

@@ -7,6 +7,7 @@ from controlplane.connections import redis_client
 from controlplane.events.task_names import PRUNE, QUEUES, RECONCILE_ROUTING, queue_key
 from controlplane.health.liveness.readings import read_site
 from controlplane.processes.runtime.beats import BEATS, last_beat_ms
+from controlplane.processes.runtime.leases import Leases
 from controlplane.processes.runtime.process_kinds import PERIOD_S, PROCESSES
 from tests.controlplane.processes.runtime.waiting import wait_for
 from workers import celery_beats
@@ -45,3 +46,21 @@ def test_the_beat_sends_a_heartbeat_and_nothing_to_a_full_queue(
     assert scheduler.tick() <= PERIOD_S
     assert last_beat_ms(client, "beat") is not None
     scheduler.close()
+
+
+def test_one_of_several_schedulers_sends_tasks(redis_url: str, tmp_path: object) -> None:
+    """The next one continues when it ends; both are alive meanwhile."""
+    client = redis_client()
+    client.delete(queue_key("weir"), BEATS)
+    other = Leases(redis_url, "beat", "another-host")
+    assert other.step(["beat"])
+    scheduler = BeatingScheduler(app=app, schedule_filename=f"{tmp_path}/schedule")
+    scheduler.tick()
+    assert client.llen(queue_key("weir")) == 0
+    assert last_beat_ms(client, "beat") is not None
+    other.leave()
+    scheduler._beat_at = float("-inf")
+    wait_for(lambda: scheduler.tick() >= 0 and client.llen(queue_key("weir")) > 0)
+    scheduler.close()
+    assert other.step(["beat"])
+    other.leave()

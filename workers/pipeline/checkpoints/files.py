@@ -7,16 +7,18 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 # The folder of a bootstrap (`bootstrap.py`) in a checkpoint, and the table in it.
 SEED: Final = "seed"
 SEED_TABLE: Final = "seed.json"
+_LOCK_POLL_S: Final = 0.1
 
 
 class CheckpointUnusable(Exception):
@@ -99,19 +101,31 @@ class AlreadyRunning(Exception):
 
 
 @contextmanager
-def exclusive_lock(checkpoint: Path) -> Iterator[None]:
-    """Hold the checkpoint's lock file: two processes would spoil it. Raises `AlreadyRunning`."""
+def exclusive_lock(checkpoint: Path, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the checkpoint's lock file: two processes would spoil it.
+
+    Raises `AlreadyRunning` if another process holds it for `wait_s`.
+    """
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     path = checkpoint.with_name(checkpoint.name + ".lock")
     with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise AlreadyRunning(f"another driver runs on {checkpoint}: end it first") from error
+        deadline = time.monotonic() + wait_s
+        while not _is_locked(file):
+            if time.monotonic() >= deadline:
+                raise AlreadyRunning(f"another driver runs on {checkpoint}: end it first")
+            time.sleep(_LOCK_POLL_S)
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _is_locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def fsync_path(path: Path) -> None:

@@ -69,9 +69,9 @@ def test_spark_is_ready_when_it_told_of_a_batch_in_this_run(client: "redis.Redis
     probe = partial(health.probe_spark, client, since_ms=1000)
     assert probe() == "agent"
     beat(client, "agent")
-    record_clusters(client, {"sf": "starting", "ny": "stopped"})
+    record_clusters(client, {"sf": "starting", "ny": "stopped"}, ["sf", "ny"])
     assert probe() == "Spark of sf (starting)"
-    record_clusters(client, {"sf": "running", "ny": "stopped"})
+    record_clusters(client, {"sf": "running", "ny": "stopped"}, ["sf", "ny"])
     client.xadd(telemetry_key("sf"), {"t": json.dumps({"batch": 1, "emitted_ms": 999})})
     assert probe() == "Spark of sf (running)"
     client.xadd(telemetry_key("sf"), {"t": json.dumps({"batch": 2, "emitted_ms": 1001})})
