@@ -58,7 +58,7 @@ def _place() -> None:
             with contextlib.suppress(PlanningError):
                 algorithm.solve(problem, algorithm.parameters())
     Improve().solve(
-        ImproveProblem.from_arrays([1.0], [0, 1], [0], [0], [1.0, 1.0], MeasureLimits(), own=[1.0])
+        ImproveProblem.from_arrays([1.0], [0, 1], [0], [0], [1.0, 1.0], MeasureLimits())
     )
 
 

@@ -4,7 +4,7 @@ Ids are places in the document, counted from 1. What is not placed yet has no no
 planner it is on a node that nobody may use, and its moves from there are dropped.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -122,7 +122,7 @@ def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
     single = [(n, q) for n, q in placed if q.tasks == 1]
     ids = _streams(description)
     queries = [_row_of(ids, n, q, description.task_ranges(q)[0].node) for n, q in single]
-    split = [_split_row(description, n, q) for n, q in placed if q.tasks > 1]
+    split = [_split_row(description, ids, n, q) for n, q in placed if q.tasks > 1]
     return ClusterSnapshot(
         version=0,
         nu=description.cluster.nu,
@@ -130,7 +130,7 @@ def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
             NodeRow(node.index, node.name, node.capacity, node.active)
             for node in sorted(description.nodes, key=lambda node: node.index)
         ],
-        streams=_read(description, queries),
+        streams=_read(description, [*queries, *split]),
         queries=queries,
         state={
             number: query.measured.state_bytes[0]
@@ -157,16 +157,24 @@ def _streams(description: ClusterDescription) -> dict[str, int]:
 
 
 def _row_of(ids: Mapping[str, int], number: int, query: QueryPart, node: int) -> QueryRow:
-    return QueryRow(number, query.name, node, sorted(ids[name] for name in query.reads))
+    return QueryRow(number, query.name, node, _reads(ids, query))
 
 
-def _read(description: ClusterDescription, queries: list[QueryRow]) -> list[StreamRow]:
-    used = {stream for *_, streams in queries for stream in streams}
+def _reads(ids: Mapping[str, int], query: QueryPart) -> list[int]:
+    return sorted(ids[name] for name in query.reads)
+
+
+def _read(
+    description: ClusterDescription, queries: Iterable[QueryRow | SplitQueryRow]
+) -> list[StreamRow]:
+    used = {stream for query in queries for stream in query.streams}
     weights = enumerate((stream.weight for stream in description.streams), start=1)
     return [StreamRow(number, weight) for number, weight in weights if number in used]
 
 
-def _split_row(description: ClusterDescription, number: int, query: QueryPart) -> SplitQueryRow:
+def _split_row(
+    description: ClusterDescription, ids: Mapping[str, int], number: int, query: QueryPart
+) -> SplitQueryRow:
     measured = query.measured
     return SplitQueryRow(
         number,
@@ -174,6 +182,7 @@ def _split_row(description: ClusterDescription, number: int, query: QueryPart) -
         [[item.node, item.first, item.stop] for item in description.task_ranges(query)],
         list(measured.evaluations_per_s if measured else ()) or [0.0] * query.tasks,
         list(measured.state_bytes if measured else ()) or [0] * query.tasks,
+        _reads(ids, query),
     )
 
 
@@ -203,7 +212,8 @@ def _with_queries(
         if number in placed
     ]
     queries = sorted([*snapshot.queries, *added])
-    return replace(snapshot, queries=queries, streams=_read(description, queries))
+    streams = _read(description, [*queries, *snapshot.split])
+    return replace(snapshot, queries=queries, streams=streams)
 
 
 def _row(snapshot: ClusterSnapshot) -> Snapshot:

@@ -13,15 +13,13 @@ class ReachableMeasures(models.Model):
     """What the best placement that was found of a cluster's queries reaches, whatever it moves.
 
     It exceeds the limits of imbalance and load as little as possible, then has the least
-    replication factor. `factor`: the replication factor of the queries of one task as they are
-    placed at the routing version; `took_s`: the duration of the computation.
+    replication factor. `took_s`: the duration of the computation.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="reachable")
     version = models.PositiveBigIntegerField()
     computed_at = models.DateTimeField()
     took_s = models.FloatField()
-    factor = models.FloatField()
     replication_factor = models.FloatField()
     imbalance = models.FloatField()
     fullest = models.FloatField()

@@ -14,15 +14,17 @@ allows; among equally balanced choices they have the lowest traffic and replicat
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
-from algorithms.ordering import UnitMove
+from algorithms.ordering import UnitMove, WorkUnit
 from algorithms.subset import ChosenMoves, SubsetProblem, choose
 from controlplane.errors import Invalid
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
+from controlplane.planning.work_units import work_units
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
 
@@ -78,10 +80,11 @@ def fit_to_budget(
     first = _first(snapshot, moves, costs, limits)
     rest = sorted(set(range(len(moves))) - set(first))
     others = [planned for planned in plan if not isinstance(planned, TaskMove)]
-    problem = _problem(snapshot, others, moves, first, rest, costs, limits)
+    model = LoadModel.of(snapshot).after([*others, *(moves[place] for place in first)])
+    problem = _problem(model, moves, first, rest, costs, limits)
     choice = choose(problem, progress)
     chosen = sorted([*first, *(rest[place] for place in choice.chosen)])
-    summary = _summary(snapshot, costs, chosen, choice) | {"limits": dict(budget)}
+    summary = _summary(model, costs, chosen, choice) | {"limits": dict(budget)}
     left_out = set(places) - {places[number] for number in chosen}
     return BudgetedPlan(
         [planned for place, planned in enumerate(plan) if place not in left_out], summary
@@ -110,8 +113,7 @@ def _first(
 
 
 def _problem(
-    snapshot: ClusterSnapshot,
-    others: Sequence[PlannedAction],
+    model: LoadModel,
     moves: Sequence[TaskMove],
     first: Sequence[int],
     rest: Sequence[int],
@@ -119,20 +121,19 @@ def _problem(
     limits: Mapping[str, float],
 ) -> SubsetProblem:
     """Return the problem of the choice among the other moves, after the first moves."""
-    made = [moves[place] for place in first]
-    model = LoadModel.of(snapshot).after([*others, *made])
-    left = [moves[place] for place in rest]
-    units, targets = model.units_of(left)
+    moving, targets = model.units_of([moves[place] for place in rest])
+    rates, table = work_units(model, moving)
+    units = [
+        WorkUnit(tuple(table.sources[first:stop].tolist()))
+        for first, stop in pairwise(table.indptr.tolist())
+    ]
     kinds = [place for place, name in enumerate(KINDS) if name in limits]
     spent = costs[np.array(first, np.int64)].sum(axis=0)
     return SubsetProblem(
-        model.rates.tolist(),
+        rates.tolist(),
         model.capacities.tolist(),
-        [(model.unit(unit), node) for unit, node in enumerate(model.nodes.tolist())],
-        [
-            UnitMove(model.unit(unit), int(model.nodes[unit]), target)
-            for unit, target in zip(units.tolist(), targets.tolist(), strict=True)
-        ],
+        list(zip(units, table.nodes.tolist(), strict=True)),
+        list(map(UnitMove, units, table.nodes.tolist(), targets.tolist())),
         costs[np.array(rest, np.int64)][:, kinds],
         [max(0.0, limits[KINDS[place]] - float(spent[place])) for place in kinds],
     )
@@ -155,17 +156,15 @@ def _limits(budget: Mapping[str, float], costs: Any) -> dict[str, float]:
 
 
 def _summary(
-    snapshot: ClusterSnapshot, costs: Any, chosen: Sequence[int], choice: ChosenMoves
+    model: LoadModel, costs: Any, chosen: Sequence[int], choice: ChosenMoves
 ) -> dict[str, Any]:
     spent = costs[np.array(chosen, np.int64)].sum(axis=0)
-    live = sum(rate for _, rate in snapshot.streams)
-    split = sum(sum(work) for _, _, _, work, _ in snapshot.split)
-    bound = choice.traffic_bound
+    bound, live = choice.traffic_bound, model.live
     return {
         "used": {name: round(float(spent[kind]), 1) for kind, name in enumerate(KINDS)},
         "whole": {name: round(float(costs[:, kind].sum()), 1) for kind, name in enumerate(KINDS)},
         "left_out": len(costs) - len(chosen),
         "imbalance_bound": choice.imbalance_bound,
-        "replication_bound": (bound - split) / live if bound is not None and live else None,
+        "replication_bound": bound / live if bound is not None and live else None,
         "proven": choice.proven,
     }

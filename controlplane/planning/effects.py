@@ -51,13 +51,9 @@ def effects(
     for place in chosen.keys() - moves.keys():
         without = before.after([*plan[:place], *plan[place + 1 :]])
         shares = without.loads / without.capacities
-        factor = _factor(without) - _factor(after)
+        factor = (without.replication_factor or 0.0) - (after.replication_factor or 0.0)
         result[place] = _effect(place, after, shares, factor)
     return [result[place] for place in wanted]
-
-
-def _factor(model: LoadModel) -> float:
-    return float(model.received.sum()) / model.live if model.live else 0.0
 
 
 def _effect(place: int, after: LoadModel, shares: Floats, factor: float, size: int = 0) -> Effect:
@@ -76,12 +72,10 @@ def _effects_of_moves(model: LoadModel, moves: Mapping[int, TaskMove]) -> dict[i
     for (place, move), unit, source, target in zip(
         moves.items(), units.tolist(), sources.tolist(), targets.tolist(), strict=True
     ):
-        rows = model.entries[model.indptr[unit] : model.indptr[unit + 1]]
-        less = float(model.rates[rows] @ (model.readers[target, rows] == 1))
-        more = float(model.rates[rows] @ (model.readers[source, rows] == 0))
+        less, more = model.removed_from(unit, target), model.added_to(unit, source)
         loads = model.loads.copy()
-        loads[source] += more + model.own[unit]
-        loads[target] -= less + model.own[unit]
+        loads[source] += more
+        loads[target] -= less
         factor = (more - less) / model.live if model.live else 0.0
         result[place] = _effect(place, model, loads / model.capacities, factor, -move.bytes)
     return result

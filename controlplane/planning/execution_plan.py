@@ -12,6 +12,7 @@ from algorithms.vocabulary import Ints
 from controlplane.formats.json_values import JsonValue
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
+from controlplane.planning.work_units import move_set
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.actions import CLUSTER, ActionObject, ObjectKind
@@ -70,7 +71,7 @@ def in_order(snapshot: ClusterSnapshot, plan: Sequence[PlannedAction]) -> Ordere
     for are_moves, group in groupby(plan, key=lambda planned: isinstance(planned, TaskMove)):
         chosen = list(group)
         if are_moves:
-            order = order_moves(model.move_set(task_moves(chosen)))
+            order = order_moves(move_set(model, task_moves(chosen)))
             ordered += [chosen[place] for place in order.order]
             imbalance += np.round(order.imbalance, 6).tolist()
             safe = safe and order.safe

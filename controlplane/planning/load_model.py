@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from algorithms.ordering import MoveSet, WorkUnit, WorkUnits
-from algorithms.vocabulary import Floats, Ints
+from algorithms.rows import boundaries, pick_rows
+from algorithms.vocabulary import Flags, Floats, Ints
 from controlplane.planning import arrays
 from controlplane.planning.arrays import QueryArrays
 from controlplane.planning.measured.key_loads import predict, stream_of, task_capacities
@@ -24,7 +24,7 @@ from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.query_actions import SetKeyGrouping, SetTaskCount
 
 Task = tuple[int, int]
-# Query, task, node, records/s, bytes of state.
+# Query, task, node, share of the query's records, bytes of state.
 SplitTask = tuple[int, int, int, float, int]
 
 
@@ -34,15 +34,16 @@ class LoadModel:
 
     `indices` int64[k], `capacities` float64[k]: index and records/s of each node. `streams`
     int64[s]: ids; `offered`, `rates` float64[s]: records/s before and after the drop rules of the
-    input edges. The first units are the queries of one task, whose ids are `ids` int64; the others
-    are the tasks of split queries, `tasks` by (query, task). The streams that units read are the
-    rows `indptr` int64[u + 1] of `entries` int64[e], positions of streams. `own` float64[u]:
-    records/s that a unit shares with no other; `nodes` int64[u]: the position of its node; `state`
-    int64[u]: its bytes. `sampled`: the sampled keys of split queries, from which the effect of
-    other key groupings is predicted.
+    input edges. `queries` int64[u]: the query of each unit; the first units are those of one task,
+    the others are the tasks of split queries, `tasks` by (query, task). The streams that units read
+    are the rows `indptr` int64[u + 1] of `entries` int64[e], positions of streams. `shares`
+    float64[u]: the part of their records that a unit reads, 1 of a query of one task; `nodes`
+    int64[u]: the position of its node; `state` int64[u]: its bytes. `sampled`: the sampled keys of
+    split queries, from which the effect of other key groupings is predicted.
 
-    Drop rules between a stream and a query have no effect, as a node receives a stream once for all
-    its queries.
+    A node receives a record once for all its units that read it. So a task adds what no query of
+    one task on its node reads; of tasks of several queries, as if their keys were independent.
+    Drop rules between a stream and a query have no effect for the same reason.
     """
 
     indices: Ints
@@ -50,11 +51,11 @@ class LoadModel:
     streams: Ints
     offered: Floats
     rates: Floats
-    ids: Ints
+    queries: Ints
     tasks: Mapping[Task, int]
     indptr: Ints
     entries: Ints
-    own: Floats
+    shares: Floats
     nodes: Ints
     state: Ints
     sampled: PartitioningInput | None = None
@@ -78,13 +79,23 @@ class LoadModel:
             {},
             queries.indptr,
             queries.streams,
-            np.zeros(count),
+            np.ones(count),
             queries.nodes,
             np.fromiter(state, np.int64, count),
             snapshot.input(PartitioningInput),
         )
         places = zip(rows, nodes.tolist(), strict=True)
-        return whole.with_split([(q, t, node, own, size) for (q, t, _, own, size), node in places])
+        read = {
+            query.id: arrays.positions(streams, np.array(query.streams, np.int64))
+            for query in snapshot.split
+        }
+        split = [(q, t, node, share, size) for (q, t, _, share, size), node in places]
+        return whole.with_split(split, read)
+
+    @property
+    def ids(self) -> Ints:
+        """Return the ids of the queries of one task, int64[u - tasks]."""
+        return self.queries[: len(self.queries) - len(self.tasks)]
 
     def after(self, plan: Iterable[PlannedAction]) -> Self:
         """Return the loads after these actions. Raises `KeyError` on an unknown node."""
@@ -120,20 +131,24 @@ class LoadModel:
 
     def with_task_count(self, action: SetTaskCount) -> Self:
         """Return the loads with as many tasks of a query, which share its records evenly."""
-        rows = [(query, task, int(self.nodes[unit]), float(self.own[unit]), int(self.state[unit]))
-                for (query, task), unit in self.tasks.items()]  # fmt: skip
+        rows = [(query, task, int(self.nodes[unit]), float(self.shares[unit]),
+                 int(self.state[unit])) for (query, task), unit in self.tasks.items()]  # fmt: skip
         others = [row for row in rows if row[0] != action.query]
         present = sorted(row for row in rows if row[0] == action.query)
         if not present:
             return self
-        own = sum(row[3] for row in present) / action.tasks
         kept = [(node, size) for _, _, node, _, size in present[: action.tasks]]
         added = [node for node, first, stop in action.added for _ in range(first, stop)]
         places = arrays.positions(self.indices, np.array(added, np.int64)).tolist()
         tasks = [*kept, *((place, 0) for place in places)]
-        rows = [*others, *((action.query, task, node, own, size)
+        rows = [*others, *((action.query, task, node, 1 / action.tasks, size)
                            for task, (node, size) in enumerate(tasks))]  # fmt: skip
-        return self.with_split(rows)
+        read = {query: self._streams_of(unit) for (query, _), unit in self.tasks.items()}
+        return self.with_split(rows, read)
+
+    def _streams_of(self, unit: int) -> Ints:
+        """Return the positions of the streams that a unit reads."""
+        return self.entries[self.indptr[unit] : self.indptr[unit + 1]]
 
     def with_key_grouping(self, action: SetKeyGrouping) -> Self:
         """Return the loads with other shares of the tasks of a query, if its keys were sampled."""
@@ -144,10 +159,9 @@ class LoadModel:
         owners = self.nodes[units].tolist()
         capacities = task_capacities(owners, dict(enumerate(self.capacities.tolist())))
         stream = stream_of(keys, self.sampled, capacities)
-        shares = predict(action.key_grouping, stream).loads
-        own = self.own.copy()
-        own[units] = own[units].sum() * shares
-        return replace(self, own=own)
+        shares = self.shares.copy()
+        shares[units] = predict(action.key_grouping, stream).loads
+        return replace(self, shares=shares)
 
     def _units_of_query(self, query: int) -> list[int]:
         """Return the units of the tasks of a split query, in order."""
@@ -156,16 +170,27 @@ class LoadModel:
             unit for unit in takewhile(lambda unit: unit is not None, known) if unit is not None
         ]
 
-    def with_split(self, rows: "list[SplitTask]") -> Self:
-        """Return the loads with these tasks of split queries; nodes by their positions."""
-        count = len(self.ids)
+    def with_split(self, rows: "list[SplitTask]", read: Mapping[int, Ints]) -> Self:
+        """Return the loads with these tasks of split queries; nodes by their positions.
+
+        `read`: the positions of the streams by query.
+        """
+        count, stop = len(self.ids), self.indptr[len(self.ids)]
+        entries = [read[row[0]] for row in rows]
         return replace(
             self,
+            queries=np.concatenate([self.ids, np.array([row[0] for row in rows], np.int64)]),
             tasks={(query, task): count + unit for unit, (query, task, *_) in enumerate(rows)},
             indptr=np.concatenate(
-                [self.indptr[: count + 1], np.full(len(rows), self.indptr[count])]
+                [
+                    self.indptr[:count],
+                    stop + boundaries(np.array(list(map(len, entries)), np.int64)),
+                ]
             ),
-            own=np.concatenate([self.own[:count], np.array([row[3] for row in rows], np.float64)]),
+            entries=np.concatenate([self.entries[:stop], *entries]),
+            shares=np.concatenate(
+                [self.shares[:count], np.array([row[3] for row in rows], np.float64)]
+            ),
             nodes=np.concatenate(
                 [self.nodes[:count], np.array([row[2] for row in rows], np.int64)]
             ),
@@ -184,49 +209,110 @@ class LoadModel:
         return units, arrays.positions(self.indices, targets)
 
     @cached_property
+    def is_partial(self) -> Flags:
+        """Return whether a unit reads a part of its streams' records only, bool[u]."""
+        partial: Flags = self.shares < 1
+        return partial
+
+    @cached_property
+    def complete(self) -> tuple[Ints, Ints]:
+        """Return the streams that units read completely, as rows: int64[u + 1], int64[...]."""
+        if not self.is_partial.any():
+            return self.indptr, self.entries
+        lengths = np.diff(self.indptr)
+        rows = boundaries(np.where(self.is_partial, 0, lengths))
+        return rows, self.entries[np.repeat(~self.is_partial, lengths)]
+
+    @cached_property
     def readers(self) -> Ints:
-        """Return the number of units that read a stream by node, int64[k, s]."""
+        """Return the number of units that read a stream completely by node, int64[k, s]."""
         nodes, streams = len(self.indices), len(self.rates)
-        owners = np.repeat(self.nodes, np.diff(self.indptr))
-        flat = np.bincount(owners * streams + self.entries, minlength=nodes * streams)
+        indptr, entries = self.complete
+        owners = np.repeat(self.nodes, np.diff(indptr))
+        flat = np.bincount(owners * streams + entries, minlength=nodes * streams)
         return flat.reshape(nodes, streams)
 
     @cached_property
+    def split_entries(self) -> tuple[Ints, Ints]:
+        """Return the entries of units that read a part of their streams: units, positions."""
+        units = np.flatnonzero(self.is_partial)
+        indptr, places = pick_rows(self.indptr, units)
+        return np.repeat(units, np.diff(indptr)), places
+
+    @cached_property
+    def parts(self) -> Floats:
+        """Return the part of its stream's records that each entry is for, float64[e].
+
+        The union over the queries of a node is divided among their tasks.
+        """
+        parts = np.ones(len(self.entries))
+        units, places = self.split_entries
+        spots = self.nodes[units] * len(self.rates) + self.entries[places]
+        parts[places] = _divided_union(spots, self.queries[units], self.shares[units])
+        return parts
+
+    @cached_property
+    def partial(self) -> Floats:
+        """Return the part of a stream's records that tasks on a node read, float64[k, s]."""
+        nodes, streams = len(self.indices), len(self.rates)
+        units, places = self.split_entries
+        spots = self.nodes[units] * streams + self.entries[places]
+        parts: Floats = np.bincount(spots, self.parts[places], nodes * streams).astype(np.float64)
+        return parts.reshape(nodes, streams)
+
+    @cached_property
     def received(self) -> Floats:
-        """Return the records/s that each node receives, each stream once, float64[k]."""
-        received: Floats = (self.readers > 0) @ self.rates
+        """Return the part of a stream's records that a node receives, float64[k, s]."""
+        received: Floats = np.where(self.readers > 0, 1.0, self.partial)
         return received
 
     @cached_property
-    def live(self) -> float:
-        """Return the records/s of all streams that queries of one task read."""
-        return float(self.rates[self.readers.any(axis=0)].sum())
+    def live(self) -> Any:
+        """Return the records/s of all streams that a query reads; float64[t] of rates over time."""
+        return self.rates[np.bincount(self.entries, minlength=len(self.rates)) > 0].sum(axis=0)
 
     @cached_property
     def loads(self) -> Floats:
-        """Return the records/s that each node processes, float64[k]."""
-        own = np.bincount(self.nodes, self.own, len(self.indices)).astype(np.float64)
-        return self.received + own
+        """Return the deliveries/s to each node, which processes them, float64[k]."""
+        loads: Floats = self.received @ self.rates
+        return loads
+
+    @property
+    def replication_factor(self) -> float | None:
+        """Return the deliveries over the records read, None without records."""
+        return float(self.loads.sum() / self.live) if self.live else None
+
+    @cached_property
+    def own(self) -> Floats:
+        """Return the records/s that units add to what their nodes receive anyway, float64[u].
+
+        Of tasks of split queries; 0 of queries of one task, which add streams.
+        """
+        units, places = self.split_entries
+        streams = self.entries[places]
+        is_added = self.readers[self.nodes[units], streams] == 0
+        added = self.parts[places] * self.rates[streams] * is_added
+        return np.bincount(units, added, len(self.nodes)).astype(np.float64)
+
+    def removed_from(self, unit: int, node: int) -> float:
+        """Return the records/s that a node receives for this one of its units alone."""
+        read = self._streams_of(unit)
+        if self.is_partial[unit]:
+            return float(self.own[unit])
+        is_only = self.readers[node, read] == 1
+        return float(self.rates[read] @ (is_only * (1 - self.partial[node, read])))
+
+    def added_to(self, unit: int, node: int) -> float:
+        """Return the records/s that a node would receive in addition for another unit."""
+        read = self._streams_of(unit)
+        missing = (self.readers[node, read] == 0) * (1 - self.partial[node, read])
+        return float(self.rates[read] @ np.minimum(self.shares[unit], missing))
 
     def hosted(self) -> tuple[Ints, Ints]:
         """Return the number of tasks and the bytes of state of each node, int64[k] each."""
         count = len(self.indices)
         state = np.bincount(self.nodes, self.state, count).astype(np.int64)
         return np.bincount(self.nodes, minlength=count), state
-
-    def move_set(self, moves: list[TaskMove]) -> MoveSet:
-        """Return moves for ordering. Raises `KeyError` on an unknown task or node."""
-        units, targets = self.units_of(moves)
-        if (units < 0).any():
-            unknown = moves[int(np.flatnonzero(units < 0)[0])]
-            raise KeyError((unknown.query, unknown.task))
-        table = WorkUnits(self.indptr, self.entries, self.own, self.nodes)
-        return MoveSet.from_units(self.rates, self.capacities, table, units, targets)
-
-    def unit(self, number: int) -> WorkUnit:
-        """Return one unit with its positions of streams and its own load."""
-        first, stop = self.indptr[number], self.indptr[number + 1]
-        return WorkUnit(tuple(self.entries[first:stop].tolist()), float(self.own[number]))
 
 
 def last_share(rule: DropRule | None) -> float:
@@ -244,8 +330,27 @@ def _kept(streams: Ints, snapshot: ClusterSnapshot) -> Floats:
 
 
 def _split_tasks(snapshot: ClusterSnapshot) -> Iterable[SplitTask]:
-    """Yield the tasks of split queries; nodes by their indices."""
-    for query, _, ranges, work, state in snapshot.split:
+    """Yield the tasks of split queries; nodes by their indices. Unmeasured shares are equal."""
+    for query, _, ranges, work, state, _ in snapshot.split:
+        total = sum(work)
         for node, first, stop in ranges:
             for task in range(first, stop):
-                yield query, task, node, work[task], state[task]
+                share = work[task] / total if total else 1 / len(work)
+                yield query, task, node, share, state[task]
+
+
+def _divided_union(spots: Ints, queries: Ints, shares: Floats) -> Floats:
+    """Return for each task and spot its part of the union of all tasks there, float64[n].
+
+    Tasks of a query have different records; whether two queries have the same one is independent.
+    """
+    pairs, groups = np.unique(np.stack([spots, queries]), axis=1, return_inverse=True)
+    groups = groups.reshape(-1)
+    sums = np.minimum(1.0, np.bincount(groups, shares, pairs.shape[1]))
+    of_spot = np.unique(pairs[0], return_inverse=True)[1]
+    with np.errstate(divide="ignore"):
+        union = -np.expm1(np.bincount(of_spot, np.log1p(-sums)))
+    total = np.bincount(of_spot, sums)
+    scale = np.divide(union, total, out=np.zeros(len(total)), where=total > 0)
+    divided: Floats = shares * scale[of_spot[groups]]
+    return divided

@@ -53,7 +53,7 @@ class Measure:
 
 
 def _replication_factor(_: ClusterSnapshot, model: LoadModel, __: Any) -> float | None:
-    return float(model.received.sum()) / model.live if model.live else None
+    return model.replication_factor
 
 
 def _imbalance(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
@@ -132,9 +132,8 @@ def measures(
 ) -> dict[str, Any]:
     """Return the common measures and `more` by name, of the snapshot after a plan.
 
-    Traffic and load are deliveries/s: each stream once per node, and the shares of tasks of split
-    queries. The replication factor is that of the queries of one task. `model`: the loads of the
-    snapshot if the caller has them.
+    Traffic and load are deliveries/s: each record once per node; the replication factor is the
+    traffic over the records read. `model`: the loads of the snapshot if the caller has them.
     """
     planned = tuple(plan)
     after = (model or LoadModel.of(snapshot)).after(planned)

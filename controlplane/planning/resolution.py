@@ -53,7 +53,7 @@ def _owners(snapshot: ClusterSnapshot) -> tuple[dict[tuple[int, int], int], dict
     """Return the node index of every task by query and task, and the bytes per task by query."""
     owners = {(query, 0): node for query, _, node, _ in snapshot.queries}
     state = {}
-    for query, _, ranges, _, sizes in snapshot.split:
+    for query, _, ranges, _, sizes, _ in snapshot.split:
         state[query] = sizes
         for node, first, stop in ranges:
             owners |= {(query, task): node for task in range(first, stop)}
@@ -113,8 +113,7 @@ def _require(action: Action, draft: TableDraft) -> None:
             raise InconsistentDelta(f"there is no stream {subject.id}")
     if isinstance(action, SetDropRule):
         route = None if action.query == INPUT else draft.route(action.query)
-        # Snapshots do not contain the streams of split queries.
-        read = draft.splits if route is None or route.task_ranges else route.streams
+        read = draft.splits if route is None else route.streams
         if action.stream not in read:
             raise InconsistentDelta(f"there is no edge {action.stream} to {action.query}")
 
@@ -139,12 +138,12 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
         row = groupings.get(query, none)
         more = row.grouping, row.aggregator, tuple(row.more_aggregators)
         routes[query] = Route(0, node, tuple(streams), "", (), *more)
-    for query, _, placed, _, _ in snapshot.split:
+    for query, _, placed, _, _, streams in snapshot.split:
         ranges = tuple((node, first, stop) for node, first, stop in placed)
         row = groupings.get(query, none)
         text = JOIN_TEXT if row.joins else ""
         more = row.grouping, row.aggregator, tuple(row.more_aggregators)
-        routes[query] = Route(0, ranges[0][0], (), text, ranges, *more)
+        routes[query] = Route(0, ranges[0][0], tuple(streams), text, ranges, *more)
     return TableDraft(
         queries=routes,
         splits=dict(snapshot.splits),

@@ -157,7 +157,7 @@ def _read(
             for query, _, _ in rows
             if (measure := measured.get((query, 0))) is not None
         },
-        split=_split_queries(cluster, measured),
+        split=_split_queries(cluster, measured, streams),
         excluded=_excluded(cluster),
         groupings=_groupings(cluster),
         splits={stream.pk: stream.split for stream in known},
@@ -183,10 +183,8 @@ def _fetch(values: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
 
 
 def _streams_of_running(cluster: Cluster) -> tuple[dict[int, list[int]], list[int]]:
-    """Return the streams of each query of one task, ascending, and the set of all of them."""
-    reading = QueryStream.objects.filter(
-        query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
-    )
+    """Return the streams of each query, ascending, and the set of all of them."""
+    reading = QueryStream.objects.filter(query__cluster=cluster, query__state=Query.State.RUNNING)
     rows = _fetch(reading.order_by().values_list("query_id", "stream_id"))
     pairs = np.fromiter(chain.from_iterable(rows), np.int64, 2 * len(rows)).reshape(-1, 2)
     # Sorting half a million rows is faster here than in the database.
@@ -201,7 +199,9 @@ def _streams_of_running(cluster: Cluster) -> tuple[dict[int, list[int]], list[in
     )
 
 
-def _split_queries(cluster: Cluster, measured: Measured) -> list[SplitQueryRow]:
+def _split_queries(
+    cluster: Cluster, measured: Measured, streams: Mapping[int, list[int]]
+) -> list[SplitQueryRow]:
     rows = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count__gt=1
     )
@@ -213,6 +213,7 @@ def _split_queries(cluster: Cluster, measured: Measured) -> list[SplitQueryRow]:
             names[query],
             [list(item) for item in placed],
             *measures_of_tasks(query, placed[-1][2], measured),
+            streams.get(query, []),
         )
         for query, placed in ranges.items()
     ]

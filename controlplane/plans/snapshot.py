@@ -81,8 +81,8 @@ class QueryRow(NamedTuple):
 class SplitQueryRow(NamedTuple):
     """A running query of several tasks.
 
-    `ranges`: (node index, first task, stop); `work`: records/s per task; `state`: bytes per task.
-    Placement does not move these queries.
+    `ranges`: (node index, first task, stop); `work`: records/s per task; `state`: bytes per task;
+    `streams`: the ids of its streams.
     """
 
     id: int
@@ -90,6 +90,7 @@ class SplitQueryRow(NamedTuple):
     ranges: list[list[int]]
     work: list[float]
     state: list[int]
+    streams: list[int]
 
 
 class GroupingRow(NamedTuple):

@@ -5,8 +5,7 @@ arrivals of its streams. It is evaluated twice, without the plan and with its ap
 second result is compared with the measurements, so the error of the model is known.
 
 Queries of the snapshot count until their end, queries that started later from their placement on,
-on the node where they run. The processed records of split queries are scaled by the total rate.
-Queries that started and ended after the snapshot are unknown.
+on the node where they run. Queries that started and ended after the snapshot are unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,14 +88,13 @@ class NodeLoad:
 class _Replay:
     """The arrivals recorded in a time range, for the models of a plan.
 
-    `times` int64[t]: the starts of the periods in ms; `growth` float64[t]: the total rate over
-    that of the snapshot; `ends`: of queries (ms); `later`: the queries that started later.
+    `times` int64[t]: the starts of the periods in ms; `ends`: of queries (ms); `later`: the queries
+    that started later.
     """
 
     before: LoadModel
     history: RateHistory
     times: Ints
-    growth: Floats
     ends: Mapping[int, int]
     later: tuple[Ints, list[list[int]], Ints]
 
@@ -107,13 +105,11 @@ class _Replay:
         history = _thinned(rates_between(cluster, start, stop, before.streams.tolist()))
         if not len(history.starts):
             return None
-        queries = [*before.ids.tolist(), *{query for query, _ in before.tasks}]
         return cls(
             before,
             history,
             np.array([round(t.timestamp() * 1000) for t in history.starts], np.int64),
-            _growth(before, history),
-            _ends(cluster, queries),
+            _ends(cluster, np.unique(before.queries).tolist()),
             _later_queries(cluster, before),
         )
 
@@ -133,11 +129,9 @@ class _Replay:
             columns = np.flatnonzero(groups == group)
             time = self.times[columns[0]]
             part = _some(every, np.flatnonzero((begins <= time) & (time < ends)), rates[:, columns])
-            own = np.bincount(part.nodes, part.own, len(loads))
-            loads[:, columns] = part.received + own[:, None] * self.growth[columns]
+            loads[:, columns] = part.loads
             with np.errstate(invalid="ignore", divide="ignore"):
-                live = part.rates[part.readers.any(axis=0)].sum(axis=0)
-                factors[columns] = part.received.sum(axis=0) / live
+                factors[columns] = part.loads.sum(axis=0) / part.live
         missing = np.isnan(self.history.rates).all(axis=0)
         loads[:, missing] = factors[missing] = np.nan
         return loads, factors
@@ -145,7 +139,6 @@ class _Replay:
     def _units(self, model: LoadModel) -> tuple[LoadModel, Ints, Ints]:
         """Return the model with the queries that started later, and when each unit runs (ms)."""
         nodes, streams, placed = self.later
-        queries = [*model.ids.tolist(), *(query for query, _ in model.tasks)]
         lengths = np.array([len(row) for row in streams], np.int64)
         read = np.array([stream for row in streams for stream in row], np.int64)
         every = replace(
@@ -153,10 +146,12 @@ class _Replay:
             nodes=np.concatenate([model.nodes, nodes]),
             indptr=np.concatenate([model.indptr, model.indptr[-1] + np.cumsum(lengths)]),
             entries=np.concatenate([model.entries, read]),
-            own=np.concatenate([model.own, np.zeros(len(nodes))]),
+            queries=np.concatenate([model.queries, np.zeros(len(nodes), np.int64)]),
+            shares=np.concatenate([model.shares, np.ones(len(nodes))]),
         )
-        ends = [self.ends.get(query, _NEVER) for query in queries] + [_NEVER] * len(nodes)
-        begins = np.concatenate([np.zeros(len(queries), np.int64), placed])
+        ends = [self.ends.get(query, _NEVER) for query in model.queries.tolist()]
+        ends += [_NEVER] * len(nodes)
+        begins = np.concatenate([np.zeros(len(model.queries), np.int64), placed])
         return every, begins, np.array(ends, np.int64)
 
     def measures(self, model: LoadModel) -> dict[str, Floats]:
@@ -188,7 +183,7 @@ def counterfactual(
         history.seconds,
         replay.measures(before),
         replay.measures(before.after(applied)),
-        _measured(series, before.capacities, history, is_split=bool(before.tasks)),
+        _measured(series, before.capacities, history),
     )
 
 
@@ -217,8 +212,8 @@ def _some(model: LoadModel, units: Ints, rates: Floats) -> LoadModel:
     """Return a model with some of its units, and with rates over time, float64[s, t]."""
     indptr, places = pick_rows(model.indptr, units)
     return replace(
-        model, rates=rates, indptr=indptr, entries=model.entries[places], own=model.own[units],
-        nodes=model.nodes[units],
+        model, rates=rates, indptr=indptr, entries=model.entries[places],
+        queries=model.queries[units], shares=model.shares[units], nodes=model.nodes[units],
     )  # fmt: skip
 
 
@@ -253,14 +248,6 @@ def _rates(model: LoadModel, history: RateHistory) -> Floats:
     return rates
 
 
-def _growth(model: LoadModel, history: RateHistory) -> Floats:
-    """Return the total rate of the streams over that of the snapshot, float64[t]."""
-    total = float(model.offered.sum())
-    now = np.nan_to_num(history.rates).sum(axis=0)
-    growth: Floats = now / total if total else np.ones(len(now))
-    return growth
-
-
 def _ends(cluster: Cluster, queries: Sequence[int]) -> dict[int, int]:
     """Return when the queries ended (ms); deleted ones have ended at an unknown time: 0."""
     present = dict(
@@ -278,7 +265,7 @@ def _ends(cluster: Cluster, queries: Sequence[int]) -> dict[int, int]:
 
 def _later_queries(cluster: Cluster, model: LoadModel) -> tuple[Ints, list[list[int]], Ints]:
     """Return node, streams and start of the running queries that the snapshot does not have."""
-    known = {*model.ids.tolist(), *(query for query, _ in model.tasks)}
+    known = set(model.queries.tolist())
     rows = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
     ).values_list("query_id", "node__index", "query__placed_at")
@@ -303,13 +290,11 @@ def _later_queries(cluster: Cluster, model: LoadModel) -> tuple[Ints, list[list[
     )
 
 
-def _measured(
-    series: Grid, capacities: Floats, history: RateHistory, *, is_split: bool
-) -> dict[str, Floats]:
+def _measured(series: Grid, capacities: Floats, history: RateHistory) -> dict[str, Floats]:
     """Return the measures in each period."""
     result = {name: np.full(len(history.starts), np.nan) for name in MEASURES}
     places, periods = _by_period(series, history)
-    for name, values in measured(periods, capacities, is_split=is_split).items():
+    for name, values in measured(periods, capacities).items():
         result[name][places] = values
     return result
 
@@ -322,17 +307,15 @@ def _by_period(series: Grid, history: RateHistory) -> tuple[Ints, Grid]:
     return np.unique(places[inside]), series.where(inside).merged(places[inside])
 
 
-def measured(series: Grid, capacities: Floats, *, is_split: bool) -> dict[str, Floats]:
+def measured(series: Grid, capacities: Floats) -> dict[str, Floats]:
     """Return the measures of each period of `SERIES`, of mean loads; `capacities` by node."""
     loads = np.nan_to_num(series.loads[:, : len(capacities)])
     shares = loads / capacities
-    figures = {
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factors = series["delivered"] / series["read"]
+    return {
         IMBALANCE.name: np.array([imbalance(of_nodes) for of_nodes in shares]),
         FULLEST.name: shares.max(axis=1, initial=0.0),
+        REPLICATION_FACTOR.name: np.where(series["read"] > 0, factors, np.nan),
         TRAFFIC.name: loads.sum(axis=1),
     }
-    if not is_split:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factors = series["delivered"] / series["read"]
-        figures[REPLICATION_FACTOR.name] = np.where(series["read"] > 0, factors, np.nan)
-    return figures

@@ -247,12 +247,11 @@ def _figures(
     proposal: Proposal, after: Mapping[str, Any], sent: int | None, latency: float | None
 ) -> dict[str, float]:
     values = cluster_values(after)
-    # No replication factor predicts the records of split queries.
     return _known(
         imbalance=values.get("imbalance"),
         fullest=values.get("fullest"),
         traffic=values.get("traffic"),
-        replication_factor=None if proposal.snapshot.split else values.get("replication_factor"),
+        replication_factor=values.get("replication_factor"),
         bytes=sent,
         pause_ms=proposal.predicted.get("pause_ms"),
         latency_ms=latency,
@@ -269,8 +268,7 @@ def _measured(
     if len(samples):
         own = measured_by(proposal.planner, execution.cluster, _begin(execution))
         capacities = np.array([node.capacity for node in proposal.snapshot.nodes], np.float64)
-        is_split = bool(proposal.snapshot.split)
-        figures = measured(samples.window(), capacities, is_split=is_split)
+        figures = measured(samples.window(), capacities)
     pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
     return _known(
         **{name: float(values[0]) for name, values in figures.items() if not np.isnan(values[0])},

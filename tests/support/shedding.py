@@ -83,7 +83,9 @@ class SheddingCluster:
         else:
             ranges = [[node, task, task + 1] for task, node in enumerate(nodes)]
             loads = list(work) or [0.0] * len(nodes)
-            self.split.append(SplitQueryRow(query, name, ranges, loads, [0] * len(nodes)))
+            self.split.append(
+                SplitQueryRow(query, name, ranges, loads, [0] * len(nodes), list(streams))
+            )
         if aggregators:
             first, *more = aggregators
             self.groupings.append(GroupingRow(query, "", first, bool(right), more))
@@ -108,7 +110,7 @@ class SheddingCluster:
             NodeRow(index, f"node {index}", 100.0, active=True, emulated=index in self.emulated)
             for index in range(len(self.seconds))
         ]
-        read = {stream for query in self.whole for stream in query.streams}
+        read = {stream for query in (*self.whole, *self.split) for stream in query.streams}
         return ClusterSnapshot(
             1, 0.1, nodes, [StreamRow(s, self.rates[s]) for s in sorted(read)], self.whole, {},
             self.split, [], self.groupings, {pk: pk % 2 for pk in self.rates}, 2,

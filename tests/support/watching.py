@@ -31,7 +31,7 @@ def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
 
 def reachable(cluster: Cluster, best: float, **changed: float) -> ReachableMeasures:
     """Store that placement reaches a replication factor, and other measures within all limits."""
-    values = {"imbalance": 0.0, "fullest": 0.5, "factor": 2 * best} | changed
+    values = {"imbalance": 0.0, "fullest": 0.5} | changed
     row, _ = ReachableMeasures.objects.update_or_create(
         cluster=cluster,
         defaults={

@@ -58,7 +58,7 @@ def anneal(
 ) -> None:
     """Anneal an assignment with so many tried moves; the board has the last one."""
     read = board.indices
-    scale = float(board.rates[read].mean()) if len(read) else float(board.own.mean())
+    scale = float((board.rates[read] * board.parts).mean()) if len(read) else 0.0
     gain = np.zeros(_TABLE)
     for stage in range(_STAGES):
         cooled = stage / (_STAGES * (1 - _SETTLING))
@@ -95,8 +95,8 @@ def _stage(
     The board is taken apart once: numba counts references whenever an array is reached through a
     tuple, at more cost than the step itself.
     """
-    rates, indptr, indices, spans, readers, own, costs, present, capacities = board[:9]
-    is_open, units, targets, hosts, counts, loads = board[9:]
+    rates, indptr, indices, spans, readers, parts, costs, present, capacities = board[:9]
+    is_open, units, targets, hosts, counts, loads, added = board[9:]
     share, slope = 0.0, 0.0
     for step in range(steps):
         if step % _CHUNK == 0:
@@ -108,7 +108,9 @@ def _stage(
         )
         if target == home:
             continue
-        worth, less, more = _worth(piece, home, target, rates, indptr, indices, own, counts, gain)
+        worth, less, more = _worth(
+            piece, home, target, rates, indptr, indices, parts, counts, added, gain
+        )
         away = int(home == present[piece]) - int(target == present[piece])
         worth += prices.move * costs[piece] * away
         worth += overload * (
@@ -118,7 +120,10 @@ def _stage(
         )
         if worth > 0.0 and (temperature <= 0.0 or unit(state) >= np.exp(-worth / temperature)):
             continue
-        move(piece, home, target, less, more, indptr, indices, hosts, counts, loads)
+        move(
+            piece, home, target, less, more, rates, indptr, indices, parts, hosts, counts, loads,
+            added,
+        )  # fmt: skip
 
 
 @inlined
@@ -129,18 +134,26 @@ def _worth(
     rates: Floats,
     indptr: Ints,
     indices: SmallInts,
-    own: Floats,
+    parts: Floats,
     counts: SmallInts,
+    added: Floats,
     gain: Floats,
 ) -> tuple[float, float, float]:
     """Return by how much a move raises the annealed sum, and what home loses and target gets."""
-    worth, less, more = 0.0, own[piece], own[piece]
+    worth, less, more = 0.0, 0.0, 0.0
     for slot in range(indptr[piece], indptr[piece + 1]):
         stream = indices[slot]
         here, there = counts[stream, home], counts[stream, target]
-        less += rates[stream] * int(here == 1)
-        more += rates[stream] * int(there == 0)
-        worth += rates[stream] * (gain[min(there, _TABLE - 1)] - gain[min(here, _TABLE) - 1])
+        if parts[slot] < 1.0:
+            amount = parts[slot] * rates[stream]
+            less += amount * int(here == 0)
+            more += amount * int(there == 0)
+            worth += amount * (int(there == 0) - int(here == 0))
+        else:
+            less += added[stream, home] * int(here == 1)
+            more += added[stream, target] * int(there == 0)
+            worth += added[stream, target] * gain[min(there, _TABLE - 1)]
+            worth -= added[stream, home] * gain[min(here, _TABLE) - 1]
     return worth, less, more
 
 
@@ -188,7 +201,9 @@ def _target(
     target = present[piece]
     if kind > 1 and number > 0:
         stream = indices[first + below(state, number)]
-        target = hosts[readers[spans[stream] + below(state, spans[stream + 1] - spans[stream])]]
+        known = spans[stream + 1] - spans[stream]
+        if known > 0:
+            target = hosts[readers[spans[stream] + below(state, known)]]
     elif kind == 1 or number == 0:
         target = targets[below(state, len(targets))]
     return int(target) if is_open[target] else int(targets[below(state, len(targets))])

@@ -13,9 +13,9 @@ class Board(NamedTuple):
     """What compiled loops read and change; u units, m streams, k nodes.
 
     `units` int64[...]: those that may move; `targets` int64[...]: the nodes that may receive.
-    `spans` int64[m + 1], `readers` int32[...]: the units that read a stream. `hosts` int32[u],
-    `counts` int32[m, k] and `loads` float64[k] change with each move. The others are the
-    problem's.
+    `spans` int64[m + 1], `readers` int32[...]: the units that read all of a stream. `hosts`
+    int32[u], `counts` int32[m, k], `loads` float64[k] and `added` float64[m, k] (see
+    `ImproveProblem.added`) change with each move. The others are the problem's.
     """
 
     rates: Floats
@@ -23,7 +23,7 @@ class Board(NamedTuple):
     indices: SmallInts
     spans: Ints
     readers: SmallInts
-    own: Floats
+    parts: Floats
     costs: Floats
     present: SmallInts
     capacities: Floats
@@ -33,6 +33,7 @@ class Board(NamedTuple):
     hosts: SmallInts
     counts: SmallInts
     loads: Floats
+    added: Floats
 
 
 def lay_out(problem: ImproveProblem, hosts: SmallInts) -> Board:
@@ -44,7 +45,7 @@ def lay_out(problem: ImproveProblem, hosts: SmallInts) -> Board:
         problem.indices,
         spans,
         readers,
-        problem.own,
+        problem.parts,
         problem.costs,
         problem.present,
         problem.capacities,
@@ -54,6 +55,7 @@ def lay_out(problem: ImproveProblem, hosts: SmallInts) -> Board:
         hosts.copy(),
         problem.readers_by_node(hosts),
         problem.loads(hosts),
+        problem.added(hosts),
     )
 
 
@@ -65,15 +67,20 @@ def change(
     rates: Floats,
     indptr: Ints,
     indices: SmallInts,
-    own: Floats,
+    parts: Floats,
     counts: SmallInts,
+    added: Floats,
 ) -> tuple[float, float]:
     """Return by how much a move lowers the load of its home, and raises that of its target."""
-    less, more = own[unit], own[unit]
+    less, more = 0.0, 0.0
     for slot in range(indptr[unit], indptr[unit + 1]):
         stream = indices[slot]
-        less += rates[stream] * int(counts[stream, home] == 1)
-        more += rates[stream] * int(counts[stream, target] == 0)
+        if parts[slot] < 1.0:
+            less += parts[slot] * rates[stream] * int(counts[stream, home] == 0)
+            more += parts[slot] * rates[stream] * int(counts[stream, target] == 0)
+        else:
+            less += added[stream, home] * int(counts[stream, home] == 1)
+            more += added[stream, target] * int(counts[stream, target] == 0)
     return less, more
 
 
@@ -84,17 +91,24 @@ def move(
     target: int,
     less: float,
     more: float,
+    rates: Floats,
     indptr: Ints,
     indices: SmallInts,
+    parts: Floats,
     hosts: SmallInts,
     counts: SmallInts,
     loads: Floats,
+    added: Floats,
 ) -> None:
     """Move a unit whose `change` is known."""
     for slot in range(indptr[unit], indptr[unit + 1]):
         stream = indices[slot]
-        counts[stream, home] -= 1
-        counts[stream, target] += 1
+        if parts[slot] < 1.0:
+            added[stream, home] += parts[slot] * rates[stream]
+            added[stream, target] -= parts[slot] * rates[stream]
+        else:
+            counts[stream, home] -= 1
+            counts[stream, target] += 1
     hosts[unit] = target
     loads[home] -= less
     loads[target] += more

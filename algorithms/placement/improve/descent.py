@@ -57,12 +57,12 @@ def is_better(score: Floats, other: Floats) -> bool:
 
 @compiled
 def _descend(board: Board, order: Preference, live: float, passes: int, best: Floats) -> None:
-    own, costs, present, capacities = board[5:9]
-    _, units, targets, hosts, _, loads = board[9:]
+    costs, present, capacities = board[6:9]
+    _, units, targets, hosts, _, loads, _ = board[9:]
     limits, caps, aims, weights = order
     # Received records/s, cost of moves, sum of the shares of all nodes.
     sums, trial, worst = np.zeros(3), best.copy(), np.zeros(3, np.int64)
-    sums[0], sums[2] = loads.sum() - own.sum(), (loads / capacities).sum()
+    sums[0], sums[2] = loads.sum(), (loads / capacities).sum()
     for piece in units:
         sums[1] += costs[piece] * int(hosts[piece] != present[piece])
     _find_worst(worst, loads, capacities)
@@ -95,13 +95,13 @@ def _try(
     best: Floats,
 ) -> bool:
     """Move a unit if that makes the placement better, and return whether it does."""
-    rates, indptr, indices, _, _, own, costs, present, capacities = board[:9]
-    is_open, _, _, hosts, counts, loads = board[9:]
+    rates, indptr, indices, _, _, parts, costs, present, capacities = board[:9]
+    is_open, _, _, hosts, counts, loads, added = board[9:]
     limits, caps, aims, weights = order
     home = hosts[piece]
     if target == home or not is_open[target]:
         return False
-    less, more = change(piece, home, target, rates, indptr, indices, own, counts)
+    less, more = change(piece, home, target, rates, indptr, indices, parts, counts, added)
     cost = costs[piece] * (int(home == present[piece]) - int(target == present[piece]))
     lowered = (loads[home] - less) / capacities[home]
     raised = (loads[target] + more) / capacities[target]
@@ -114,7 +114,9 @@ def _try(
     _score(trial, received, live, fullest, shares / len(loads), moved, limits, caps, aims, weights)
     if not _is_better(trial, best):
         return False
-    move(piece, home, target, less, more, indptr, indices, hosts, counts, loads)
+    move(
+        piece, home, target, less, more, rates, indptr, indices, parts, hosts, counts, loads, added
+    )
     sums[0], sums[1], sums[2] = received, moved, shares
     _find_worst(worst, loads, capacities)
     best[:] = trial

@@ -64,18 +64,19 @@ class ImproveProblem:
     """Units on nodes, as they run, and what a better placement may change; u units, k nodes.
 
     `rates` float64[m]: records/s of each stream, which a node receives once for all its units.
-    `indptr` int64[u + 1], `indices` int32[...]: the streams that a unit reads. `own` float64[u]:
-    records/s that it shares with no other. `costs` float64[u]: the cost of its move. `present`
-    int32[u]: its node. `movable` bool[u]: whether it may move. `capacities` float64[k]: records/s
-    of each node. `active` bool[k]: nodes that may host units; movable units leave all others.
-    `open` bool[k]: the active nodes that may receive further units. `sizes` float64[u]: the bytes
-    of state of each unit; a plan stays within `budget`, apart from moves that must be.
+    `indptr` int64[u + 1], `indices` int32[...]: the streams that a unit reads; `parts`
+    float64[...]: the part of their records, of which different units read different ones unless a
+    part is 1: all. `costs` float64[u]: the cost of its move. `present` int32[u]: its node.
+    `movable` bool[u]: whether it may move. `capacities` float64[k]: records/s of each node.
+    `active` bool[k]: nodes that may host units; movable units leave all others. `open` bool[k]: the
+    active nodes that may receive further units. `sizes` float64[u]: the bytes of state of each
+    unit; a plan stays within `budget`, apart from moves that must be.
     """
 
     rates: Floats
     indptr: Ints
     indices: SmallInts
-    own: Floats
+    parts: Floats
     costs: Floats
     present: SmallInts
     movable: Flags
@@ -96,14 +97,14 @@ class ImproveProblem:
         capacities: Any,
         limits: MeasureLimits,
         *,
-        own: Any = None,
+        parts: Any = None,
         costs: Any = None,
         movable: Any = None,
         active: Any = None,
         open_nodes: Any = None,
         sizes: Any = None,
     ) -> Self:
-        """Build a checked problem; every unit costs 1 and may move to any node by default.
+        """Build a checked problem; every unit reads all, costs 1 and may move by default.
 
         Raises `BadProblem`, which names the wrong value and why.
         """
@@ -117,7 +118,7 @@ class ImproveProblem:
         up = np.ones(nodes, np.bool_) if active is None else np.asarray(active, np.bool_)
         return cls(
             speeds, rows, read,
-            zeros if own is None else amounts("own", own),
+            np.ones(len(read)) if parts is None else amounts("parts", parts),
             np.ones(units) if costs is None else amounts("costs", costs),
             hosts,
             yes if movable is None else np.asarray(movable, np.bool_),
@@ -129,7 +130,9 @@ class ImproveProblem:
 
     def __post_init__(self) -> None:
         """Raise `BadProblem` unless lengths agree and units that must move have a target."""
-        for name in ("own", "costs", "movable", "sizes"):
+        if len(self.parts) != len(self.indices) or (self.parts > 1).any():
+            raise BadProblem("parts", "must have a value of at most 1 per stream of each unit")
+        for name in ("costs", "movable", "sizes"):
             if len(getattr(self, name)) != self.units:
                 raise BadProblem(name, f"must have {self.units} values, one per unit")
         if self.leaving.any() and not self.open.any():
@@ -175,32 +178,50 @@ class ImproveProblem:
         """The unit of each entry of `indices`, int64[...]."""
         return np.repeat(np.arange(self.units), np.diff(self.indptr))
 
+    @cached_property
+    def is_complete(self) -> Flags:
+        """Whether an entry of `indices` is for all records of its stream, bool[...]."""
+        complete: Flags = self.parts >= 1
+        return complete
+
     def readers_by_stream(self) -> tuple[Ints, SmallInts]:
-        """Return the units that read each stream, as rows."""
-        order = np.argsort(self.indices, kind="stable")
-        counts = np.bincount(self.indices, minlength=len(self.rates))
-        return boundaries(counts), self.owners[order].astype(np.int32)
+        """Return the units that read all of each stream, as rows."""
+        read = self.indices[self.is_complete]
+        order = np.argsort(read, kind="stable")
+        counts = np.bincount(read, minlength=len(self.rates))
+        return boundaries(counts), self.owners[self.is_complete][order].astype(np.int32)
 
     def readers_by_node(self, hosts: SmallInts) -> SmallInts:
-        """Return how many units of a node read a stream, int32[m, k]."""
+        """Return how many units of a node read all of a stream, int32[m, k]."""
         counts = np.zeros((len(self.rates), self.nodes), np.int32)
-        np.add.at(counts, (self.indices, hosts[self.owners]), 1)
+        spots = self.indices[self.is_complete], hosts[self.owners[self.is_complete]]
+        np.add.at(counts, spots, 1)
         return counts
 
-    def loads(self, hosts: SmallInts) -> Floats:
-        """Return the records/s that each node processes, float64[k]."""
-        return self._received(hosts) + np.bincount(hosts, self.own, self.nodes)
+    def added(self, hosts: SmallInts) -> Floats:
+        """Return the records/s that the first reader of all of a stream adds, float64[m, k].
 
-    def _received(self, hosts: SmallInts) -> Floats:
-        received: Floats = self.rates @ (self.readers_by_node(hosts) > 0)
-        return received
+        The others than those of which units on the node read parts.
+        """
+        parts = np.zeros((len(self.rates), self.nodes))
+        partial = ~self.is_complete
+        spots = self.indices[partial], hosts[self.owners[partial]]
+        np.add.at(parts, spots, self.parts[partial])
+        added: Floats = self.rates[:, None] * (1 - parts)
+        return added
+
+    def loads(self, hosts: SmallInts) -> Floats:
+        """Return the records/s that each node receives and processes, float64[k]."""
+        missing = np.where(self.readers_by_node(hosts) > 0, 0.0, self.added(hosts))
+        loads: Floats = (self.rates[:, None] - missing).sum(axis=0)
+        return loads
 
     def measured(self, hosts: SmallInts) -> Measured:
         """Return the measures of an assignment."""
-        shares = self.loads(hosts) / self.capacities
-        traffic = float(self._received(hosts).sum())
+        loads = self.loads(hosts)
+        shares = loads / self.capacities
         return Measured(
-            traffic / self.live if self.live else 0.0,
+            float(loads.sum()) / self.live if self.live else 0.0,
             imbalance(shares),
             float(shares.max(initial=0.0)),
         )

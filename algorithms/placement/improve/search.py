@@ -161,7 +161,7 @@ class _Search:
         self._begin = evacuated(problem)
         self._start = problem.measured(self._begin)
         self._problem, self._most = problem.by_budget(self._begin)
-        self._unit = (problem.live + float(problem.own.sum())) / max(1, problem.units)
+        self._unit = problem.live / max(1, problem.units)
         self._order = self._order_of_goal()
 
     def _order_of_goal(self) -> Preference:

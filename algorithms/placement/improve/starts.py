@@ -30,19 +30,23 @@ def evacuated(problem: ImproveProblem) -> SmallInts:
     """
     board = lay_out(problem, problem.present)
     leaving = np.flatnonzero(problem.leaving)
-    rates = problem.own + np.bincount(problem.owners, problem.rates[problem.indices], problem.units)
-    for unit in leaving[np.argsort(-rates[leaving], kind="stable")].tolist():
-        read = problem.indices[problem.indptr[unit] : problem.indptr[unit + 1]]
-        added = problem.own[unit] + problem.rates[read] @ (board.counts[read] == 0)
-        shares = (board.loads + added) / problem.capacities
+    amounts = problem.parts * problem.rates[problem.indices]
+    work = np.bincount(problem.owners, amounts, problem.units)
+    for unit in leaving[np.argsort(-work[leaving], kind="stable")].tolist():
+        slots = slice(problem.indptr[unit], problem.indptr[unit + 1])
+        read, complete = problem.indices[slots], problem.is_complete[slots, None]
+        added = np.where(complete, board.added[read], amounts[slots, None])
+        more = (added * (board.counts[read] == 0)).sum(axis=0)
+        shares = (board.loads + more) / problem.capacities
         target = int(board.targets[np.argmin(shares[board.targets])])
         home = int(board.hosts[unit])
+        rates, indptr, indices, parts = board.rates, board.indptr, board.indices, board.parts
         less, more = change(
-            unit, home, target, board.rates, board.indptr, board.indices, board.own, board.counts
+            unit, home, target, rates, indptr, indices, parts, board.counts, board.added
         )
         move(
-            unit, home, target, less, more, board.indptr, board.indices, board.hosts,
-            board.counts, board.loads,
+            unit, home, target, less, more, rates, indptr, indices, parts, board.hosts,
+            board.counts, board.loads, board.added,
         )  # fmt: skip
     return board.hosts
 
@@ -50,9 +54,11 @@ def evacuated(problem: ImproveProblem) -> SmallInts:
 def other_plans(problem: ImproveProblem) -> Iterator[SmallInts]:
     """Yield plans of other algorithms, with their servers named so that few units move.
 
-    They place the movable units that read streams, on the open nodes, by their numbers.
+    They place the movable units that read all of their streams, on the open nodes, by their
+    numbers.
     """
-    units = np.flatnonzero(problem.movable & (np.diff(problem.indptr) > 0))
+    complete = np.bincount(problem.owners, problem.is_complete, problem.units)
+    units = np.flatnonzero(problem.movable & (complete > 0))
     nodes = np.flatnonzero(problem.open)
     if not len(units) or len(units) > _MOST_UNITS:
         return

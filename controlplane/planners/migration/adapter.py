@@ -50,7 +50,7 @@ def task_problem(
     that the loads of nodes are even. Nodes with tasks come first, in the order of the tasks, then
     the other active nodes, without the fullest ones if the query has fewer tasks than nodes.
     """
-    _, _, ranges, work, state = query
+    ranges, work, state = query.ranges, query.work, query.state
     capacity = _room(snapshot, query, model)
     holding = list(dict.fromkeys(node for node, _, _ in ranges))
     others = [n for n in sorted(capacity, key=lambda n: (-capacity[n], n)) if n not in holding]
@@ -77,15 +77,14 @@ def _room(snapshot: ClusterSnapshot, query: SplitQueryRow, model: LoadModel) -> 
     """
     nodes = [node for node in snapshot.nodes if node.active]
     capacities = np.array([node.capacity for node in nodes])
-    loads = dict(zip(model.indices.tolist(), model.loads.tolist(), strict=True))
-    own = dict.fromkeys(loads, 0.0)
-    for node, first, stop in query.ranges:
-        own[node] += sum(query.work[first:stop])
-    work = sum(own.values())
+    units = [unit for (task_of, _), unit in model.tasks.items() if task_of == query.id]
+    own = np.bincount(model.nodes[units], model.own[units], len(model.indices))
+    loads = dict(zip(model.indices.tolist(), (model.loads - own).tolist(), strict=True))
+    work = sum(query.work)
     capacity = {node.index: node.capacity if node.active else 0.0 for node in snapshot.nodes}
     if not work:
         return capacity
-    others = np.array([max(0.0, loads[node.index] - own[node.index]) for node in nodes])
+    others = np.array([max(0.0, loads[node.index]) for node in nodes])
     # The fullest nodes are left out until all others take the work at one level.
     order = np.argsort(others / capacities)
     level = 0.0

@@ -14,7 +14,12 @@ from algorithms.placement.planner import IMPROVE, PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
 from controlplane.errors import Conflict
-from controlplane.planners.placement.improvement import NO_NODE, moves_of, plan_improvement
+from controlplane.planners.placement.improvement import (
+    NO_NODE,
+    bounds_of,
+    moves_of,
+    plan_improvement,
+)
 from controlplane.planning import arrays
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest, WatchSupport
 from controlplane.planning.arrays import QueryArrays
@@ -40,24 +45,31 @@ def plan_placement(request: PlanRequest) -> PlannerResult:
     present = present_positions(snapshot)
     sizes = arrays.capacities_of(snapshot)
     labels = fewest_moves_labels(present, plan.assignment, np.array(servers), len(sizes), sizes)
-    live = problem.live_rate
     return PlannerResult(
         moves_of(LoadModel.of(snapshot), present, labels[plan.assignment]),
-        {"replication_factor": plan.lower_bound / live} if live else {},
+        bounds_of(_bound(problem, plan.lower_bound)),
     )
 
 
 def replication_bound(snapshot: ClusterSnapshot) -> float:
     """Return the lower bound of the replication factor at the slack of the cluster.
 
-    0 without queries of one task, records of theirs, or active nodes.
+    0 without queries of one task, records, or active nodes.
     """
     servers = len(active_positions(snapshot))
     if not servers or not snapshot.queries:
         return 0.0
     problem = placement_problem(snapshot, servers)
-    live = problem.live_rate
-    return max(1.0, problem.lower_bound(problem.caps) / live) if live else 0.0
+    return _bound(problem, problem.lower_bound(problem.caps))
+
+
+def _bound(problem: PlacementProblem, traffic: float) -> float:
+    """Return the bound of the replication factor, of the traffic for queries of one task.
+
+    A record that only split queries read goes to a node at least.
+    """
+    total = float(problem.rates.sum())
+    return max(1.0, (traffic + total - problem.live_rate) / total) if total else 0.0
 
 
 def placement_problem(snapshot: ClusterSnapshot, servers: int) -> PlacementProblem:

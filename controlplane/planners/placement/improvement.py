@@ -36,8 +36,13 @@ def plan_improvement(request: PlanRequest, bound: float) -> PlannerResult:
     plan: Improvement = request.algorithm.solve(problem, request.own, request.progress)
     return PlannerResult(
         moves_of(model, problem.present, plan.assignment),
-        {REPLICATION_FACTOR.name: bound} if bound else {},
+        bounds_of(bound),
     )
+
+
+def bounds_of(replication: float) -> dict[str, float]:
+    """Return the lower bounds of a plan's measures; 0: none is known."""
+    return {REPLICATION_FACTOR.name: replication} if replication else {}
 
 
 def moves_of(
@@ -67,7 +72,7 @@ def improve_problem(snapshot: ClusterSnapshot, model: LoadModel) -> ImproveProbl
         model.nodes,
         model.capacities,
         _limits(snapshot),
-        own=model.own,
+        parts=model.parts,
         costs=_costs(model),
         movable=_movable(snapshot, model) & ~kept[model.nodes],
         active=[node.active for node in snapshot.nodes],

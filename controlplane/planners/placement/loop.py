@@ -1,4 +1,4 @@
-"""The watch loop of the replication factor that placement can change."""
+"""The watch loop of the replication factor."""
 
 from typing import Final
 
@@ -17,16 +17,12 @@ def replication_reading(observed: ClusterObservation) -> LoopReading:
         return LoopReading(None, None, "No records were delivered in the last minute")
     if reachable is None:
         return LoopReading(None, None, "What placement can reach is not computed yet")
-    # Placement does not change the records of split queries.
-    number, of = measured, ""
-    if observed.split_queries:
-        number, of = reachable.factor, f" of unsplit queries at {reachable.computed_at:%H:%M}"
     limit = measure_limits(observed.policy, reachable)[REPLICATION_FACTOR.name]
     text = (
-        f"Replication factor{of} {number:.2f}, limit {limit:.2f}: "
+        f"Replication factor {measured:.2f}, limit {limit:.2f}: "
         f"{percent(observed.policy.watch_replication)} above the best reachable"
     )
-    return above(number, limit, observed.policy.dead_band, text, RATIO)
+    return above(measured, limit, observed.policy.dead_band, text, RATIO)
 
 
 LOOPS: Final = (

@@ -17,7 +17,6 @@ from controlplane.planners.placement.improvement import improve_problem, lowered
 from controlplane.planners.placement.snapshot_work import IMPOSSIBLE, computed, request_work
 from controlplane.planning.adapter import Progress
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.measures import REPLICATION_FACTOR, measures
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.policies.measure_limits import reachable_of
 from controlplane.wire import keys
@@ -65,7 +64,6 @@ def compute_reachable(cluster_id: int) -> None:
             "version": snapshot.version,
             "computed_at": timezone.now(),
             "took_s": time.monotonic() - started,
-            "factor": measures(snapshot)[REPLICATION_FACTOR.name],
             "replication_factor": reached.replication,
             "imbalance": reached.imbalance,
             "fullest": reached.fullest,
@@ -77,7 +75,7 @@ def reach(snapshot: ClusterSnapshot, progress: Progress) -> Measured:
     """Return the measures of the best placement that is found, whatever it moves."""
     problem = improve_problem(snapshot, LoadModel.of(snapshot))
     if not problem.live:
-        raise Conflict("no_records", "No query of one task receives records")
+        raise Conflict("no_records", "No query receives records")
     free = replace(
         problem,
         limits=lowered_limits(snapshot)._replace(replication=np.inf),

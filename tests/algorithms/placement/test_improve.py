@@ -22,7 +22,7 @@ SAME = 1e-6
 
 
 def drawn(seed: int) -> ImproveProblem:
-    """Draw a cluster: streams of unlike rates, a few own loads, exclusions and a lost node."""
+    """Draw a cluster: unlike rates, units that read parts, exclusions and a lost node."""
     draw = np.random.default_rng(seed)
     nodes, streams = int(draw.integers(2, 9)), int(draw.integers(3, 40))
     rows = [
@@ -35,6 +35,9 @@ def drawn(seed: int) -> ImproveProblem:
     active[int(draw.integers(nodes))] = True
     open_nodes = draw.random(nodes) < 0.9
     open_nodes[int(np.argmax(active))] = True
+    # The parts of a stream are disjoint.
+    is_part = draw.random(len(rows)) < 0.3
+    shares = np.where(is_part, draw.dirichlet(np.ones(len(rows))), 1.0)
     return ImproveProblem.from_arrays(
         rates,
         np.cumsum([0, *map(len, rows)]),
@@ -42,7 +45,7 @@ def drawn(seed: int) -> ImproveProblem:
         present,
         rates.sum() * draw.uniform(0.2, 2.0, nodes),
         MeasureLimits(*draw.uniform([1.0, 0.02, 0.1], [3.0, 0.5, 1.2])),
-        own=draw.exponential(1.0, len(rows)) * (draw.random(len(rows)) < 0.3),
+        parts=np.repeat(shares, [len(row) for row in rows]),
         costs=draw.uniform(0.5, 2.0, len(rows)),
         movable=draw.random(len(rows)) < 0.9,
         active=active,
@@ -52,18 +55,20 @@ def drawn(seed: int) -> ImproveProblem:
 
 def counted(problem: ImproveProblem, hosts: Any) -> Measured:
     """Return the measures by sets and sums."""
-    received = [set[int]() for _ in range(problem.nodes)]
-    loads = [0.0] * problem.nodes
+    received = [dict[int, list[float]]() for _ in range(problem.nodes)]
     for unit, node in enumerate(hosts.tolist()):
-        first, stop = problem.indptr[unit : unit + 2]
-        received[node].update(problem.indices[first:stop].tolist())
-        loads[node] += float(problem.own[unit])
+        for slot in range(*problem.indptr[unit : unit + 2]):
+            stream, part = int(problem.indices[slot]), float(problem.parts[slot])
+            received[node].setdefault(stream, []).append(part)
     live = math.fsum(problem.rates[stream] for stream in set().union(*received))
-    traffic = [math.fsum(problem.rates[stream] for stream in row) for row in received]
-    shares = [
-        (load + sent) / size
-        for load, sent, size in zip(loads, traffic, problem.capacities.tolist(), strict=True)
+    traffic = [
+        math.fsum(
+            problem.rates[stream] * (1.0 if 1.0 in parts else math.fsum(parts))
+            for stream, parts in row.items()
+        )
+        for row in received
     ]
+    shares = [sent / size for sent, size in zip(traffic, problem.capacities.tolist(), strict=True)]
     factor = math.fsum(traffic) / live if live else 0.0
     return Measured(factor, max(shares) - math.fsum(shares) / len(shares), max(shares))
 

@@ -29,7 +29,8 @@ def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> 
         ],
         "state": [[number, int(random.integers(1, 1000))] for number in range(queries)],
         "split": [
-            [queries, "split", [[0, 0, 2], [1, 2, 4]], [5.0, 4.0, 3.0, 2.0], [10, 20, 30, 40]]
+            [queries, "split", [[0, 0, 2], [1, 2, 4]], [5.0, 4.0, 3.0, 2.0], [10, 20, 30, 40],
+             [0, streams - 1]]
         ],
         "excluded": [],
         "splits": [[one, one % 2] for one in range(streams)],

@@ -45,7 +45,8 @@ def test_loads_are_those_of_the_snapshot_after_moves(seed: int) -> None:
         assert [streams[one] for one in row] == read
         assert model.state[unit] == snapshot.state[query]
     for (query, task), unit in model.tasks.items():
-        assert model.own[unit] == snapshot.split[0].work[task]
+        work = snapshot.split[0].work
+        assert model.shares[unit] == work[task] / sum(work)
         ranges = snapshot.split[0].ranges
         present = next(node for node, first, stop in ranges if first <= task < stop)
         assert nodes[model.nodes[unit]] == targets.get((query, task), present)

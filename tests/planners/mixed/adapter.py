@@ -56,7 +56,7 @@ def plan(request: PlanRequest) -> PlannerResult:
             count = tasks[row.query]
             added = ((problem.nodes[0], count, count + 2),)
             actions.append(SetTaskCount(row.query, count + 2, added))
-    for query, _, ranges, _, _ in snapshot.split:
+    for query, _, ranges, *_ in snapshot.split:
         for number, (node, task, stop) in enumerate(ranges):
             if node == found.closed or not number:
                 target = next(other for other in problem.nodes[:-1] if other != node)

@@ -25,10 +25,10 @@ def snapshot(busy: float, *, active: bool = True) -> ClusterSnapshot:
         1,
         0.1,
         [NodeRow(index, f"node {index}", 100.0, index < 3 or active) for index in range(4)],
-        [StreamRow(1, busy)],
+        [StreamRow(1, busy), StreamRow(2, 80.0)],
         [QueryRow(1, "a", 0, [1]), QueryRow(2, "b", 1, [1])],
         {},
-        [SplitQueryRow(3, "by-key", [[0, 0, 4], [1, 4, 8]], [10.0] * 8, [100] * 8)],
+        [SplitQueryRow(3, "by-key", [[0, 0, 4], [1, 4, 8]], [10.0] * 8, [100] * 8, [2])],
         [],
     )
 
