@@ -7,7 +7,7 @@ HTTP. Fields that the schema does not have are ignored, as a topic may have more
 import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.registry import body_of, prefix_of
 from controlplane.wire.topics.source import MessageEnvelope, MessageFormat, Metadata, TopicSource
+from workers.pipeline.sources.entries import Decoded
 from workers.pipeline.sources.topic.messages import (
     DELETION,
     Changes,
@@ -35,18 +36,6 @@ CHUNK: Final = 1_000
 _RULES: Final = CastRules()
 # What Arrow takes and strict JSON does not: constants, NUL, halves of surrogate pairs, BOM.
 _NOT_STRICT: Final = (b"NaN", b"Inf", b"\0", b"\\u0000", b"\\ud", b"\\uD", b"\xef\xbb\xbf")
-
-
-class Decoded(NamedTuple):
-    """Records of messages; `places`: the index of the message of each, `faults`: by index.
-
-    `skipped`: how many changes are no records, as the source declares.
-    """
-
-    records: pa.RecordBatch
-    places: np.ndarray[Any, np.dtype[np.int64]]
-    faults: Mapping[int, str]
-    skipped: int = 0
 
 
 def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Decoded:
