@@ -3,13 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from controlplane.wire.errors import WireError
 from controlplane.wire.schema import StreamSchema
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 # The kind of rows that name none.
 TOPIC: Final = "topic"
@@ -68,21 +65,19 @@ class StreamSource:
         """Return by field which places the list of destinations of the site does not have."""
         return {}
 
-    def to_json(self: "DataclassInstance") -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the declaration as JSON values, without defaults. It has no secret."""
-        assert isinstance(self, StreamSource)
         values = {} if self.kind == TOPIC else {"kind": self.kind}
         defaults = defaults_of(type(self))
         return values | {
             name: value
-            for name, value in asdict(self).items()
+            for name, value in asdict(self).items()  # type: ignore[call-overload]  # a dataclass
             if name not in defaults or value != defaults[name]
         }
 
     def to_text(self) -> str:
         """Return the declaration as canonical JSON."""
-        row = self.to_json()  # type: ignore[misc]  # every declaration is a dataclass
-        return json.dumps(row, separators=(",", ":"), sort_keys=True)
+        return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:

@@ -48,7 +48,7 @@ class Loss(NamedTuple):
     """Records of a range that are gone: the first offset, how many, and why."""
 
     offset: int
-    count: int
+    records: int
     why: str
 
 
@@ -59,7 +59,7 @@ class RangeRecords(NamedTuple):
     chunks: Iterable[Chunk]
     messages: int
     tombstones: int = 0
-    losses: Sequence[Loss] = ()
+    losses: Sequence[Loss] = ()  # complete when the chunks are read
 
 
 @dataclass
@@ -94,10 +94,10 @@ def entries_of(
         partition = item.range.partition
         chunks = _PartitionChunks(part, schema, dead, item.range.before)
         dead.count(part.stream, Reason.TOMBSTONE, item.tombstones)
+        entries += chunks.entries(partition, item.chunks)
         for loss in item.losses:
             place = f"{partition}-{loss.offset}"
-            dead.add(DeadLetter(part.stream, place, 0, Reason.LOST, loss.why, b"", loss.count))
-        entries += chunks.entries(partition, item.chunks)
+            dead.add(DeadLetter(part.stream, place, 0, Reason.LOST, loss.why, b"", loss.records))
         positions[partition] = chunks.position
         size, count = size + chunks.size, count + item.messages
     if part.is_marked and not entries:

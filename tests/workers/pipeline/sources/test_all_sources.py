@@ -1,6 +1,7 @@
 """Every source: each window equals DuckDB's over the records, however batches cut them."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,16 +10,23 @@ import pytest
 import redis
 
 from controlplane.wire.dead_letters import Reason, newest, read_counts
+from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
 from tests.support.pipeline import Pipeline
 from tests.support.topics import running_broker, wait_until
-from tests.workers.pipeline.sources.feeds import Feed, GeneratorFeed, TopicFeed, windows_in
+from tests.workers.pipeline.sources.feeds import (
+    Feed,
+    FilesFeed,
+    GeneratorFeed,
+    TopicFeed,
+    windows_in,
+)
 from tests.workers.pipeline.sources.sales import QUERY, STREAM
 from workers.pipeline.sources.topics import planner_of
 
 OWN = 8
-SOURCES = ("topic", "generator")
+SOURCES = ("topic", "generator", "json", "csv", "parquet")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +38,10 @@ def broker() -> Iterator[str]:
 def feed_of(name: str, seed: int, folder: Path, request: pytest.FixtureRequest) -> Feed:
     if name == "topic":
         return TopicFeed(request.getfixturevalue("broker"), seed)
-    return GeneratorFeed(seed)
+    if name == "generator":
+        return GeneratorFeed(seed)
+    request.getfixturevalue("monkeypatch").setenv(LIST, f"{os.environ[LIST]} file://{folder}")
+    return FilesFeed(folder, name, seed)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

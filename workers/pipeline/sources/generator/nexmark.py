@@ -87,8 +87,8 @@ class Events(NamedTuple):
     def bits(self, purpose: int) -> Array:
         """Return 64 bits for each event (SplitMix64 of seed, purpose and number)."""
         with np.errstate(over="ignore"):
-            key = _mixed(np.uint64([self.seed]))[0] + np.uint64(purpose)
-            return _mixed(_mixed(self.numbers.astype(np.uint64)) ^ _mixed(np.array([key]))[0])
+            key = _mixed(_mixed(np.array([self.seed], np.uint64)) + np.uint64(purpose))
+            return _mixed(_mixed(self.numbers.astype(np.uint64)) ^ key)
 
 
 def _mixed(values: Array) -> Array:
@@ -141,12 +141,13 @@ def _price(events: Events, purpose: int) -> Array:
 
 
 def _one_of(names: Sequence[str], purpose: int) -> Callable[[Events], Any]:
-    return lambda events: pa.array(names).take(pa.array(events.below(purpose, len(names))))
+    return lambda events: pa.array(names).take(events.below(purpose, len(names)))
 
 
 def _joined(separator: str, *parts: Any) -> Any:
     texts = [part if isinstance(part, pa.Array) else pa.array(part) for part in parts]
-    return pc.binary_join_element_wise(*[text.cast(pa.string()) for text in texts], separator)
+    join: Any = pc.binary_join_element_wise
+    return join(*[text.cast(pa.string()) for text in texts], separator)
 
 
 def _name(events: Events) -> Any:

@@ -44,14 +44,12 @@ def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Deco
     Raises `LogUnavailable` if their schemas cannot be asked for.
     """
     faults = dict[int, str]()
-    columns, changes = _columns(messages, source, schema, faults)
+    named = [field for field in schema.arrow if field.name not in source.metadata]
+    columns, changes = columns_of(messages, source, named, faults)
     for name, kind in source.metadata.items():
         target = schema.arrow.field(name).type
         columns[name] = _metadata(Metadata(kind), messages, changes, target, faults)
-    for field in schema.arrow:
-        if not field.nullable and columns[field.name].null_count:
-            for place in np.flatnonzero(np.asarray(columns[field.name].is_null())).tolist():
-                faults.setdefault(place, f"{field.name} is missing or null")
+    add_missing(columns, schema, faults)
     for place in changes.skipped:
         faults.pop(place, None)
     left_out = faults.keys() | changes.skipped
@@ -64,11 +62,18 @@ def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Deco
     return Decoded(records, places, faults, len(changes.skipped))
 
 
-def _columns(
-    messages: Fetched, source: TopicSource, schema: StreamSchema, faults: dict[int, str]
+def add_missing(columns: Mapping[str, Any], schema: StreamSchema, faults: dict[int, str]) -> None:
+    """Add to `faults` the records without a value that the schema requires."""
+    for field in schema.arrow:
+        if not field.nullable and columns[field.name].null_count:
+            for place in np.flatnonzero(np.asarray(columns[field.name].is_null())).tolist():
+                faults.setdefault(place, f"{field.name} is missing or null")
+
+
+def columns_of(
+    messages: Fetched, source: TopicSource, named: Sequence[Any], faults: dict[int, str]
 ) -> tuple[dict[str, Any], Changes]:
-    """Return the columns of messages without those of metadata; adds to `faults`."""
-    named = [field for field in schema.arrow if field.name not in source.metadata]
+    """Return the named columns (fields of Arrow) of messages; adds to `faults`."""
     if source.format == MessageFormat.STRING:
         unchanged = Changes([""] * len(messages.values), set())
         return {named[0].name: _texts(messages.values, faults)}, unchanged
