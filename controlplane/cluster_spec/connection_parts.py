@@ -1,8 +1,10 @@
-"""Parts of a cluster description about other systems: topics that streams read, and sinks."""
+"""Parts of a cluster description about other systems: sources of streams, and sinks."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from controlplane.topology.topics.declaration import source_body
 
 
 class DocumentPart(BaseModel):
@@ -13,33 +15,8 @@ class DocumentPart(BaseModel):
     )
 
 
-class SourcePart(DocumentPart):
-    """A topic that is read in place; secrets are names that only the site knows."""
-
-    servers: str = Field(max_length=1000, description="`host:port,…` of the brokers")
-    topic: str = Field(max_length=249)
-    format: str = Field("json", description="`json`, `csv`, `avro`, `protobuf` or `string`")
-    start: str = Field("earliest", description="`earliest`, `latest` or a time with a zone")
-    offsets: dict[str, int] = Field(
-        default_factory=dict, description="by partition: where it starts instead"
-    )
-    metadata: dict[str, str] = Field(
-        default_factory=dict,
-        description="by column: `timestamp`, `partition`, `offset`, `key` or `operation`",
-    )
-    group: str = Field("", description="consumer group; empty: `weir-<cluster>-<stream id>`")
-    on_loss: str = Field("stop", description="if unread messages are gone: `stop` or `skip`")
-    options: dict[str, str] = Field(default_factory=dict, description="settings of the client")
-    secrets: dict[str, str] = Field(
-        default_factory=dict, description="by setting of the client: the name of a secret"
-    )
-    registry: str = Field("", description="URL of a schema registry")
-    definition: str = Field("", description="the schema of messages without a registry")
-    message: str = Field("", description="the type of messages of Protobuf in the definition")
-    envelope: str = Field("none", description="`none` or `debezium`")
-    updates: str = Field("record", description="of an envelope: `record` or `skip`")
-    deletes: str = Field("skip", description="of an envelope: `record` or `skip`")
-    produce: str = Field("", description="the role that may write messages; empty: nobody")
+class SourcePart(source_body(DocumentPart)):  # type: ignore[misc]
+    """A topic, files or a generator that is read in place; secrets are names of the site's."""
 
 
 class SinkPart(DocumentPart):

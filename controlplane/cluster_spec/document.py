@@ -132,7 +132,8 @@ class StreamPart(DocumentPart):
         None, alias="schema", description="a new stream needs one; left out: as it is"
     )
     source: SourcePart | None = Field(
-        None, description="the topic with its records; left out: as it is, or the cluster's log"
+        None,
+        description="where its records are; left out: as it is, or the cluster's log",
     )
     meta: dict[str, Any] = Field(default_factory=dict, description="what else is known of it")
     characteristics: CharacteristicsPart | None = Field(

@@ -172,7 +172,7 @@ class Node(models.Model):
 class Stream(models.Model):
     """A source of the placement paper; its pk is the stream id on the wire; rates in records/s.
 
-    `schema`: a `wire.schema.StreamSchema` as JSON. `source`: a `wire.topics.source.TopicSource` as
+    `schema`: a `wire.schema.StreamSchema` as JSON. `source`: of `wire.sources.kinds` as
     JSON, empty for a stream in the log of the cluster. `retired`: the last types of removed columns
     by name, as records of the log may still have them. `meta`: free labels. `characteristics`: a
     `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty before a first fit;

@@ -14,6 +14,7 @@ from controlplane.records.append import AWAY_S, AppendResult
 from controlplane.records.bodies import Format
 from controlplane.records.decoding import conform
 from controlplane.wire.log.values import IdempotencyToken
+from controlplane.wire.sources.kinds import source_from_json
 
 
 class OnBad(StrEnum):
@@ -41,10 +42,8 @@ def append_body(
     """
     require_operator(actor, stream.cluster)
     if stream.source:
-        topic = stream.source["topic"]
-        text = (
-            f"The records of {stream.name} are the messages of the topic {topic}: send them there"
-        )
+        place = source_from_json(stream.source).place
+        text = f"The records of {stream.name} are read from the {place}: nobody appends to it here"
         raise Conflict("is_topic", text)
     if token is None and (producer := running_fingerprint()):
         token = IdempotencyToken(producer, 0)

@@ -30,6 +30,7 @@ from controlplane.wire.schema import (
     ColumnSpec,
     StreamSchema,
 )
+from controlplane.wire.sources.kinds import source_from_json
 
 _FIELD: Final = "settings.stream"
 _TYPES: Final = {
@@ -88,7 +89,8 @@ def misfit(stream: Stream, table: ResultTable) -> str:
     """Return why results cannot be records of a stream, "" if they can."""
     schema = schema_of(stream.schema)
     if stream.source:
-        return f"{stream.name} is the topic {stream.source['topic']}, which others write"
+        place = source_from_json(stream.source).place
+        return f"{stream.name} is read from the {place}, which others write"
     if schema is None or schema.event_time != END.name:
         return f"The event time of {stream.name} must be its column {END.name}"
     kinds = _schema(table.columns).kinds

@@ -63,7 +63,7 @@ class TopicStatus:
     def trouble(self) -> str:
         """Return what a person should know of the topic, empty for nothing."""
         if self.error:
-            return f"the brokers do not respond: {self.error}"
+            return f"the source does not respond: {self.error}"
         lines: dict[str, list[int]] = {}
         for partition in self.partitions:
             if partition.line:

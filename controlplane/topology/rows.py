@@ -16,7 +16,7 @@ from controlplane.wire.routing.drop_rules import Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route
 from controlplane.wire.routing.table import RoutingTable
-from controlplane.wire.topics.source import TopicSource
+from controlplane.wire.sources.kinds import source_from_json
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _read_streams(draft: TableDraft, streams: "Iterable[Stream]") -> None:
         if (schema := schema_of(row)) is not None:
             draft.schemas[stream] = schema
         if source:
-            draft.sources[stream] = TopicSource.from_json(source)
+            draft.sources[stream] = source_from_json(source)
 
 
 def _read_drop_rules(draft: TableDraft, cluster_id: int, streams: Collection[int] | None) -> None:

@@ -41,8 +41,8 @@ class StreamSpec:
 
     schema: a `wire.schema.StreamSchema` as JSON. A stream that is there keeps its own without one;
     a new stream has no columns by default. characteristics: a `StreamMetadata` as JSON, None to
-    keep what is declared. source: the topic with its records (`wire.topics.source.TopicSource`) as
-    JSON; a stream that is there keeps its own without one.
+    keep what is declared. source: a declaration of `wire.sources.kinds` as JSON; a stream that is
+    there keeps its own without one.
     """
 
     name: str

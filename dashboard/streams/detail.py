@@ -39,6 +39,7 @@ from controlplane.telemetry.arrivals import lags
 from controlplane.telemetry.topics import TopicStatus, topic_status
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
+from controlplane.wire.sources.kinds import source_from_json
 from dashboard.figures.stream import lag_figures, long_figures, rate_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import render_page
@@ -128,9 +129,15 @@ def _report_context(report: StreamReport) -> dict[str, Any]:
         "tiles": [*tiles(report), losses.tile],
         "losses": losses,
         "topic": _topic(report.stream),
+        "source_place": _place(report.stream),
         "split_changes": [_change(report, item) for item in report.splits],
         "subject": f"stream:{report.stream.name}",
     }
+
+
+def _place(stream: Stream) -> str:
+    """Return what a stream is read from, "" for the log of the cluster."""
+    return source_from_json(stream.source).place if stream.source else ""
 
 
 def _topic(stream: Stream) -> TopicStatus | None:

@@ -28,6 +28,7 @@ from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.schema import StreamSchema
+from controlplane.wire.sources.base import BadSource
 from controlplane.wire.topics.clients import (
     consumer_of,
     ends_of,
@@ -36,7 +37,7 @@ from controlplane.wire.topics.clients import (
     partitions_of,
 )
 from controlplane.wire.topics.registry import prefix_of, registry_of
-from controlplane.wire.topics.source import BadSource, MessageFormat, TopicSource
+from controlplane.wire.topics.source import MessageFormat, TopicSource
 from workers.pipeline.engine.evaluation.evaluator import holds
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.routing.compilation import read_columns
@@ -77,7 +78,7 @@ def run(body: str) -> None:
 
 
 def _browsed(cluster: Cluster, request: BrowseRequest) -> BrowsedTopic:
-    source = TopicSource.from_text(request.source)
+    source = TopicSource.from_json(json.loads(request.source))
     with closing(consumer_of(source, _GROUP)) as consumer:
         ranges = _ranges(consumer, source, request)
         messages = messages_between(consumer, source.topic, ranges, _BYTES)

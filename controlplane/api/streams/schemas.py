@@ -22,6 +22,7 @@ from controlplane.pagination.columns import values_of
 from controlplane.pagination.cursors import MAX_CURSOR
 from controlplane.processes.runtime.request_bounds import MAX_ROWS
 from controlplane.topology.schemas.inference import Inferred
+from controlplane.topology.topics.declaration import source_body
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
     DEFAULT_MAX_FUTURE_S,
@@ -183,35 +184,15 @@ class CharacteristicsBody(_CHARACTERISTICS):  # type: ignore[misc]  # the fields
         return known
 
 
-class SourceBody(BaseModel):
-    """A topic that is read in place, with `servers` as host:port,….
-
-    start: earliest, latest or a time with a zone; offsets: where partitions start instead.
-    metadata: by column timestamp, partition, offset, key or operation. on_loss: stop or skip, if
-    unread messages are gone. secrets: by setting of the client the name of a secret of the site.
-    registry, definition, message, envelope, updates, deletes: docs/topics.md, Formats. produce: the
-    role that may write messages; empty: nobody.
-    """
-
+class _Source(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    servers: str
-    topic: str
-    format: str = "json"
-    start: str = "earliest"
-    offsets: dict[str, int] = Field(default_factory=dict)
-    metadata: dict[str, str] = Field(default_factory=dict)
-    group: str = ""
-    on_loss: str = "stop"
-    options: dict[str, str] = Field(default_factory=dict)
-    secrets: dict[str, str] = Field(default_factory=dict)
-    registry: str = ""
-    definition: str = ""
-    message: str = ""
-    envelope: str = "none"
-    updates: str = "record"
-    deletes: str = "skip"
-    produce: str = ""
+
+class SourceBody(source_body(_Source)):  # type: ignore[misc]
+    """A topic, files or a generator that is read in place: docs/topics.md, docs/sources.md.
+
+    secrets: names of secrets of the site.
+    """
 
 
 class StreamIn(RequestBody):

@@ -20,6 +20,7 @@ from controlplane.telemetry.samples import moment_of
 from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.sources.base import BadSource
 from controlplane.wire.topics.clients import (
     NoSuchTopic,
     consumer_of,
@@ -28,7 +29,7 @@ from controlplane.wire.topics.clients import (
     partitions_of,
     topics_of,
 )
-from controlplane.wire.topics.source import BadSource, TopicSource
+from controlplane.wire.topics.source import TopicSource
 
 _RETRY_S: Final = 5
 # Messages of each partition, and of all, and their bytes, that a sample has at most.

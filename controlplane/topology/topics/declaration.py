@@ -1,52 +1,44 @@
-"""Sources of streams: what is wrong with the declaration of a topic."""
+"""Sources of streams: what is wrong with a declaration."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel, Field, create_model
+
 from controlplane.errors import Fields
-from controlplane.wire.errors import BadLogUrl
-from controlplane.wire.network.destinations import addresses
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.definitions import check_definition
-from controlplane.wire.topics.registry import check_registry
-from controlplane.wire.topics.source import BadSource, TopicSource, faults_with_schema
+from controlplane.wire.sources.base import BadSource, StreamSource
+from controlplane.wire.sources.kinds import fields_of_kinds, source_from_json
 
 
-def source_of(row: Mapping[str, Any]) -> TopicSource | None:
+def source_of(row: Mapping[str, Any]) -> StreamSource | None:
     """Return the source that a row has, None for a stream in the log of the cluster."""
-    return TopicSource.from_json(row) if row else None
+    return source_from_json(row) if row else None
+
+
+def source_body(base: type[BaseModel]) -> Any:
+    """Return a model with the fields of all kinds of sources."""
+    columns: dict[str, Any] = {
+        name: (item.type, Field(item.default, description=item.about))
+        for name, item in fields_of_kinds().items()
+    }
+    return create_model("_Source", __base__=base, **columns)
 
 
 def source_faults(row: Mapping[str, Any], schema: StreamSchema | None) -> Fields:
     """Return why a stream of this schema cannot be read from a source, by field.
 
-    `schema`: None if the stream keeps its own. The brokers must be in the list of the site; they
-    are not asked.
+    `schema`: None if the stream keeps its own. The list of the site must have the brokers or the
+    directory; they are not asked.
     """
     try:
-        source = TopicSource.from_json(row)
-        check_definition(source)
+        source = source_from_json(row)
+        source.check()
     except BadSource as error:
-        return {f"source.{name}": [_sentence(why)] for name, why in error.fields.items()}
-    faults = {} if schema is None else faults_with_schema(source, schema)
-    fields = {f"source.{name}": [_sentence(why)] for name, why in faults.items()}
-    return fields | _refused(source)
+        return _fields(error.fields)
+    return _fields(({} if schema is None else source.faults_with_schema(schema))
+                   | source.refusals())  # fmt: skip
 
 
-def _refused(source: TopicSource) -> Fields:
-    try:
-        for server in source.servers.split(","):
-            host, _, port = server.rpartition(":")
-            addresses("kafka", host, int(port))
-    except (OSError, BadLogUrl) as error:
-        return {"source.servers": [str(error)]}
-    try:
-        if source.registry:
-            check_registry(source.registry)
-    except OSError as error:
-        return {"source.registry": [str(error)]}
-    return {}
-
-
-def _sentence(why: str) -> str:
-    return why[0].upper() + why[1:]
+def _fields(faults: Mapping[str, str]) -> Fields:
+    return {f"source.{name}": [f"{why[0].upper()}{why[1:]}"] for name, why in faults.items()}

@@ -12,7 +12,9 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require, require_operator
 from controlplane.errors import Away, Conflict, Invalid
 from controlplane.models import Stream
+from controlplane.topology.topics.declaration import source_of
 from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.sources.base import BadSource
 from controlplane.wire.topics.clients import send_message
 from controlplane.wire.topics.definitions import (
     Definition,
@@ -21,7 +23,7 @@ from controlplane.wire.topics.definitions import (
     protobuf_body,
 )
 from controlplane.wire.topics.registry import registry_of, subject_of, with_prefix
-from controlplane.wire.topics.source import BadSource, MessageFormat, TopicSource
+from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 MOST_BYTES: Final = 256 * 1024
 _MOST_KEY: Final = 1_000
@@ -46,8 +48,8 @@ def produce(
     `Forbidden`, `Invalid`, `Conflict` not_writable, and `Away`.
     """
     require_operator(actor, stream.cluster)
-    source = TopicSource.from_json(stream.source) if stream.source else None
-    if source is None or not source.produce:
+    source = source_of(stream.source)
+    if not isinstance(source, TopicSource) or not source.produce:
         text = f"{stream.name} lets nobody write messages: its source names no role in produce"
         raise Conflict("not_writable", text)
     require(actor, source.produce, stream.cluster)

@@ -21,6 +21,8 @@ _SQLITE: Final = (
     "PRAGMA cache_size=-32000",
 )
 _AWAY: Final = (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError)
+# What either database raises for a statement.
+FAILURES: Final = (sqlite3.Error, psycopg.Error)
 
 
 class ResultsDatabase(Protocol):

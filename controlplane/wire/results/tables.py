@@ -11,6 +11,7 @@ micro-batch that wrote the row. `seq` grows with each change of a value within a
 at or before `final_ms`. `is_closed`: nothing writes to the query any more, so its other windows are
 incomplete. `results_deleted` has up to which start retention has deleted windows of a query.
 `results_cluster` has the newest `seq` of a cluster.
+`results_file` has the files that sources of streams have found (`workers.pipeline.sources.files`).
 
 In PostgreSQL windows are partitioned by the day of their start, so that retention drops tables, and
 `results_window_started` lets views find windows by their start as a time.
@@ -35,6 +36,13 @@ CREATE TABLE IF NOT EXISTS results_window (
     state {bytes}, cells {bytes}, batch BIGINT NOT NULL, seq BIGINT NOT NULL,
     changed_ms BIGINT NOT NULL, PRIMARY KEY (query_id, start_ms, key)) {options}
 """
+FILES: Final = (
+    "CREATE TABLE IF NOT EXISTS results_file (cluster TEXT NOT NULL, stream BIGINT NOT NULL,"
+    " identity TEXT NOT NULL, number BIGINT NOT NULL, part BIGINT NOT NULL, start BIGINT NOT NULL,"
+    " rows BIGINT NOT NULL, name TEXT NOT NULL, size BIGINT NOT NULL, modified_ns BIGINT NOT NULL,"
+    " places TEXT NOT NULL, names TEXT NOT NULL, fault TEXT NOT NULL,"
+    " PRIMARY KEY (cluster, stream, identity, number))"
+)
 _OTHERS: Final = (
     "CREATE INDEX IF NOT EXISTS results_window_seq ON results_window (query_id, seq)",
     "CREATE INDEX IF NOT EXISTS results_window_key ON results_window (query_id, key, start_ms)",
@@ -44,10 +52,12 @@ _OTHERS: Final = (
     "CREATE TABLE IF NOT EXISTS results_deleted (query_id BIGINT PRIMARY KEY,"
     " until_ms BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS results_cluster (cluster TEXT PRIMARY KEY, seq BIGINT NOT NULL)",
+    FILES,
     "CREATE TABLE IF NOT EXISTS results_schema (number BIGINT PRIMARY KEY, name TEXT NOT NULL)",
 )
 TABLES: Final = (
     "results_window", "results_query", "results_deleted", "results_cluster", "results_schema",
+    "results_file",
 )  # fmt: skip
 # Formatted with rows of query and time (ms): VALUES or SELECT.
 DELETED: Final = (

@@ -33,7 +33,7 @@ from controlplane.wire.routing.query_actions import (
     SetTaskCount,
 )
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.source import TopicSource
+from controlplane.wire.sources.kinds import source_from_json
 
 # The values of `op` in the JSON; the only list of the kinds of actions.
 KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
@@ -111,5 +111,5 @@ _VALUES: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "rule": DropRule.from_json,
     "ladder": Ladder.from_json,
     "schema": schema_of,
-    "source": TopicSource.from_json,
+    "source": source_from_json,
 }

@@ -14,7 +14,7 @@ from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import Route
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.source import TopicSource
+from controlplane.wire.sources.base import StreamSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class TableDraft:
     split_capacity: float = 0.0
     split_emulated: bool = False
     ladder: Ladder | None = None
-    sources: dict[int, TopicSource] = field(default_factory=dict)
+    sources: dict[int, StreamSource] = field(default_factory=dict)
 
     def copy(self) -> "TableDraft":
         """Return a draft that changes independently of this one."""

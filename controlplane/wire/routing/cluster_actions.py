@@ -15,7 +15,7 @@ from controlplane.wire.routing.actions import (
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.source import TopicSource
+from controlplane.wire.sources.base import StreamSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class SetSource(SingleAction):
 
     kind = ObjectKind.STREAM
     stream: int
-    source: TopicSource
+    source: StreamSource
 
     def apply_to(self, draft: TableDraft) -> None:
         """Set the source."""

@@ -15,7 +15,8 @@ from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.source import TopicSource
+from controlplane.wire.sources.base import StreamSource
+from controlplane.wire.sources.kinds import source_from_json
 
 _PARTS: Final = fields(TableDraft)
 
@@ -59,7 +60,7 @@ class RoutingTable:
     split_capacity: float = 0.0
     split_emulated: bool = False
     ladder: Ladder | None = None
-    sources: Mapping[int, TopicSource] = field(default_factory=dict)
+    sources: Mapping[int, StreamSource] = field(default_factory=dict)
 
     @classmethod
     def of(cls, version: int, draft: TableDraft) -> "RoutingTable":
@@ -131,7 +132,7 @@ class RoutingTable:
             row["split_capacity"],
             row["split_emulated"],
             Ladder.from_json(row["ladder"]) if row["ladder"] is not None else None,
-            {stream: TopicSource.from_json(source) for stream, source in row["sources"]},
+            {stream: source_from_json(source) for stream, source in row["sources"]},
         )
 
 

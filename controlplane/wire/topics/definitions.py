@@ -17,7 +17,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
-from controlplane.wire.topics.source import BadSource, MessageFormat, TopicSource
+from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Annotations whose values are read as they are: milliseconds, and text.
 _AS_STORED: Final = frozenset({"timestamp-millis", "time-millis", "time-micros", "uuid"})

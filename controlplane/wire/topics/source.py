@@ -1,19 +1,19 @@
 """The declaration of a topic as the source of a stream: brokers, topic, format, start, security."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from controlplane.wire.errors import WireError
+from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import is_server, is_topic
+from controlplane.wire.network.destinations import addresses
 from controlplane.wire.network.secrets import is_secret_name
 from controlplane.wire.schema import StreamSchema
+from controlplane.wire.sources.base import TOPIC, BadSource, StreamSource
 
 # Settings of the client that a declaration may set; others could load code or read files.
 OPTIONS: Final = frozenset(
@@ -30,7 +30,6 @@ _MAX_PARTITIONS: Final = 10_000
 _MAX_OFFSET: Final = 2**53
 _MAX_DEFINITION: Final = 256 * 1024
 _REGISTRY: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?")
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class MessageFormat(StrEnum):
@@ -83,16 +82,8 @@ class OnLoss(StrEnum):
     SKIP = "skip"
 
 
-class BadSource(WireError):
-    """An invalid declaration of a source: messages by field."""
-
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        self.fields = dict(fields)
-        super().__init__("; ".join(f"{name}: {why}" for name, why in fields.items()))
-
-
-@dataclass(frozen=True)
-class TopicSource:
+@dataclass(frozen=True, eq=False)
+class TopicSource(StreamSource):
     """A topic that is read in place.
 
     `servers`: "host:port,…". `start`: earliest, latest, or an ISO 8601 time with a zone; `offsets`:
@@ -105,6 +96,27 @@ class TopicSource:
     `envelope`: `MessageEnvelope`, with what `updates` and `deletes` are (`OnChange`). `produce`:
     the least role that may write a message, empty for nobody. Raises `BadSource`.
     """
+
+    kind: ClassVar[str] = TOPIC
+    about: ClassVar[Mapping[str, str]] = MappingProxyType({
+        "servers": "`host:port,…` of the brokers",
+        "topic": "the name of the topic",
+        "format": "`json`, `csv`, `avro`, `protobuf` or `string`",
+        "start": "`earliest`, `latest` or a time with a zone",
+        "offsets": "by partition: where it starts instead",
+        "metadata": "by column: `timestamp`, `partition`, `offset`, `key` or `operation`",
+        "group": "consumer group; empty: `weir-<cluster>-<stream id>`",
+        "on_loss": "if unread messages are gone: `stop` or `skip`",
+        "options": "settings of the client",
+        "secrets": "by setting of the client: the name of a secret",
+        "registry": "URL of a schema registry",
+        "definition": "the schema of messages without a registry",
+        "message": "the type of messages of Protobuf in the definition",
+        "envelope": "`none` or `debezium`",
+        "updates": "of an envelope: `record` or `skip`",
+        "deletes": "of an envelope: `record` or `skip`",
+        "produce": "the role that may write messages; empty: nobody",
+    })  # fmt: skip
 
     servers: str
     topic: str
@@ -128,9 +140,6 @@ class TopicSource:
         if faults := {name: why for name, why in _faults(self) if why}:
             raise BadSource(faults)
 
-    def __hash__(self) -> int:
-        return hash(self.to_text())
-
     @property
     def start_ms(self) -> int | None:
         """Return the time (ms) at which reading starts, None for earliest and latest."""
@@ -144,58 +153,71 @@ class TopicSource:
         return f"{self.servers}/{self.topic}"
 
     @property
+    def place(self) -> str:
+        """Return what is read."""
+        return f"topic {self.topic} at {self.servers}"
+
+    @property
     def is_decoded(self) -> bool:
         """Return whether a message is more than the JSON of a record."""
         plain = self.format == MessageFormat.JSON and self.envelope == MessageEnvelope.NONE
         return not plain or bool(self.registry)
 
+    @property
+    def stops_on_loss(self) -> bool:
+        """Return whether a partition stops if unread messages are gone."""
+        return self.on_loss == OnLoss.STOP
+
     def group_of(self, cluster: str, stream: int) -> str:
         """Return the consumer group of a stream."""
         return self.group or f"weir-{cluster}-{stream}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the declaration as JSON values, without defaults. It has no secret."""
-        return {name: value for name, value in asdict(self).items() if value != _DEFAULTS.get(name)}
+    def faults_with_schema(self, schema: StreamSchema) -> dict[str, str]:
+        """Return by field why messages of the topic cannot be records of a schema."""
+        faults = metadata_faults(self.metadata, schema, _TYPES)
+        if not schema.event_time:
+            text = "a topic needs one: a column, or one with the message's timestamp"
+            faults["event_time"] = text
+        values = [column for column in schema.columns if column.name not in self.metadata]
+        if self.format == MessageFormat.STRING and [column.type for column in values] != ["string"]:
+            faults["format"] = "text needs one column of type string besides those of metadata"
+        return faults
 
-    def to_text(self) -> str:
-        """Return the declaration as canonical JSON."""
-        return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)
+    def check(self) -> None:
+        """Raise `BadSource` if the schema of messages cannot be read."""
+        # The readers of schemas are not loaded by producers.
+        from controlplane.wire.topics.definitions import check_definition  # noqa: PLC0415
 
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "TopicSource":
-        """Return the source that `to_json` wrote. Raises `BadSource`."""
-        return cls.from_text(json.dumps(row, sort_keys=True))
+        check_definition(self)
 
-    @staticmethod
-    @lru_cache(maxsize=1024)
-    def from_text(text: str) -> "TopicSource":
-        """Return the cached source of a text by `to_text`. Raises `BadSource`."""
+    def refusals(self) -> dict[str, str]:
+        """Return which brokers or registry the list of the site does not have."""
+        from controlplane.wire.topics.registry import check_registry  # noqa: PLC0415 - as above
+
         try:
-            return TopicSource(**json.loads(text))
-        except (TypeError, AttributeError) as error:
-            raise BadSource({"source": f"is not as it should be: {error}"[:200]}) from error
+            for server in self.servers.split(","):
+                host, _, port = server.rpartition(":")
+                addresses("kafka", host, int(port))
+        except (OSError, BadLogUrl) as error:
+            return {"servers": str(error)}
+        try:
+            if self.registry:
+                check_registry(self.registry)
+        except OSError as error:
+            return {"registry": str(error)}
+        return {}
 
 
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    "format": "json", "start": "earliest", "offsets": {}, "metadata": {}, "group": "",
-    "on_loss": "stop", "options": {}, "secrets": {}, "registry": "", "definition": "",
-    "message": "", "envelope": "none", "updates": "record", "deletes": "skip", "produce": "",
-}  # fmt: skip
-
-
-def faults_with_schema(source: TopicSource, schema: StreamSchema) -> dict[str, str]:
-    """Return by field why messages of a source cannot be records of a schema."""
-    faults: dict[str, str] = {}
-    types = {column.name: column.type for column in schema.columns}
-    for name, kind in source.metadata.items():
-        if types.get(name) != _TYPES[Metadata(kind)]:
-            faults[f"metadata.{name}"] = f"must be a column of type {_TYPES[Metadata(kind)]}"
-    if not schema.event_time:
-        faults["event_time"] = "a topic needs one: a column, or one with the message's timestamp"
-    values = [column for column in schema.columns if column.name not in source.metadata]
-    if source.format == MessageFormat.STRING and [column.type for column in values] != ["string"]:
-        faults["format"] = "text needs one column of type string besides those of metadata"
-    return faults
+def metadata_faults(
+    metadata: Mapping[str, str], schema: StreamSchema, types: Mapping[Any, str]
+) -> dict[str, str]:
+    """Return by field which columns of metadata a schema does not have in their types."""
+    known = {column.name: column.type for column in schema.columns}
+    return {
+        f"metadata.{name}": f"must be a column of type {types[kind]}"
+        for name, kind in metadata.items()
+        if known.get(name) != types[kind]
+    }
 
 
 _TYPES: Final = {

@@ -19,7 +19,8 @@ from controlplane.sinks.kinds.settings import KafkaSettings
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from controlplane.wire.topics.source import BadSource, TopicSource
+from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.source import TopicSource
 from tests.support.registry import Registry, running_registry
 from workers.pipeline.sources.topic.decode import decode
 from workers.pipeline.sources.topic.messages import Fetched

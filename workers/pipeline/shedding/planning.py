@@ -17,7 +17,7 @@ from workers.pipeline.shedding.arrivals import AppendedCounts, ArrivalMeter, Mix
 from workers.pipeline.shedding.choice import BatchMeasures, LadderState, next_ladder_state
 from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
-from workers.pipeline.sources.topic.lag import TopicArrivals
+from workers.pipeline.sources.lag import TopicArrivals
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 
 _NOTHING = AppendedCounts(np.zeros(0), np.zeros(0))

@@ -1,30 +1,50 @@
-"""All topics of a cluster: the cuts of the next batch in the driver, their records in workers."""
+"""All sources of a cluster: the cuts of the next batch in the driver, their records in workers.
+
+A source of the kind `x` is read by the package `x` beside this module: `latest.Watcher` knows in
+the driver how far its partitions reach, and `read.read_ranges` reads ranges in a worker.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any, Protocol
 
 import redis
 
 from controlplane.wire.log.values import NO_TIME, LogEntry, StreamBacklog
 from controlplane.wire.routing.drop_rules import INPUT
+from controlplane.wire.sources.base import StreamSource
 from controlplane.wire.topics.cut import TopicCut
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.shedding.drops import LadderDrops
-from workers.pipeline.sources.topic.lag import (
+from workers.pipeline.sources.entries import entries_of
+from workers.pipeline.sources.lag import (
     TopicArrivals,
     backlog_of,
     status_of,
     unread_of,
     write_status,
 )
-from workers.pipeline.sources.topic.plan import TopicPart, message_limit, next_cut, parts_of
-from workers.pipeline.sources.topic.retained import committed_of
+from workers.pipeline.sources.plan import TopicPart, TopicState, message_limit, next_cut, parts_of
+from workers.pipeline.sources.retained import committed_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
-if TYPE_CHECKING:
-    from workers.pipeline.sources.topic.latest import TopicWatcher
+
+class Watcher(Protocol):
+    """Follows in a thread of the driver how far the partitions of a source reach."""
+
+    def state(self) -> TopicState:
+        """Return what is known; only the first call may wait, up to 10 s."""
+        ...
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Let the source know soon that the records before these offsets are read."""
+        ...
+
+    def close(self) -> None:
+        """End the thread."""
+        ...
 
 
 @dataclass
@@ -32,7 +52,7 @@ class TopicPlanner:
     """Plans the cuts of a cluster's topics; one thread for each follows its brokers."""
 
     cluster: str
-    _watchers: dict[int, "tuple[str, TopicWatcher]"] = field(default_factory=dict)
+    _watchers: dict[int, tuple[str, Watcher]] = field(default_factory=dict)
 
     def next_cuts(
         self,
@@ -91,19 +111,21 @@ class TopicPlanner:
             if stream in self._watchers:
                 self._watchers[stream][1].commit(committed_of(cut))
 
-    def _watcher(self, stream: int, table: CompiledTable) -> "TopicWatcher":
-        # A process without topics does not load the client of Kafka.
-        from workers.pipeline.sources.topic.latest import TopicWatcher  # noqa: PLC0415
-
+    def _watcher(self, stream: int, table: CompiledTable) -> Watcher:
         source = table.table.sources[stream]
         text = source.to_text()
         known = self._watchers.get(stream)
         if known is None or known[0] != text:
             if known is not None:
                 known[1].close()
-            watcher = TopicWatcher(source, source.group_of(self.cluster, stream))
+            watcher = _module(source, "latest").Watcher(source, self.cluster, stream)
             known = self._watchers[stream] = text, watcher
         return known[1]
+
+
+def _module(source: StreamSource, name: str) -> Any:
+    """Return a module of a kind of source; a process loads the clients that it needs only."""
+    return import_module(f"workers.pipeline.sources.{source.kind}.{name}")
 
 
 @cache
@@ -131,8 +153,15 @@ def parts_by_split(
         parts = parts_of(stream, group, before.get(stream), cut, splits, first,
                          is_skipped=is_skipped)  # fmt: skip
         for split, part in parts.items():
-            result[split].append(part)
+            details = source_details(source, cluster, stream, part)
+            result[split].append(part._replace(details=details))
     return result
+
+
+def source_details(source: StreamSource, cluster: str, stream: int, part: TopicPart) -> Any:
+    """Return what readers of a source need besides the ranges of a part, None for nothing."""
+    find = getattr(_module(source, "read"), "details_of", None) if part.ranges else None
+    return None if find is None else find(source, cluster, stream, part.ranges)
 
 
 def read_topics(
@@ -149,8 +178,6 @@ def read_topics(
     """
     if not parts:
         return entries, {}
-    from workers.pipeline.sources.topic.read import read_part  # noqa: PLC0415 - as above
-
     result, reports = dict(entries), dict[str, Any]()
     for part in parts:
         stream = part.stream
@@ -159,10 +186,9 @@ def read_topics(
             or (stream, INPUT) in table.table.drop_rules
             or drops.rule((stream, INPUT)) is not None
         )
-        batch = read_part(
-            part, table.table.sources[stream], table.table.schemas[stream], clock_ms, dead,
-            is_needed=is_needed,
-        )  # fmt: skip
+        source, schema = table.table.sources[stream], table.table.schemas[stream]
+        ranges = _module(source, "read").read_ranges(part, source, schema, clock_ms)
+        batch = entries_of(part, ranges, schema, clock_ms, dead, is_needed=is_needed)
         reports[str(stream)] = batch.report
         # The watermark of a topic holds for them, too: a closed window stays as it is.
         again = [replace(entry, mark_ms=part.mark_ms, newest_ms=NO_TIME)

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import InputPartition
 from controlplane.wire.log.values import Log, LogEntry, StreamBacklog
 from workers.pipeline.exchange.envelope import BatchHeader
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.sources.topic.plan import TopicPart
+from workers.pipeline.sources.plan import TopicPart
 from workers.pipeline.split_nodes.grouping_states import StoredStates
 
 

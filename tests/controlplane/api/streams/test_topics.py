@@ -190,7 +190,7 @@ def test_the_lag_of_each_partition_is_read_from_the_pipeline(
         ({"state": "lost", "line": "the broker has deleted messages"}, "(partition 0)"),
         ({"state": "recreated", "line": "it was created again"}, "it was created again"),
         ({"state": "added", "line": "was added in the last hour"}, "was added in the last hour"),
-        ({"error": "no answer"}, "the brokers do not respond: no answer"),
+        ({"error": "no answer"}, "the source does not respond: no answer"),
     ],
 )
 def test_a_topic_that_is_behind_or_has_changed_is_alerted(

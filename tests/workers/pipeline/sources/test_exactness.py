@@ -9,11 +9,11 @@ from decimal import Decimal
 import pytest
 import redis
 
-from controlplane.wire.dead_letters import Reason, newest, read_counts
+from controlplane.wire.dead_letters import Reason, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
-from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.topics.definitions import Definition, avro_body
 from controlplane.wire.topics.registry import with_prefix
 from tests.support.pipeline import Pipeline
@@ -29,7 +29,7 @@ from tests.workers.pipeline.sources.sales import (
     Messages,
     windows_of,
 )
-from workers.pipeline.sources.topic import plan
+from workers.pipeline.sources import plan
 from workers.pipeline.sources.topics import planner_of
 
 OWN, PARTITIONS = 8, 4
@@ -71,35 +71,6 @@ class Sales(Messages):
     def windows(self) -> object:
         """Return the windows that the pipeline has."""
         return windows_of(self.pipeline.client, self.pipeline.cluster)
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_window_equals_that_of_duckdb(
-    seed: int, broker: str, redis_client: "redis.Redis", redis_server: str
-) -> None:
-    """Batches of random sizes, repeated and after restarts; partitions are hours apart."""
-    pipeline = Pipeline(redis_client, redis_server, splits=2, max_records=90)
-    sales = Sales(pipeline, broker, f"sales-{seed}", seed)
-    sales.send(40)
-    sales.publish(2)
-    for step in range(8):
-        for _ in range(int(sales.rng.integers(1, 4))):
-            pipeline.batch(repeat=int(sales.rng.integers(1, 3)))
-        sales.send(int(sales.rng.integers(1, 60)))
-        if step % 3 == 1:
-            planner_of.cache_clear()
-            pipeline.restart()
-        if step == 4:
-            pipeline.publish(MoveTasks(QUERY, ((0, 0, 1),)))
-    sales.finish()
-    assert sales.windows() == sales.expected()
-    counts = read_counts(redis_client, "c")[STREAM]
-    assert counts == {Reason.MESSAGE: sales.bad}
-    letters = newest(redis_client, "c")
-    assert letters
-    for letter in letters:
-        part = letter.position.partition("-")[0]
-        assert letter.data in {f'{{"at": "yesterday", "part": {part}}}'.encode(), b"\xff"}
 
 
 def test_every_window_equals_that_of_duckdb_in_avro_of_two_schemas(

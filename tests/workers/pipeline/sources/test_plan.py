@@ -7,8 +7,8 @@ import pytest
 
 from controlplane.wire.topics.cut import PartitionPosition, TopicCut, combined_ms
 from controlplane.wire.topics.source import TopicSource
-from workers.pipeline.sources.topic.lag import backlog_of, status_of
-from workers.pipeline.sources.topic.plan import (
+from workers.pipeline.sources.lag import backlog_of, status_of
+from workers.pipeline.sources.plan import (
     PartitionState,
     TopicState,
     message_limit,

@@ -7,7 +7,7 @@ HTTP. Fields that the schema does not have are ignored, as a topic may have more
 import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.registry import body_of, prefix_of
 from controlplane.wire.topics.source import MessageEnvelope, MessageFormat, Metadata, TopicSource
+from workers.pipeline.sources.entries import Decoded
 from workers.pipeline.sources.topic.messages import (
     DELETION,
     Changes,
@@ -37,32 +38,18 @@ _RULES: Final = CastRules()
 _NOT_STRICT: Final = (b"NaN", b"Inf", b"\0", b"\\u0000", b"\\ud", b"\\uD", b"\xef\xbb\xbf")
 
 
-class Decoded(NamedTuple):
-    """Records of messages; `places`: the index of the message of each, `faults`: by index.
-
-    `skipped`: how many changes are no records, as the source declares.
-    """
-
-    records: pa.RecordBatch
-    places: np.ndarray[Any, np.dtype[np.int64]]
-    faults: Mapping[int, str]
-    skipped: int = 0
-
-
 def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Decoded:
     """Return the records of messages under a schema, and why others are none.
 
     Raises `LogUnavailable` if their schemas cannot be asked for.
     """
     faults = dict[int, str]()
-    columns, changes = _columns(messages, source, schema, faults)
+    named = [field for field in schema.arrow if field.name not in source.metadata]
+    columns, changes = columns_of(messages, source, named, faults)
     for name, kind in source.metadata.items():
         target = schema.arrow.field(name).type
         columns[name] = _metadata(Metadata(kind), messages, changes, target, faults)
-    for field in schema.arrow:
-        if not field.nullable and columns[field.name].null_count:
-            for place in np.flatnonzero(np.asarray(columns[field.name].is_null())).tolist():
-                faults.setdefault(place, f"{field.name} is missing or null")
+    add_missing(columns, schema, faults)
     for place in changes.skipped:
         faults.pop(place, None)
     left_out = faults.keys() | changes.skipped
@@ -75,11 +62,18 @@ def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Deco
     return Decoded(records, places, faults, len(changes.skipped))
 
 
-def _columns(
-    messages: Fetched, source: TopicSource, schema: StreamSchema, faults: dict[int, str]
+def add_missing(columns: Mapping[str, Any], schema: StreamSchema, faults: dict[int, str]) -> None:
+    """Add to `faults` the records without a value that the schema requires."""
+    for field in schema.arrow:
+        if not field.nullable and columns[field.name].null_count:
+            for place in np.flatnonzero(np.asarray(columns[field.name].is_null())).tolist():
+                faults.setdefault(place, f"{field.name} is missing or null")
+
+
+def columns_of(
+    messages: Fetched, source: TopicSource, named: Sequence[Any], faults: dict[int, str]
 ) -> tuple[dict[str, Any], Changes]:
-    """Return the columns of messages without those of metadata; adds to `faults`."""
-    named = [field for field in schema.arrow if field.name not in source.metadata]
+    """Return the named columns (fields of Arrow) of messages; adds to `faults`."""
     if source.format == MessageFormat.STRING:
         unchanged = Changes([""] * len(messages.values), set())
         return {named[0].name: _texts(messages.values, faults)}, unchanged

@@ -21,7 +21,7 @@ from controlplane.wire.topics.clients import (
     partitions_of,
 )
 from controlplane.wire.topics.source import TopicSource
-from workers.pipeline.sources.topic.plan import TopicState
+from workers.pipeline.sources.plan import TopicState
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -30,11 +30,11 @@ _PERIOD_S: Final = 0.5
 _FIRST_S: Final = 10.0
 
 
-class TopicWatcher:
+class Watcher:
     """Follows the ends of one topic, and commits what is read for its consumer group."""
 
-    def __init__(self, source: TopicSource, group: str) -> None:
-        self._source, self._group = source, group
+    def __init__(self, source: TopicSource, cluster: str, stream: int) -> None:
+        self._source, self._group = source, source.group_of(cluster, stream)
         self._state = TopicState()
         self._offsets: Mapping[int, int] = {}
         self._committed: Mapping[int, int] = {}

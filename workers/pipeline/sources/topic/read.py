@@ -1,17 +1,15 @@
-"""Reading ranges of a topic in a worker, as entries of the log that split nodes route.
+"""Reading ranges of a topic in a worker.
 
-An entry is up to `CHUNK` messages of one partition; its position is `<partition>-<offset>`.
+A chunk is up to `CHUNK` messages of one partition.
 """
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-import pyarrow as pa
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     KafkaError,
@@ -20,19 +18,16 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log.kafka_reader import unavailable
-from controlplane.wire.log.values import MAX_SEQUENCE, NO_TIME, Block, LogEntry
-from controlplane.wire.records.record_codec import block_times, encode_block, times_ms
+from controlplane.wire.log.values import MAX_SEQUENCE
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.clients import consumer_of, ends_of
-from controlplane.wire.topics.cut import PartitionPosition
 from controlplane.wire.topics.source import TopicSource
-from workers.pipeline.sources.topic.decode import CHUNK, Decoded, decode
+from workers.pipeline.sources.entries import Chunk, Loss, RangeRecords
+from workers.pipeline.sources.plan import PartitionRange, TopicPart
+from workers.pipeline.sources.topic.decode import CHUNK, decode
 from workers.pipeline.sources.topic.messages import Fetched, letter_data
-from workers.pipeline.sources.topic.plan import PartitionRange, TopicPart
-from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
 _FETCH: Final = 5_000
 # Messages of a partition that another process may read now: beyond these it is given back.
@@ -155,142 +150,46 @@ def reader_of(source: TopicSource, group: str) -> TopicReader:
     return TopicReader(source, group)
 
 
-@dataclass
-class TopicBatch:
-    """What one split node read of topics: entries by stream, and its part of the cuts after it."""
-
-    entries: dict[int, list[LogEntry]] = field(default_factory=dict)
-    report: dict[str, Any] = field(default_factory=dict)
-
-
-def read_part(
-    part: TopicPart,
-    source: TopicSource,
-    schema: StreamSchema,
-    clock_ms: int,
-    dead: DeadLetterBuffer,
-    *,
-    is_needed: bool = True,
-) -> TopicBatch:
-    """Return the entries of a part, and the positions after it; adds other messages to `dead`.
-
-    `clock_ms`: when the batch was planned; no message is taken for newer. `is_needed`: whether
-    anything reads the stream; otherwise its messages are only counted.
-    """
-    entries: list[LogEntry] = []
-    positions: dict[int, PartitionPosition] = {}
-    size = count = 0
+def read_ranges(
+    part: TopicPart, source: TopicSource, schema: StreamSchema, clock_ms: int
+) -> Iterator[RangeRecords]:
+    """Yield what is read of each range of a part, in order."""
     try:
-        read = reader_of(source, part.group).read(part.ranges) if is_needed else {}
+        read = reader_of(source, part.group).read(part.ranges)
     except KafkaException as error:
         raise unavailable(error) from error
     for item in part.ranges:
-        if not is_needed:
-            entries.append(_counted(item, clock_ms))
-            continue
         messages, lost = read[item.partition]
-        chunks = _PartitionChunks(part, source, schema, clock_ms, dead, item.before)
-        if lost is not None:
-            _count_lost(part.stream, item, min(lost, item.stop), dead)
-        entries += chunks.entries(item.partition, messages)
-        positions[item.partition] = chunks.position
-        size, count = size + chunks.size, count + len(messages)
-    if part.is_marked and not entries:
-        entries.append(_marking(part, schema))
-    report = {"cut": part.cut, "partitions": {n: list(p) for n, p in positions.items()}}
-    return TopicBatch({part.stream: entries}, report | {"bytes": size, "messages": count})
-
-
-def _counted(item: PartitionRange, clock_ms: int) -> LogEntry:
-    position, count = f"{item.partition}-{item.start}", item.stop - item.start
-    return LogEntry(position, count, b"", NO_TIME, None, clock_ms)
-
-
-def _marking(part: TopicPart, schema: StreamSchema) -> LogEntry:
-    """Return an entry without records that advances the watermark of the stream at all nodes."""
-    empty = pa.RecordBatch.from_arrays(
-        [pa.nulls(0, column.type) for column in schema.arrow], schema=schema.arrow
-    )
-    mark_ms = part.mark_ms
-    assert mark_ms is not None
-    return LogEntry("0-0", 0, encode_block(empty, schema.event_time), mark_ms, mark_ms)
-
-
-def _count_lost(stream: int, item: PartitionRange, stop: int, dead: DeadLetterBuffer) -> None:
-    """Count the messages from the start of a range up to `stop`, which the broker has deleted."""
-    text = f"the broker has deleted the offsets {item.start} to {stop - 1} before they were read"
-    position, lost = f"{item.partition}-{item.start}", stop - item.start
-    dead.add(DeadLetter(stream, position, 0, Reason.LOST, text, b"", lost))
-
-
-@dataclass
-class _PartitionChunks:
-    """The messages of one partition in one batch, in chunks; `position`: after the newest."""
-
-    part: TopicPart
-    source: TopicSource
-    schema: StreamSchema
-    clock_ms: int
-    dead: DeadLetterBuffer
-    position: PartitionPosition
-    size: int = 0
-
-    def entries(self, partition: int, messages: Sequence[Any]) -> Iterable[LogEntry]:
-        """Yield an entry for each chunk with records."""
         kept = [message for message in messages if message.value() is not None]
-        self.dead.count(self.part.stream, Reason.TOMBSTONE, len(messages) - len(kept))
-        for first in range(0, len(kept), CHUNK):
-            chunk = _fetched(partition, kept[first : first + CHUNK], self.clock_ms)
-            self.size += sum(map(len, chunk.values))
-            appended_ms = max(chunk.times_ms)
-            self.position = self.position._replace(
-                appended_ms=max(appended_ms, self.position.appended_ms)
-            )
-            records = self._records(chunk, decode(chunk, self.source, self.schema))
-            if records.num_rows:
-                yield self._entry(chunk, records, appended_ms)
+        losses = [] if lost is None else [_loss(item, min(lost, item.stop))]
+        chunks = _chunks(item.partition, kept, source, schema, clock_ms)
+        yield RangeRecords(item, chunks, len(messages), len(messages) - len(kept), losses)
 
-    def _records(self, chunk: Fetched, decoded: Decoded) -> pa.RecordBatch:
-        """Return the records that are not dated too far ahead; the others are dead letters."""
-        records, places = decoded.records, decoded.places
-        self.dead.count(self.part.stream, Reason.CHANGE, decoded.skipped)
-        names = [name for name in self.schema.arrow.names if name not in self.source.metadata]
-        for index, why in sorted(decoded.faults.items()):
-            data = letter_data(chunk, index, self.source, names)
-            self._reject(chunk, index, Reason.MESSAGE, why, data)
-        if not records.num_rows:
-            return records
-        times = times_ms(records.column(self.schema.event_time))
-        limits = np.array(chunk.times_ms, np.int64)[places] + self._max_future_ms
-        future = times > limits
-        if future.any():
-            name, most = self.schema.event_time, self.schema.max_future_s
-            text = f"{name} is further ahead of the message than {most:,.0f} s"
-            for row in np.flatnonzero(future).tolist():
-                data = encode_block(records.slice(row, 1), name)
-                self._reject(chunk, int(places[row]), Reason.FUTURE, text, data)
-            records = records.filter(pa.array(~future))
-        return records
 
-    @property
-    def _max_future_ms(self) -> int:
-        return round(self.schema.max_future_s * 1000)
+def _loss(item: PartitionRange, stop: int) -> Loss:
+    """Return the messages from the start of a range up to `stop`, which the broker has deleted."""
+    text = f"the broker has deleted the offsets {item.start} to {stop - 1} before they were read"
+    return Loss(item.start, stop - item.start, text)
 
-    def _reject(self, chunk: Fetched, index: int, reason: Reason, why: str, data: bytes) -> None:
-        position = f"{chunk.partition}-{chunk.offsets[index]}"
-        self.dead.add(DeadLetter(self.part.stream, position, 0, reason, why, data))
 
-    def _entry(self, chunk: Fetched, records: pa.RecordBatch, appended_ms: int) -> LogEntry:
-        newest_ms = block_times(records, self.schema, appended_ms).newest_ms
-        delay_ms = round(self.schema.watermark_delay_s * 1000)
-        block = Block(records.num_rows, b"", newest_ms, self._max_future_ms, delay_ms)
-        watermark, _ = self.position.watermark.after(block, appended_ms)
-        self.position = self.position.with_watermark(watermark)
-        data = encode_block(records, self.schema.event_time)
-        mark_ms = self.part.mark_ms
-        reached = NO_TIME if mark_ms is None else mark_ms
-        position = f"{chunk.partition}-{chunk.offsets[0]}"
-        return LogEntry(position, records.num_rows, data, reached, mark_ms, appended_ms)
+def _chunks(
+    partition: int,
+    messages: Sequence[Any],
+    source: TopicSource,
+    schema: StreamSchema,
+    clock_ms: int,
+) -> Iterator[Chunk]:
+    names = [name for name in schema.arrow.names if name not in source.metadata]
+    for first in range(0, len(messages), CHUNK):
+        own = _fetched(partition, messages[first : first + CHUNK], clock_ms)
+        yield Chunk(
+            own.offsets, own.times_ms, sum(map(len, own.values)), decode(own, source, schema),
+            partial(_letter, own, source, names),
+        )  # fmt: skip
+
+
+def _letter(chunk: Fetched, source: TopicSource, names: Sequence[str], index: int) -> bytes:
+    return letter_data(chunk, index, source, names)
 
 
 def _fetched(partition: int, messages: Sequence[Any], clock_ms: int) -> Fetched:

@@ -13,8 +13,8 @@ import fastavro
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
+from controlplane.wire.sources.base import BadSource
 from controlplane.wire.topics.definitions import Definition, avro_schema, protobuf_class
-from controlplane.wire.topics.source import BadSource
 
 Row = Mapping[str, Any]
 Rows = list[Row]

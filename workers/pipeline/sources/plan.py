@@ -1,17 +1,17 @@
-"""The next cut of a topic, and the ranges of it that each split node reads."""
+"""The next cut of a topic or another source, and the ranges of it that each split node reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from controlplane.wire.sources.base import StreamSource
 from controlplane.wire.topics.cut import (
     PartitionPosition,
     TopicCut,
     active_partitions,
     combined_ms,
 )
-from controlplane.wire.topics.source import TopicSource
 
 # Messages of a batch while their size is unknown.
 FIRST_MESSAGES: Final = 1_000
@@ -56,6 +56,7 @@ class TopicPart(NamedTuple):
 
     `mark_ms`: the watermark of the stream; `is_marked`: whether nodes must get it even without
     records. `cut`: the cut at the end as JSON, at the first split node of the stream only.
+    `details`: what the source's reader needs besides the ranges.
     """
 
     stream: int
@@ -64,6 +65,7 @@ class TopicPart(NamedTuple):
     mark_ms: int | None
     is_marked: bool
     cut: Mapping[str, Any] | None
+    details: Any = None
 
 
 def partition_state(
@@ -86,7 +88,7 @@ def partition_state(
 def next_cut(
     before: TopicCut | None,
     state: TopicState,
-    source: TopicSource,
+    source: StreamSource,
     clock_ms: int,
     idle_ms: int,
     limit: int,
@@ -133,14 +135,14 @@ def _recreated(cut: TopicCut, state: TopicState) -> set[int]:
 
 
 def _unread(
-    cut: TopicCut, state: TopicState, source: TopicSource
+    cut: TopicCut, state: TopicState, source: StreamSource
 ) -> tuple[dict[int, int], set[int]]:
     """Return the unread messages of partitions, and the partitions that lost messages stop."""
     unread, held = dict[int, int](), set[int]()
     for number, place in cut.partitions.items():
         ends = state.ends.get(number)
         known = partition_state(place, ends)
-        if known in {PartitionState.LOST, PartitionState.RECREATED} and source.on_loss == "stop":
+        if known in {PartitionState.LOST, PartitionState.RECREATED} and source.stops_on_loss:
             held.add(number)
         elif ends is not None and ends[1] > place.offset:
             unread[number] = ends[1] - max(place.offset, ends[0])

@@ -9,7 +9,7 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.log.values import StreamBacklog
 from controlplane.wire.topics.cut import PartitionPosition, TopicCut
-from workers.pipeline.sources.topic.plan import PartitionState, TopicState, partition_state
+from workers.pipeline.sources.plan import PartitionState, TopicState, partition_state
 
 _LINES: Final = {
     PartitionState.READ: "",

@@ -1,0 +1,192 @@
+"""Sources with records, in one form for the tests that run over all of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
+from controlplane.wire.schema import ColumnSpec, StreamSchema
+from controlplane.wire.sources.base import StreamSource
+from controlplane.wire.sources.files import FileSource
+from controlplane.wire.sources.generator import COLUMNS, EventKind, GeneratorSource
+from tests.support.whole_results import read_windows
+from tests.workers.pipeline.sources.sales import QUERY, REVENUE, SALES, START_MS, Messages
+from workers.pipeline.sources.generator.latest import ends_at
+from workers.pipeline.sources.generator.read import chunk_of
+
+# Start of the window and key, with the values of the query.
+Windows = dict[tuple[int, Any], tuple[Any, ...]]
+
+
+class Feed(Protocol):
+    """A source that tests fill; `bad`: how many records are unreadable."""
+
+    source: StreamSource
+    schema: StreamSchema
+    query: QueryText
+    bad: int
+
+    def send(self, count: int) -> None:
+        """Let the source have about so many records more."""
+        ...
+
+    def total(self) -> int:
+        """Return how many offsets the source has."""
+        ...
+
+    def expected(self) -> Windows:
+        """Return what DuckDB computes from all records."""
+        ...
+
+
+def windows_in(feed: Feed, client: Any, cluster: str) -> Windows:
+    """Return the windows that Weir has of the query of a feed."""
+    rows = read_windows(client, cluster, QUERY, computation_of(feed.query, feed.schema.kinds))
+    (key,) = feed.query.key
+    return {
+        (row.start_ms, row.key[key]): tuple(row.values[name] for name in feed.query.aggregates)
+        for row in rows
+    }
+
+
+BIDS: Final = StreamSchema(
+    tuple(
+        ColumnSpec(name, kind, nullable=name != "date_time")
+        for name, kind in COLUMNS[EventKind.BID].items()
+    ),
+    event_time="date_time",
+    watermark_delay_s=120,
+)
+
+
+class TopicFeed(Messages):
+    """Sales in four partitions of a topic."""
+
+    schema, query = SALES, REVENUE
+
+    def __init__(self, address: str, seed: int) -> None:
+        super().__init__(address, f"all-{seed}", seed, 4)
+
+    def total(self) -> int:
+        """Return how many messages there are."""
+        return len(self.sent) + self.bad
+
+
+class GeneratorFeed:
+    """Bids of some hours in the past, at a rate that rises and falls."""
+
+    schema = BIDS
+    query = QueryText(
+        {"n": "count(*)", "paid": "sum(price)", "last": "max(auction)"}, key=["channel"],
+        window_s=3600,
+    )  # fmt: skip
+    bad = 0
+
+    def __init__(self, seed: int, partitions: int = 4) -> None:
+        start = datetime.fromtimestamp(START_MS / 1000, UTC).isoformat()
+        shape = [[0, 0], [3600, 0.2], [5400, 0.1], [5401, 0]]
+        self.source = GeneratorSource(
+            start, rate=shape, period_s=7200, seed=seed, partitions=partitions, total=3_000
+        )
+
+    def send(self, count: int) -> None:
+        """Do nothing: all bids have occurred."""
+
+    def total(self) -> int:
+        """Return how many bids there are."""
+        return sum(end for _, end in ends_at(self.source, START_MS * 2).values())
+
+    def expected(self) -> Windows:
+        """Return what DuckDB computes from all bids, generated at once."""
+        ends = ends_at(self.source, START_MS * 2)
+        chunks = [chunk_of(self.source, BIDS, n, 0, end) for n, (_, end) in ends.items()]
+        return grouped(pa.Table.from_batches([chunk.decoded.records for chunk in chunks]),
+                       "channel, count(*), sum(price), max(auction)", "date_time")  # fmt: skip
+
+
+class FilesFeed:
+    """Sales in files of one format, two of which are read at once; some rows are unreadable."""
+
+    schema, query = SALES, REVENUE
+
+    def __init__(self, folder: Path, kind: str, seed: int) -> None:
+        self.folder, self.kind = folder / "in", kind
+        self.folder.mkdir()
+        self.rng = np.random.default_rng(seed)
+        self.source = FileSource(
+            f"file://{self.folder}", f"*.{kind}", kind, metadata={"part": "row"}, partitions=2,
+            settle_s=0,
+        )  # fmt: skip
+        self.sent: list[dict[str, Any]] = []
+        self.bad = self.files = 0
+        self.clock = START_MS
+
+    def send(self, count: int) -> None:
+        """Add a file, which nobody sees before it is whole."""
+        rows = []
+        for _ in range(count):
+            self.clock += int(self.rng.integers(0, 100_000))
+            row = {
+                "at": self.clock - int(self.rng.integers(0, 100_000)),
+                "country": ["DE", "Österreich", None, "a'b"][int(self.rng.integers(4))],
+                "amount": f"{int(self.rng.integers(-500, 99_999)) / 100:.2f}",
+                "items": int(self.rng.integers(0, 50)),
+            }  # fmt: skip
+            if self.rng.random() < 0.05:
+                self.bad += 1
+                row["at"] = None
+            else:
+                self.sent.append(row)
+            rows.append(row)
+        # Names do not grow.
+        path = self.folder / f"{int(self.rng.integers(1 << 30))}-{self.files}.{self.kind}"
+        self.files += 1
+        write_rows(rows, self.folder / "_part", self.kind)
+        (self.folder / "_part").rename(path)
+
+    def total(self) -> int:
+        """Return how many rows there are."""
+        return len(self.sent) + self.bad
+
+    def expected(self) -> Windows:
+        """Return what DuckDB computes from all rows."""
+        table = pa.Table.from_pylist(self.sent)
+        times = pc.cast(table["at"], pa.timestamp("ms", "UTC"))
+        return grouped(table.set_column(0, "at", times),
+                       "country, count(*), sum(CAST(amount AS DECIMAL(12, 2))), max(items)",
+                       "at")  # fmt: skip
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, kind: str) -> None:
+    """Write rows as lines of JSON or CSV, or as Parquet in row groups of 7."""
+    if kind == "json":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    elif kind == "csv":
+        pd.DataFrame(rows, dtype=object).to_csv(path, index=False)
+    else:
+        table = pa.Table.from_pylist(list(rows))
+        amounts = pc.cast(table["amount"], pa.decimal128(12, 2))
+        table = table.set_column(2, "amount", amounts)
+        pq.write_table(table, path, row_group_size=7)
+
+
+def grouped(records: Any, columns: str, time: str) -> Windows:
+    """Return the windows of an hour of a table; `columns`: the key, and the values."""
+
+    with duckdb.connect() as database:
+        database.register("records", records)
+        rows = database.sql(
+            f'SELECT epoch_ms("{time}") // 3600000 * 3600000 AS begin_ms, {columns} FROM records'
+            " GROUP BY ALL"
+        ).fetchall()
+    return {(row[0], row[1]): row[2:] for row in rows}

@@ -1,0 +1,86 @@
+"""Every source: each window equals DuckDB's over the records, however batches cut them."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import redis
+
+from controlplane.wire.dead_letters import Reason, newest, read_counts
+from controlplane.wire.network.destinations import LIST
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from tests.support.pipeline import Pipeline
+from tests.support.topics import running_broker, wait_until
+from tests.workers.pipeline.sources.feeds import (
+    Feed,
+    FilesFeed,
+    GeneratorFeed,
+    TopicFeed,
+    windows_in,
+)
+from tests.workers.pipeline.sources.sales import QUERY, STREAM
+from workers.pipeline.sources.topics import planner_of
+
+OWN = 8
+SOURCES = ("topic", "generator", "json", "csv", "parquet")
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with running_broker() as address:
+        yield address
+
+
+def feed_of(name: str, seed: int, folder: Path, request: pytest.FixtureRequest) -> Feed:
+    if name == "topic":
+        return TopicFeed(request.getfixturevalue("broker"), seed)
+    if name == "generator":
+        return GeneratorFeed(seed)
+    request.getfixturevalue("monkeypatch").setenv(LIST, f"{os.environ[LIST]} file://{folder}")
+    return FilesFeed(folder, name, seed)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_window_equals_that_of_duckdb(
+    name: str,
+    seed: int,
+    redis_client: "redis.Redis",
+    redis_server: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Batches of random sizes, repeated and after restarts; partitions are hours apart."""
+    pipeline = Pipeline(redis_client, redis_server, splits=2, max_records=90)
+    planner_of.cache_clear()
+    feed, rng = feed_of(name, seed, tmp_path, request), np.random.default_rng(seed)
+    feed.send(40)
+    pipeline.publish(
+        *(AssignStream(STREAM + n, n % 2) for n in range(2)), SetSchema(STREAM, feed.schema),
+        SetSchema(OWN, feed.schema), SetSource(STREAM, feed.source),
+        AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(feed.query.to_json())),
+    )  # fmt: skip
+    for step in range(8):
+        for _ in range(int(rng.integers(1, 4))):
+            pipeline.batch(repeat=int(rng.integers(1, 3)))
+        feed.send(int(rng.integers(1, 60)))
+        if step % 3 == 1:
+            planner_of.cache_clear()
+            pipeline.restart()
+        if step == 4:
+            pipeline.publish(MoveTasks(QUERY, ((0, 0, 1),)))
+
+    def is_done() -> bool:
+        row = pipeline.batch(repeat=2)
+        places = pipeline.offset["topics"].get(str(STREAM), {}).get("partitions", {})
+        return not row and sum(place[0] for place in places.values()) == feed.total()
+
+    wait_until(is_done, "every record is read", 300)
+    assert windows_in(feed, redis_client, "c") == feed.expected()
+    counts = read_counts(redis_client, "c").get(STREAM, {})
+    assert counts == ({Reason.MESSAGE: feed.bad} if feed.bad else {})
+    assert len(newest(redis_client, "c")) == feed.bad

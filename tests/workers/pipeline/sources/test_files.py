@@ -1,0 +1,173 @@
+"""Files as a source: those that change, vanish, cannot be read, or lie outside of the directory."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+
+from controlplane.wire.dead_letters import Reason, newest, read_counts
+from controlplane.wire.network.destinations import LIST
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.sources.base import BadSource
+from controlplane.wire.sources.files import FileSource
+from tests.support.pipeline import Pipeline
+from tests.support.topics import wait_until
+from tests.workers.pipeline.sources.feeds import FilesFeed, windows_in, write_rows
+from tests.workers.pipeline.sources.sales import QUERY, SALES, START_MS, STREAM
+from workers.pipeline.sources.files.scan import STEP, scan
+from workers.pipeline.sources.files.store import FileStore, StoreUnavailable
+from workers.pipeline.sources.topics import planner_of
+
+ROW = {"at": START_MS, "country": "DE", "amount": "1.00", "items": 1}
+
+
+@pytest.fixture
+def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that the list of the site has."""
+    monkeypatch.setenv(LIST, f"{os.environ[LIST]} file://{tmp_path}/in")
+    planner_of.cache_clear()
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def feed(listed: Path, tmp_path: Path) -> FilesFeed:
+    return FilesFeed(tmp_path, "json", 1)
+
+
+@pytest.fixture
+def pipeline(feed: FilesFeed, redis_client: "redis.Redis", redis_server: str) -> Pipeline:
+    pipeline = Pipeline(redis_client, redis_server)
+    pipeline.publish(
+        AssignStream(STREAM, 0), SetSchema(STREAM, SALES), SetSource(STREAM, feed.source),
+        AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(feed.query.to_json())),
+    )  # fmt: skip
+    return pipeline
+
+
+def place(path: Path, rows: int) -> None:
+    write_rows([ROW] * rows, path.with_name("_part"), "json")
+    path.with_name("_part").rename(path)
+
+
+def read_until(pipeline: Pipeline, is_done: Callable[[dict[str, int]], bool]) -> dict[str, int]:
+    """Process batches until the counts of dead letters are as they should be; return them."""
+
+    def done() -> bool:
+        return not pipeline.batch() and is_done(counts())
+
+    def counts() -> dict[str, int]:
+        return dict(read_counts(pipeline.client, "c").get(STREAM, {}))
+
+    wait_until(done, "the dead letters", 120)
+    return counts()
+
+
+def total(pipeline: Pipeline, feed: FilesFeed) -> int:
+    return sum(values[0] for values in windows_in(feed, pipeline.client, "c").values())
+
+
+def test_a_file_that_grows_is_a_dead_letter_and_its_rows_count_once(
+    pipeline: Pipeline, feed: FilesFeed, listed: Path
+) -> None:
+    place(listed / "a.json", 5)
+    wait_until(lambda: not pipeline.batch() and total(pipeline, feed) == 5, "five rows", 120)
+    for _ in range(2):
+        with (listed / "a.json").open("a") as file:
+            file.write(f"{json.dumps(ROW)}\n")
+        assert read_until(pipeline, bool) == {Reason.MESSAGE: 1}
+    (letter,) = newest(pipeline.client, "c")
+    assert "a.json" in letter.text
+    assert total(pipeline, feed) == 5
+
+
+def test_rows_of_a_file_that_vanishes_between_plan_and_read_are_lost_and_counted(
+    pipeline: Pipeline, feed: FilesFeed, listed: Path
+) -> None:
+    place(listed / "a.json", 5)
+    begin: list[dict[str, object]] = []
+    ends: list[dict[str, object]] = []
+
+    def is_planned() -> bool:
+        begin[:] = [pipeline.offset or pipeline.reader.initialOffset()]
+        ends[:] = [pipeline.reader.latestOffset(begin[0], None)]
+        cut = ends[0]["topics"]
+        places = cut.get(str(STREAM), {}).get("partitions", {}) if isinstance(cut, dict) else {}
+        if any(position[0] for position in places.values()):
+            return True
+        pipeline.batch()
+        return False
+
+    wait_until(is_planned, "the rows are planned", 120)
+    (listed / "a.json").unlink()
+    pipeline._process(begin[0], ends[0])
+    pipeline.offset = ends[0]
+    assert read_counts(pipeline.client, "c")[STREAM] == {Reason.LOST: 5}
+    place(listed / "b.json", 2)
+    wait_until(lambda: not pipeline.batch() and total(pipeline, feed) == 2, "the next file", 120)
+
+
+def test_files_that_cannot_be_read_are_dead_letters(
+    pipeline: Pipeline, feed: FilesFeed, listed: Path, tmp_path: Path
+) -> None:
+    """A link to a file elsewhere, a line that is too long, and a row that is no record."""
+    (tmp_path / "secret.json").write_text(json.dumps(ROW | {"country": "secret"}))
+    (listed / "link.json").symlink_to(tmp_path / "secret.json")
+    (listed / "long.json").write_bytes(b"x" * (2 << 20))
+    (listed / "bad.json").write_text(f"{json.dumps(ROW)}\n\nno json\n")
+    counts = read_until(pipeline, lambda found: found.get(Reason.MESSAGE, 0) >= 3)
+    assert counts == {Reason.MESSAGE: 3}
+    texts = sorted(letter.text for letter in newest(pipeline.client, "c"))
+    names = ("bad.json, row 2", "link.json", "long.json")
+    assert [name in text for name, text in zip(names, texts, strict=True)] == [True] * 3
+    assert total(pipeline, feed) == 1
+    assert b"secret" not in b"".join(letter.data for letter in newest(pipeline.client, "c"))
+
+
+@pytest.mark.parametrize("url", ["file:///etc", "file://{}/in/../other", "file://{}/other"])
+def test_a_directory_that_the_site_does_not_list_is_refused(
+    listed: Path, tmp_path: Path, url: str
+) -> None:
+    source = FileSource(url.format(tmp_path))
+    assert source.refusals().keys() == {"url"}
+    with pytest.raises(StoreUnavailable):
+        FileStore(source).check()
+
+
+def test_a_listed_name_that_is_a_link_to_another_directory_is_refused(
+    listed: Path, tmp_path: Path
+) -> None:
+    listed.mkdir()
+    (listed / "etc").symlink_to("/etc")
+    source = FileSource(f"file://{listed}/etc")
+    assert source.refusals() == {}, "nobody looks at the disk when it is declared"
+    with pytest.raises(StoreUnavailable):
+        FileStore(source).check()
+
+
+@pytest.mark.parametrize("change", [
+    {"url": "/data"}, {"url": "http://x/data"}, {"pattern": "../*"}, {"format": "avro"},
+    {"metadata": {"at": "offset"}}, {"partitions": 0}, {"settle_s": -1}, {"secrets": {"x": "y"}},
+])  # fmt: skip
+def test_a_wrong_declaration_is_refused_with_its_field(change: dict[str, object]) -> None:
+    with pytest.raises(BadSource) as refused:
+        FileSource.from_json({"url": "file:///data"} | change)
+    assert refused.value.fields.keys() == change.keys()
+
+
+@pytest.mark.parametrize("tail", ["", "\n"])
+def test_the_places_of_lines_are_where_they_begin(listed: Path, tail: str) -> None:
+    """Of every STEP-th line, over several blocks; the last line may have no end."""
+    listed.mkdir()
+    lines = [f"{n}:{'x' * (n % 700)}" for n in range(3 * STEP + 1)]
+    (listed / "a").write_text("\n".join(lines) + tail)
+    store, source = FileStore(FileSource(f"file://{listed}")), FileSource(f"file://{listed}")
+    (file,) = store.listed()
+    rows, places, _ = scan(store, file, source)
+    data = (listed / "a").read_bytes()
+    assert rows == len(lines)
+    begins = [data[byte:].split(b":", 1)[0] for byte in places if byte < len(data)]
+    assert begins == [str(n * STEP).encode() for n in range(4)]

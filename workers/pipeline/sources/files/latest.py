@@ -1,0 +1,134 @@
+"""Which files a source has: a thread lists them, counts the rows of new ones and indexes them."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from threading import Event, Thread
+from typing import Final
+
+from controlplane.wire.results.database import FAILURES
+from controlplane.wire.sources.files import FileSource
+from workers.pipeline.sources.files.index import FileIndex, IndexedFile
+from workers.pipeline.sources.files.scan import BadFile, scan
+from workers.pipeline.sources.files.store import FileStore, ListedFile, StoreUnavailable
+from workers.pipeline.sources.plan import TopicState
+
+logger = logging.getLogger("weir.pipeline")
+
+_PERIOD_S: Final = 1.0
+_FIRST_S: Final = 10.0
+# Files that are indexed together, before the planner hears of them.
+_TOGETHER: Final = 50
+# So long a file must be missing before its name is forgotten: a directory may be away for a time.
+_GONE_S: Final = 86_400.0
+
+
+class Watcher:
+    """Follows the files of a source."""
+
+    def __init__(self, source: FileSource, cluster: str, stream: int) -> None:
+        self._source, self._index = source, FileIndex(source, cluster, stream)
+        self._state = TopicState()
+        self._offsets: Mapping[int, int] = {}
+        self._known: dict[str, ListedFile] = {}
+        self._changed: set[str] = set()
+        # When files were first seen as they are, and since when others are missing.
+        self._seen: dict[ListedFile, float] = {}
+        self._missing: dict[str, float] = {}
+        self._ready, self._stopped = Event(), Event()
+        Thread(target=self._run, name=f"files of {stream}", daemon=True).start()
+
+    def state(self) -> TopicState:
+        """Return what is known; only the first call waits for the directory, up to 10 s."""
+        self._ready.wait(_FIRST_S)
+        self._ready.set()
+        return self._state
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Let names of missing files be forgotten whose rows are before these offsets."""
+        self._offsets = offsets
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        is_loaded = False
+        while not self._stopped.is_set():
+            try:
+                if not is_loaded:
+                    self._load()
+                    is_loaded = True
+                self._refresh()
+            except (StoreUnavailable, *FAILURES) as error:
+                if str(error) != self._state.error:
+                    logger.warning("files of %s: %s", self._source.url, error)
+                self._state = replace(self._state, error=str(error))
+            self._ready.set()
+            self._stopped.wait(_PERIOD_S)
+        self._index.close()
+
+    def _load(self) -> None:
+        self._index.create()
+        self._note(self._index.files())
+
+    def _note(self, files: Sequence[IndexedFile]) -> None:
+        """Keep what the index has, and let the planner know how far it reaches."""
+        for file in files:
+            self._known[file.name] = file.file
+            if file.fault:
+                self._changed.add(file.name)
+        ends = dict.fromkeys(range(self._source.partitions), (0, 0))
+        ends |= {part: (0, end) for part, end in self._index.ends().items()}
+        self._state = TopicState(ends, dict.fromkeys(ends, 0))
+
+    def _refresh(self) -> None:
+        store = FileStore(self._source)
+        store.check()
+        listed = store.listed()
+        new = [file for file in listed if self._is_new(file) and self._is_settled(file)]
+        new.sort(key=lambda file: (file.modified_ns, file.name))
+        for first in range(0, len(new), _TOGETHER):
+            if self._stopped.is_set():
+                return
+            entries = [self._entry(store, file) for file in new[first : first + _TOGETHER]]
+            self._index.append(entries)
+            self._note(entries)
+        self._state = replace(self._state, error="")
+        self._forget({file.name for file in listed})
+        self._seen = {file: self._seen[file] for file in listed if file in self._seen}
+
+    def _is_new(self, file: ListedFile) -> bool:
+        """Return whether a file is unknown, or has changed for the first time."""
+        return self._known.get(file.name) != file and file.name not in self._changed
+
+    def _is_settled(self, file: ListedFile) -> bool:
+        settle_s, now = self._source.settle_s, time.monotonic()
+        age_s = time.time() - file.modified_ns / 1e9
+        return age_s >= settle_s or now - self._seen.setdefault(file, now) >= settle_s
+
+    def _entry(self, store: FileStore, file: ListedFile) -> IndexedFile:
+        known = self._known.get(file.name)
+        if known is not None:
+            why = f"has changed after it was found ({known.size:,} bytes, now {file.size:,})"
+            return _faulty(file, f"{why}: write a new file instead")
+        try:
+            rows, places, names = scan(store, file, self._source)
+        except BadFile as error:
+            return _faulty(file, str(error))
+        return IndexedFile(0, 0, rows, *file, places, names)
+
+    def _forget(self, present: set[str]) -> None:
+        now, missing = time.monotonic(), self._known.keys() - present
+        self._missing = {name: self._missing.get(name, now) for name in missing}
+        gone: Sequence[str] = [n for n, since in self._missing.items() if now - since > _GONE_S]
+        if gone and self._offsets:
+            self._index.forget(gone, self._offsets)
+            kept = {file.name for file in self._index.files()}
+            self._known = {name: file for name, file in self._known.items() if name in kept}
+            self._changed &= kept
+
+
+def _faulty(file: ListedFile, why: str) -> IndexedFile:
+    return IndexedFile(0, 0, 1, *file, [], [], why)

@@ -1,0 +1,231 @@
+"""Ranges of rows, read from the files that the index names."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from controlplane.wire.records.casts import CastRules
+from controlplane.wire.records.values import convert_array, convert_values
+from controlplane.wire.schema import StreamSchema
+from controlplane.wire.sources.files import FileFormat, FileMetadata, FileSource
+from controlplane.wire.topics.source import TopicSource
+from workers.pipeline.sources.entries import Chunk, Decoded, Loss, RangeRecords
+from workers.pipeline.sources.files.index import FileIndex, IndexedFile
+from workers.pipeline.sources.files.scan import STEP
+from workers.pipeline.sources.files.store import FileStore, modified_ms
+from workers.pipeline.sources.plan import PartitionRange, TopicPart
+from workers.pipeline.sources.topic.decode import CHUNK, add_missing, columns_of
+from workers.pipeline.sources.topic.messages import Fetched, row_text
+
+_RULES: Final = CastRules()
+# Decoders of lines need a topic's format only.
+_NOWHERE: Final = {"servers": "none:1", "topic": "files"}
+
+
+class Rows(NamedTuple):
+    """Consecutive rows of a file: `numbers` in it, and lines, or a table of Arrow."""
+
+    numbers: Sequence[int]
+    lines: Sequence[bytes]
+    table: Any = None
+
+
+def details_of(
+    source: FileSource, cluster: str, stream: int, ranges: Sequence[PartitionRange]
+) -> dict[int, list[IndexedFile]]:
+    """Return by partition the files with the rows of ranges."""
+    index = FileIndex(source, cluster, stream)
+    try:
+        return index.overlapping(ranges)
+    finally:
+        index.close()
+
+
+def read_ranges(
+    part: TopicPart, source: FileSource, schema: StreamSchema, clock_ms: int
+) -> Iterator[RangeRecords]:
+    """Yield the rows of each range of a part, in order."""
+    store = FileStore(source)
+    for item in part.ranges:
+        losses: list[Loss] = []
+        reader = _RangeReader(source, schema, store, clock_ms, losses)
+        chunks = reader.chunks(item, part.details[item.partition])
+        yield RangeRecords(item, chunks, item.stop - item.start, losses=losses)
+
+
+@dataclass
+class _RangeReader:
+    """Reads the rows of a range; adds those that are gone to `losses`."""
+
+    source: FileSource
+    schema: StreamSchema
+    store: FileStore
+    clock_ms: int
+    losses: list[Loss]
+
+    def chunks(self, item: PartitionRange, files: Sequence[IndexedFile]) -> Iterator[Chunk]:
+        """Yield the chunks of a range."""
+        offset = item.start
+        for file in files:
+            start, stop = max(item.start, file.start), min(item.stop, file.stop)
+            if start > offset:
+                self._lose(offset, start, "the index of files does not have these rows any more")
+            yield from self._of_file(file, start, stop)
+            offset = stop
+        if offset < item.stop:
+            self._lose(offset, item.stop, "the index of files does not have these rows any more")
+
+    def _lose(self, start: int, stop: int, why: str) -> None:
+        self.losses.append(Loss(start, stop - start, why))
+
+    def _of_file(self, file: IndexedFile, start: int, stop: int) -> Iterator[Chunk]:
+        if file.fault:
+            empty = pa.RecordBatch.from_pylist([], schema=self.schema.arrow)
+            none = np.zeros(0, np.int64)
+            decoded = Decoded(empty, none, {0: f"{file.name} {file.fault}"[:400]})
+            yield Chunk([start], [self._time_ms(file)], 0, decoded, lambda _: file.name.encode())
+            return
+        offset = start
+        try:
+            if (found := self.store.find(file.name)) != file.file:
+                raise OSError("does not exist any more" if found is None else "has changed")
+            for rows in self._rows(file, start - file.start, stop - file.start):
+                if chunk := self._chunk(file, rows):
+                    yield chunk
+                offset = file.start + rows.numbers[-1] + 1
+        except (OSError, pa.ArrowException) as error:
+            why = f"{file.name}, from row {offset - file.start}: {error}"[:400]
+            self._lose(offset, stop, why)
+
+    def _rows(self, file: IndexedFile, start: int, stop: int) -> Iterator[Rows]:
+        if self.source.format == FileFormat.PARQUET:
+            yield from _of_parquet(self.store, file, self.source, start, stop)
+        else:
+            yield from _of_lines(self.store, file, start, stop)
+
+    def _time_ms(self, file: IndexedFile) -> int:
+        return min(modified_ms(file.modified_ns), self.clock_ms)
+
+    def _chunk(self, file: IndexedFile, rows: Rows) -> Chunk | None:
+        """Return rows as a chunk, None if all lines are blank."""
+        if rows.table is None:
+            kept = [place for place, line in enumerate(rows.lines) if line.strip()]
+            numbers, lines = [rows.numbers[n] for n in kept], [rows.lines[n] for n in kept]
+            rows = Rows(numbers, lines)
+        if not rows.numbers:
+            return None
+        decoded = _decoded(file, rows, self.source, self.schema)
+        offsets = [file.start + number for number in rows.numbers]
+        size = sum(map(len, rows.lines)) if rows.table is None else rows.table.nbytes
+        times = [self._time_ms(file)] * len(offsets)
+        return Chunk(offsets, times, size, decoded, lambda index: _letter(rows, index))
+
+
+def _decoded(file: IndexedFile, rows: Rows, source: FileSource, schema: StreamSchema) -> Decoded:
+    """Return rows as records; reasons name the file and the row, from 0."""
+    faults: dict[int, str] = {}
+    fields = [field for field in schema.arrow if field.name not in source.metadata]
+    if rows.table is None:
+        columns, _ = columns_of(_fetched(rows), _lines_of(source, file), fields, faults)
+    else:
+        columns = _converted(rows.table, fields, faults)
+    for name, kind in source.metadata.items():
+        target = schema.arrow.field(name).type
+        columns[name] = _metadata(FileMetadata(kind), file, rows, target)
+    add_missing(columns, schema, faults)
+    places = np.array([n for n in range(len(rows.numbers)) if n not in faults], np.int64)
+    arrays = [columns[field.name].take(pa.array(places)) for field in schema.arrow]
+    named = {n: f"{file.name}, row {rows.numbers[n]}: {why}"[:400] for n, why in faults.items()}
+    return Decoded(pa.RecordBatch.from_arrays(arrays, schema=schema.arrow), places, named)
+
+
+def _fetched(rows: Rows) -> Fetched:
+    count = len(rows.numbers)
+    return Fetched(0, rows.numbers, rows.lines, [None] * count, [0] * count)
+
+
+def _lines_of(source: FileSource, file: IndexedFile) -> TopicSource:
+    """Return the format of lines as that of messages."""
+    names = source.definition or ",".join(file.names)
+    return TopicSource(**_NOWHERE, format=source.format, definition=names)
+
+
+def _converted(table: Any, fields: Sequence[Any], faults: dict[int, str]) -> dict[str, Any]:
+    columns = {}
+    for field in fields:
+        if field.name not in table.column_names:
+            columns[field.name] = pa.nulls(table.num_rows, field.type)
+            continue
+        array = table.column(field.name).combine_chunks()
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        try:
+            converted = convert_array(array, field.type, _RULES)
+        except (TypeError, pa.ArrowException):
+            converted = convert_values(array.to_pylist(), field.type, _RULES)
+        columns[field.name] = converted.array
+        for place, why in converted.faults.items():
+            faults.setdefault(place, f"{field.name}: {why[0].lower()}{why[1:]}")
+    return columns
+
+
+def _metadata(kind: FileMetadata, file: IndexedFile, rows: Rows, target: Any) -> Any:
+    values: Mapping[FileMetadata, Any] = {
+        FileMetadata.FILE: [file.name] * len(rows.numbers),
+        FileMetadata.ROW: rows.numbers,
+        FileMetadata.MODIFIED: [modified_ms(file.modified_ns)] * len(rows.numbers),
+    }
+    if kind is FileMetadata.MODIFIED:
+        return pa.array(values[kind], pa.int64()).cast(target)
+    return pa.array(values[kind], target)
+
+
+def _letter(rows: Rows, index: int) -> bytes:
+    if rows.table is None:
+        return rows.lines[index]
+    return row_text(rows.table.slice(index, 1).to_pylist()[0]).encode()
+
+
+def _of_lines(store: FileStore, file: IndexedFile, start: int, stop: int) -> Iterator[Rows]:
+    """Yield the rows [start, stop) of a file of lines, from the nearest place before."""
+    place = start // STEP
+    with store.open(file.name) as stream:
+        stream.seek(file.places[place])
+        data = stream.read(_end_of(file, stop) - file.places[place])
+    first = start - place * STEP
+    lines = [line.removesuffix(b"\r") for line in data.split(b"\n")[first : first + stop - start]]
+    for begin in range(0, len(lines), CHUNK):
+        own = lines[begin : begin + CHUNK]
+        yield Rows(range(start + begin, start + begin + len(own)), own)
+
+
+def _end_of(file: IndexedFile, stop: int) -> int:
+    """Return a byte behind the row before `stop`."""
+    place = -(-stop // STEP)
+    return file.places[place] if place < len(file.places) else file.size
+
+
+def _of_parquet(
+    store: FileStore, file: IndexedFile, source: FileSource, start: int, stop: int
+) -> Iterator[Rows]:
+    for group, first in enumerate(file.places):
+        last = file.places[group + 1] if group + 1 < len(file.places) else file.rows
+        if first >= stop or last <= start:
+            continue
+        table = _row_group(source, file.name, file.modified_ns, group)
+        for begin in range(max(start, first), min(stop, last), CHUNK):
+            end = min(begin + CHUNK, stop, last)
+            yield Rows(range(begin, end), (), table.slice(begin - first, end - begin))
+
+
+@lru_cache(maxsize=2)
+def _row_group(source: FileSource, name: str, modified_ns: int, group: int) -> Any:
+    """Return a row group; kept, as consecutive batches read parts of it."""
+    del modified_ns
+    with FileStore(source).open(name) as stream:
+        return pq.ParquetFile(stream).read_row_group(group)

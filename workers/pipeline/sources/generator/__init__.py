@@ -1,0 +1,1 @@
+"""Events of NEXMark that nobody sends: `latest` and `read` of a generator."""
