@@ -65,11 +65,18 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
         "chip_grade": grade,
         "chip_icon": icon,
         "outcome_words": _words(outcome) if refusal is None else _REFUSALS[refusal.code],
+        "why": _why(proposal),
         "outcome_grade": str(outcome.grade) if outcome is not None and is_offered else "",
         "measure": measure.title if measure is not None else "",
         "gain": _text(gain),
         "gain_now": _text(_now(outcome, gain)),
     }
+
+
+def _why(proposal: Proposal) -> str:
+    """Return why a plan failed or is stale, "" for others."""
+    exceeded = proposal.drift.get("exceeded") if proposal.state == State.STALE else None
+    return "; ".join(exceeded) if exceeded else proposal.error
 
 
 def _words(outcome: Outcome | None) -> str:
