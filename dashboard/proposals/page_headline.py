@@ -112,7 +112,7 @@ def _by_plan(proposal: Proposal, counts: str, plan: Headline, waits: str) -> Hea
         follow = "The measurements follow thirty batches after the end."
         if proposal.state == Proposal.State.ROLLED_BACK:
             return Headline(_rolled_back(proposal), f"{counts}. {follow}", icon="undo")
-        return Headline(counts, follow)
+        return Headline(f"Executed: {counts}", follow)
     if proposal.state not in _WAITS:
         return Headline(plan.what, plan.why)
     why = plan.why

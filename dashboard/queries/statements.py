@@ -40,8 +40,6 @@ _PARAMETERS: Final = frozenset({"statement", "view"})
 _FLAGS: Final = ("final", "kept")
 _NAMING: Final = 2
 _TIMES: Final = ("timestamptz", "timestamp", "date")
-# The views of which examples are offered.
-_EXEMPLARY: Final = 2
 
 
 @cluster_page
@@ -88,7 +86,7 @@ def _page(
         "views": [(view, example_of(view)) for view in views],
         "part": part,
         "most_views": SHOWN_VIEWS,
-        "examples": [item for view in views[:_EXEMPLARY] for item in examples_of(view)],
+        "examples": examples_of(views[0]) if views else [],
         "schema": schema_of(cluster),
         "is_postgres": is_postgres(),
         "connections": logins.MAX_CONNECTIONS,

@@ -73,7 +73,7 @@ def example_of(view: ResultView) -> str:
 def examples_of(view: ResultView) -> list[tuple[str, str]]:
     """Return titled statements over a view: its windows, and its first number by time and key."""
     examples = [(f"Newest windows of {view.name}", example_of(view))]
-    keys = [identifier(column.name) for column in view.columns if column.role == "key"]
+    keys = [column.name for column in view.columns if column.role == "key"]
     values = [c.name for c in view.columns if c.role == "aggregate" and c.type in NUMBERS]
     source = f"FROM {identifier(view.relation)}\nWHERE final\nGROUP BY"
     for value in values[:1]:
@@ -81,7 +81,8 @@ def examples_of(view: ResultView) -> list[tuple[str, str]]:
         over_time = f"window_start, {total}\n{source} window_start\nORDER BY window_start DESC"
         examples.append((f"Total {value} over time", f"SELECT {over_time}\nLIMIT 100"))
         if keys:
-            by_key = f"{keys[0]}, {total}\n{source} {keys[0]}\nORDER BY total DESC"
+            key = identifier(keys[0])
+            by_key = f"{key}, {total}\n{source} {key}\nORDER BY total DESC"
             examples.append((f"Largest {value} by {keys[0]}", f"SELECT {by_key}\nLIMIT 20"))
     return examples
 
