@@ -115,12 +115,15 @@ def _row(entry: LedgerEntry) -> dict[str, object]:
     """Return an entry with its effects, those that are worse first, and its costs as pairs."""
     rows = {row["name"]: row for row in proof_rows(entry, {})}
     effects = Assessment.from_json(entry.assessment)
-    harmed, helped = map(effects.with_effect, (EffectKind.HARMED, EffectKind.HELPED))
-    main = next((row for row in (*helped, *harmed) if row.measure in entry.approved), None)
+    kinds = (EffectKind.HARMED, EffectKind.HELPED)
+    changed = [row for kind in kinds for row in effects.with_effect(kind)]
+    first = changed[0] if changed else None
     return {
         "entry": entry,
-        "effects": [(change_text(row), row) for row in (*harmed, *helped)],
-        "main": rows[main.measure] if main is not None else None,
+        "first": first,
+        "change": change_text(first) if first is not None else "",
+        "others": "; ".join(f"{row.effect} {change_text(row)}" for row in changed[1:]),
+        "main": rows.get(first.measure) if first is not None else None,
         "costs": [(title, _pair(rows.get(name))) for name, title in COSTS.items()],
     }
 

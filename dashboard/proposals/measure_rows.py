@@ -11,14 +11,20 @@ from controlplane.policies.assessment import Assessment, MeasureEffect
 from controlplane.policies.planner_record import error_of
 
 _Write = Callable[[float | None], str]
+
+
+def _rate(value: float | None) -> str:
+    return MISSING if value is None else f"{compact(value)} /s"
+
+
 # The figures of the ledger: title, unit of charts, and format of cells.
 LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
     "skew": ("Largest skew of a query", "", percent),
-    "split_overload": ("Overload of split nodes", "records/s", compact),
+    "split_overload": ("Overload of split nodes", "records/s", _rate),
     "imbalance": (IMBALANCE.title, "", percent),
     "fullest": (FULLEST.title, "", percent),
     "replication_factor": (REPLICATION_FACTOR.title, "", ratio),
-    "traffic": (TRAFFIC.title, TRAFFIC.unit, compact),
+    "traffic": (TRAFFIC.title, TRAFFIC.unit, _rate),
     "bytes": ("State moved", "bytes", size),
     "pause_ms": ("Longest pause", "ms", milliseconds),
     "latency_ms": ("Latency p95", "ms", milliseconds),
