@@ -61,7 +61,7 @@ class InfeasibleTau(PlanningError):
         self, nodes: int, tau: float, smallest: float, what: str = "task intervals"
     ) -> None:
         super().__init__(
-            f"no {what} on {nodes:,} nodes keep tau = {tau:g}; the smallest tau that task "
+            f"no {what} on {nodes:,} nodes keep an uneven work of {tau:g}; the least that task "
             f"intervals can keep is {smallest:.6g}"
         )
         self.nodes = nodes

@@ -156,7 +156,7 @@ def age(moment: datetime | None, now: datetime) -> str:
 
 def clock(moment: datetime, now: datetime) -> str:
     """Return a time as that of the day, with its date unless it is today."""
-    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%d %b %H:%M}"
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def duration(length: timedelta) -> str:

@@ -74,8 +74,8 @@ class TimeRange:
         today = (self.now or self.end).date()
         is_today = self.start.date() == self.end.date() == today
         clock = "%H:%M:%S" if self.length < timedelta(minutes=5) else "%H:%M"
-        first = f"{self.start:{clock if is_today else f'%d %b {clock}'}}"
-        days = "" if self.start.date() == self.end.date() else "%d %b "
+        first = f"{self.start:{clock if is_today else f'%Y-%m-%d {clock}'}}"
+        days = "" if self.start.date() == self.end.date() else "%Y-%m-%d "
         return f"{first} to {self.end:{days}{clock}} UTC"
 
     @property

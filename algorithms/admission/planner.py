@@ -47,7 +47,7 @@ _ALGORITHMS: Final = (
 
 PLANNER: Final = Planner(
     name=ADMISSION,
-    title="Admission of input streams to split nodes",
+    title="Redirect streams and scale queries",
     algorithms=_ALGORITHMS,
     problem=Forecasting,
     order=2,

@@ -36,7 +36,7 @@ _ALGORITHMS: Final = (
 
 PLANNER: Final = Planner(
     name=MIGRATION,
-    title="Migration of operator state between nodes",
+    title="Move tasks of split queries",
     algorithms=_ALGORITHMS,
     problem=Balance,
     order=1,

@@ -23,7 +23,7 @@ class StreamSettings(Parameters):
 
 PLANNER: Final = Planner(
     name=PARTITIONING,
-    title="Partitioning of streams among workers",
+    title="Change key groupings",
     algorithms=(Algorithm(RECOMMEND, "Recommendation of a key grouping", "offline", Recommend),),
     problem=StreamSettings,
     order=3,

@@ -42,7 +42,7 @@ FROM_NOTHING: Final = (
 
 PLANNER: Final = Planner(
     name="placement",
-    title="Placement of queries on servers",
+    title="Move queries between nodes",
     algorithms=(
         Algorithm(IMPROVE, "Improved by few moves", "offline", Improve, problem=Parameters),
         *FROM_NOTHING,

@@ -17,7 +17,7 @@ class NoSettings(Parameters):
 
 PLANNER: Final = Planner(
     name=SHEDDING,
-    title="Load shedding in overloads",
+    title="Prepare load shedding",
     # A ladder is a plan along one mix of rates.
     algorithms=(Algorithm("lp", "Optimum at the given rates", "offline", Lp),),
     problem=NoSettings,

@@ -59,6 +59,19 @@ class PaperGroup:
     title: str
     figures: tuple[FigureGroup, ...]
 
+    @property
+    def count(self) -> int:
+        """Return the number of its experiments."""
+        return sum(len(figure.entries) for figure in self.figures)
+
+    @property
+    def claims(self) -> str:
+        """Return how many claims hold in the newest results, "" if none was tested."""
+        results = [entry.result for figure in self.figures for entry in figure.entries]
+        outcomes = [result.outcomes for result in results if result is not None]
+        tested = sum(row.tested for row in outcomes)
+        return f"{sum(row.holding for row in outcomes)} of {tested} claims hold" if tested else ""
+
 
 def catalog(actor: Actor, words: str = "") -> list[PaperGroup]:
     """Return the experiments that match all words, by paper and figure.

@@ -14,6 +14,7 @@ from controlplane.wire.routing.query_actions import MoveTasks
 # In the place of a planner and its algorithm.
 MANUAL: Final = "manual"
 MOVES: Final = "moves"
+TITLE: Final = "Move chosen queries"
 
 
 def plan_moves(snapshot: ClusterSnapshot, parameters: Mapping[str, Any]) -> PlannerResult:

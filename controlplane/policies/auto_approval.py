@@ -7,9 +7,11 @@ from typing import Final
 
 from django.utils import timezone
 
+from algorithms.registry import algorithm_title
 from controlplane.models import Proposal
 from controlplane.numbers import lowered, percent, size
 from controlplane.planning.adapters import adapters, all_measures, improved_by
+from controlplane.planning.sources import planner_title
 from controlplane.policies.blackouts import in_blackout
 from controlplane.policies.description import days_text
 from controlplane.policies.gains import gain_of
@@ -82,10 +84,13 @@ def _life(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
 
 def _kind(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     if proposal.planner not in policy.auto_kinds:
-        return _decision("kind", f"a person approves plans of {proposal.planner}")
+        return _decision(
+            "kind", f"a person approves plans that {lowered(planner_title(proposal.planner))}"
+        )
     adapter = adapters().get(proposal.planner)
     if adapter is not None and proposal.algorithm in adapter.decided_by_people:
-        return _decision("kind", f"a person approves plans of {proposal.algorithm}")
+        title = lowered(algorithm_title(proposal.planner, proposal.algorithm))
+        return _decision("kind", f"a person approves plans by {title}")
     return None
 
 

@@ -1,9 +1,10 @@
 """Proposals of a cluster: pages with filters, and lookup by id."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import Count, Max, Min, Q
 
 from controlplane.models import Cluster, Proposal
 from controlplane.pagination.columns import FieldKind, stored
@@ -64,6 +65,34 @@ def proposals_listing(cluster: Cluster, filters: ProposalFilters) -> Listing[Pro
 def _mentions(word: str) -> Q:
     names = ("planner", "algorithm", "requested_by", "approved_by", "error")
     return Q(*((f"{name}__icontains", word) for name in names), _connector=Q.OR)
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Requests of monitors that found no better plan: their number, and the time of the first."""
+
+    count: int
+    first: datetime
+
+
+def without_repeats(
+    listing: Listing[Proposal, Proposal],
+) -> tuple[Listing[Proposal, Proposal], dict[int, Repeats]]:
+    """Return the rows without repeated requests of monitors that found no better plan.
+
+    Of those of a planner with the same first aim the newest stays; the second value has its
+    repeats by its id.
+    """
+    fruitless = Q(origin=Proposal.Origin.WATCH, state=Proposal.State.NO_BETTER_PLAN)
+    groups = (
+        listing.rows.filter(fruitless)
+        .order_by()
+        .values("planner", "aims__0")
+        .annotate(newest=Max("pk"), count=Count("pk"), first=Min("requested_at"))
+    )
+    repeats = {row["newest"]: Repeats(row["count"], row["first"]) for row in groups}
+    rows = listing.rows.exclude(fruitless & ~Q(pk__in=repeats))
+    return replace(listing, rows=rows, counted=None), repeats
 
 
 def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:

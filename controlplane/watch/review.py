@@ -10,8 +10,10 @@ from django.utils import timezone
 from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Decision, Proposal
+from controlplane.numbers import lowered
 from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import REPLICATION_FACTOR
+from controlplane.planning.sources import planner_title
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.gains import gain_in, gain_of
 from controlplane.policies.gate import GateCode, Judgement, PlanGate
@@ -175,7 +177,7 @@ def _refused(proposal: Proposal, judgement: Judgement, least: float) -> LoopDeci
         text = f"Exclusions forbid all {left_out} actions of the plan"
         return LoopDecision("excluded", left_out, 0, text, MOVES, proposal.pk)
     if not proposal.actions:
-        text = f"The plan of the {proposal.planner} planner is empty"
+        text = f"Nothing was found to {lowered(planner_title(proposal.planner))}"
         return LoopDecision("no_gain", 0.0, least, text, proposal=proposal.pk)
     decisive = judgement.changes[0]
     gain = gain_in(proposal.before, proposal.after, decisive.measure)

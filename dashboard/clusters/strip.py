@@ -250,7 +250,7 @@ def _ticks(scale: Scale[datetime]) -> list[tuple[float, str]]:
     epoch = datetime(2000, 1, 1, tzinfo=UTC)
     first = epoch + length * -(-(scale.low - epoch) // length)
     moments = [first + length * place for place in range(int(hours / step) + 1)]
-    form = "%H:%M" if step < 24 else "%d %b"  # noqa: PLR2004 - hours of a day
+    form = "%H:%M" if step < 24 else "%m-%d"  # noqa: PLR2004 - hours of a day
     inner = [moment for moment in moments if 0.03 < scale.share(moment) < 0.95]  # noqa: PLR2004
     return [(_x(scale, moment), f"{moment:{form}}") for moment in inner]
 
@@ -268,4 +268,4 @@ def _finding(
 
 
 def _clock(moment: datetime) -> str:
-    return f"{moment:%d %b %H:%M} UTC"
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

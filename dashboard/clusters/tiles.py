@@ -94,5 +94,5 @@ def node_name(cluster: Cluster, index: int) -> str:
 def span_text(readings: ClusterReadings) -> str:
     """Return the period of the tiles: 10:41:10 to 10:46:10 UTC."""
     start = readings.end - readings.period
-    days = "" if start.date() == readings.end.date() else "%d %b "
+    days = "" if start.date() == readings.end.date() else "%Y-%m-%d "
     return f"{start:{days}%H:%M:%S} to {readings.end:{days}%H:%M:%S} UTC"

@@ -25,12 +25,12 @@ def show(request: PageRequest, cluster: Cluster) -> HttpResponse:
     running = tour.tour_of(request.actor, cluster)
     if not request.htmx:
         return redirect("cluster", cluster.slug)
+    is_overview = _is_overview(request, cluster)
     context = {
         "tour": running,
         "tour_url": "" if running is None else _url_of(cluster, running),
-        "is_offered": running is None
-        and _is_overview(request, cluster)
-        and tour.is_offered(request.actor, cluster),
+        "is_overview": is_overview,
+        "is_offered": running is None and is_overview and tour.is_offered(request.actor, cluster),
     }
     return render_page(request, "_tour.html", context)
 

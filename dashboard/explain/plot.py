@@ -126,7 +126,7 @@ def _points(series: Series, x: Scale[float], y: Scale[float]) -> Iterator[PlotPo
     """Yield the samples with values, in the order of time."""
     for moment, value in zip(series.times, series.values, strict=True):
         if value is not None:
-            time = f"{datetime.fromtimestamp(moment / 1000, UTC):%d %b %H:%M:%S}"
+            time = f"{datetime.fromtimestamp(moment / 1000, UTC):%Y-%m-%d %H:%M:%S}"
             place = x.percent(moment), y.percent(max(value, 0.0))
             yield PlotPoint(time, quantity(value, series.unit), *place)
 

@@ -78,9 +78,9 @@ def time_axis() -> dict[str, Any]:
         "tickformatstops": [
             {"dtickrange": [None, 59_999], "value": "%H:%M:%S"},
             {"dtickrange": [60_000, 43_199_999], "value": "%H:%M"},
-            {"dtickrange": [43_200_000, None], "value": "%d %b"},
+            {"dtickrange": [43_200_000, None], "value": "%m-%d"},
         ],
-        "hoverformat": "%d %b %H:%M:%S",
+        "hoverformat": "%Y-%m-%d %H:%M:%S",
     }
 
 

@@ -111,7 +111,7 @@ def _notes(inputs: FeasibleInputs, factor: float | None) -> list[dict[str, Any]]
     notes = [_note(text, inputs.now, right)]
     largest = inputs.largest
     if largest is not None and largest.factor > _LARGER * (factor or 0.0):
-        name = f"{largest.time:%d %b %H:%M}: factor {largest.factor:.2f}"
+        name = f"{largest.time:%Y-%m-%d %H:%M}: factor {largest.factor:.2f}"
         notes.append(_note(name, (largest.x, largest.y), {"yanchor": "bottom", "yshift": 9}))
     return notes
 

@@ -147,12 +147,14 @@ def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
     alert, chip = row.alert, row.chip
     since = f"since {row.since} UTC, held {row.held}"
     if row.value:
-        worst = f"worst {row.worst}, limit {row.worst_limit}"
+        worst, now = f"worst {row.worst}", f"{row.value} at {row.checked}, limit {row.limit}"
         if row.worst_limit != row.limit:
             moved = alert.subject == AlertMeasure.REPLICATION
-            worst += " then (it follows the best reachable value)" if moved else " then"
-        now = f"{row.value} at {row.checked}, limit {row.limit}; {worst}"
-        what = f"{now if row.is_open else raised(worst)}, {since}"
+            worst += f", limit {row.worst_limit} then"
+            worst += " (it follows the best reachable value)" if moved else ""
+        elif not row.is_open:
+            worst += f", limit {row.worst_limit}"
+        what = f"{f'{now}; {worst}' if row.is_open else raised(worst)}, {since}"
     else:
         what = f"{alert.detail or 'The Spark application failed'}, {since}"
     handled = row.handled

@@ -148,7 +148,7 @@ def silence(request: PageRequest, alert: Alert) -> str:
     minutes = whole_number(request.POST.get("other", "") if text == "other" else text)
     # The service rejects 0.
     row = actions.silence(request.actor, alert, minutes or 0, request.POST.get("reason", ""))
-    return f"{title_of(alert.subject)} is silent until {row.silenced_until:%d %b %H:%M} UTC."
+    return f"{title_of(alert.subject)} is silent until {row.silenced_until:%Y-%m-%d %H:%M} UTC."
 
 
 @_alert_change

@@ -9,7 +9,8 @@ from django.utils import timezone
 from controlplane.health.liveness.status import SiteStatus
 from controlplane.integrations.attached_list import JobRow
 from controlplane.models import ApiToken
-from controlplane.numbers import counted, percent, size
+from controlplane.numbers import counted, lowered, percent, size
+from controlplane.planning.sources import planner_title
 from controlplane.proposals.comparison_table import Compared
 from dashboard.frame.headline import Headline
 
@@ -34,7 +35,7 @@ def tokens_headline(tokens: Sequence[ApiToken], user: str, now: datetime | None 
     assert first.expires_at is not None
     if first.expires_at <= now:
         return Headline(what, f"Token {first.name} has expired: its script is rejected.", BAD)
-    why = f"The next one to expire is {first.name}, on {first.expires_at:%-d %B %Y}."
+    why = f"The next one to expire is {first.name}, on {first.expires_at:%Y-%m-%d}."
     return Headline(what, why, WARN if first.expires_at < now + SOON else GOOD)
 
 
@@ -148,7 +149,8 @@ def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:
         )
     worst = max(known, key=lambda row: row["record"].median_error)
     runs = worst["record"].runs
-    what = f"Predictions of {worst['planner']} plans are off by {worst['error']}"
+    title = lowered(planner_title(worst["planner"]))
+    what = f"Predictions of plans that {title} are off by {worst['error']}"
     why = f"Median over {counted(runs, 'executed plans')}"
     if not worst["is_used"]:
         return Headline(what, f"{why}; the policy sets no limit for auto-approval.")

@@ -149,8 +149,8 @@ WORDS: Final = (
         "the same id.",
     ),
     Term(
-        "nu, alpha",
-        "The slack of planners that count queries: a node hosts at most (1 + nu) times its even "
-        "share, or alpha more queries on clusters with few queries.",
+        "slack",
+        "What planners that count queries allow: a node hosts at most (1 + slack) times its even "
+        "share, or some more queries on clusters with few queries. In the papers: nu and alpha.",
     ),
 )

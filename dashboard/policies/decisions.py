@@ -63,6 +63,8 @@ def decision_row(row: Decision) -> DecisionRow:
         number, limit = f"gain {number}", f"at least {limit}" if limit else ""
     elif row.number == row.limit == 0:
         number, limit = "none", ""
+    elif limit:
+        limit = f"limit {limit}"
     return DecisionRow(
         loop=_TITLES.get(row.loop) or row.loop,
         loop_about=_ABOUT.get(row.loop, ""),

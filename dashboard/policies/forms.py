@@ -61,7 +61,7 @@ class FormSection:
 DAYS: Final = {str(day): name for day, name in enumerate(DAY_NAMES)}
 # The labels of choices.
 _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
-    "auto_kinds": {name: f"{name}: {row.effect}" for name, row in adapters().items()},
+    "auto_kinds": {name: row.planner.title for name, row in adapters().items()},
     "auto_days": DAYS,
     "watch": {
         "off": "off: request no plans",

@@ -138,7 +138,7 @@ def comparison_form(
     """Return the form with the submitted values, or the default algorithms and levels."""
     faults, values = errors or {}, texts(sent)
     planners = {
-        planner.adapter.name: [
+        planner.adapter.planner.title: [
             _choice(planner, place, offered, sent, faults)
             for place, offered in enumerate(planner.algorithms)
         ]

@@ -44,6 +44,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     context |= execution_context(request, proposal, context["execution"])
     context["headline"] = page_headline(proposal, context)
     context["is_over"] = proposal.state in ENDED
+    context["is_dead_end"] = context["is_over"] and not is_executed
     if request.htmx and not request.htmx.boosted:
         return render_page(request, "_proposal_live.html", context)
     if proposal.after:

@@ -1,15 +1,17 @@
 """Pages of the ledger: predictions of executed plans against measurements."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 
 from algorithms.registry import algorithm_title
 from controlplane.models import Cluster, LedgerEntry
-from controlplane.numbers import compact, counted, percent
+from controlplane.numbers import MISSING, counted, percent
 from controlplane.pagination.listing import Filters
 from controlplane.planning.adapters import adapters
+from controlplane.planning.sources import planner_title
+from controlplane.policies.assessment import Assessment, EffectKind
 from controlplane.policies.planner_record import calibration, ledger_listing, record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -17,13 +19,17 @@ from dashboard.figures.ledger import ledger_figures
 from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import page_number
+from dashboard.proposals.headline import arrow
 from dashboard.proposals.measure_rows import LEDGER, proof_rows
+from dashboard.proposals.page_headline import change_text
 from dashboard.responses import render_list
 from dashboard.thresholds import WARN
 
 PER_PAGE = 25
 # The number of points that a small chart can show.
 DRAWN = 200
+# What executed plans cost, as columns of the table.
+COSTS: Final = {"pause_ms": "Longest pause", "bytes": "State moved", "latency_ms": "Latency p95"}
 
 
 @cluster_page
@@ -39,19 +45,17 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     calibrated = [
         {
             "one": row,
-            "title": algorithm_title(row.planner, row.algorithm),
+            "title": planner_title(row.planner),
+            "algorithm": algorithm_title(row.planner, row.algorithm),
             "figure": LEDGER[row.figure][0],
         }
         for row in figures
     ]
-    known = {name for entry in page.rows for name in (*entry.approved, *entry.measured)}
-    titles = {figure: title for figure, (title, *_) in LEDGER.items() if figure in known}
     compared = {row.figure for row in figures}
     context = {
         "page": page,
-        "rows": [_row(entry, titles) for entry in page.rows],
-        "titles": titles,
-        "charted": {name: title for name, title in titles.items() if name in compared},
+        "rows": [_row(entry) for entry in page.rows],
+        "charted": {name: title for name, (title, *_) in LEDGER.items() if name in compared},
         "records": records,
         "tiles": [_tile(record) for record in records if record["record"].runs],
         "calibrated": calibrated,
@@ -65,7 +69,7 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
     newest = ledger_listing(cluster, Filters(1, DRAWN)).page.rows
     entries = [
         (
-            algorithm_title(entry.planner, entry.algorithm),
+            planner_title(entry.planner),
             f"/clusters/{cluster.slug}/proposals/{entry.proposal_id}/",
             entry.approved,
             entry.measured,
@@ -85,7 +89,7 @@ def _tile(row: Mapping[str, Any]) -> Tile:
     if row["is_used"]:
         below = f"limit {percent(row['limit'])}, from {row['runs']} plans"
     return Tile(
-        f"{row['planner'].capitalize()}: median error", row["error"], "",
+        f"{planner_title(row['planner'])}: median error", row["error"], "",
         plans if record.runs else "no executed plan yet", below,
         error, row["limit"] if row["is_used"] else None,
         grade=WARN if row["is_used"] and not row["is_good"] else "", term="Median error",
@@ -107,11 +111,26 @@ def _record(cluster: Cluster, planner: str, policy: PolicySettings) -> dict[str,
     }
 
 
-def _row(entry: LedgerEntry, figures: Collection[str]) -> dict[str, object]:
+def _row(entry: LedgerEntry) -> dict[str, object]:
+    """Return an entry with its effects, those that are worse first, and its costs as pairs."""
+    rows = {row["name"]: row for row in proof_rows(entry, {})}
+    effects = Assessment.from_json(entry.assessment)
+    kinds = (EffectKind.HARMED, EffectKind.HELPED)
+    changed = [row for kind in kinds for row in effects.with_effect(kind)]
+    first = changed[0] if changed else None
     return {
         "entry": entry,
-        "title": algorithm_title(entry.planner, entry.algorithm),
-        "applied": compact(entry.applied),
-        "skipped": entry.skipped,
-        "cells": proof_rows(entry, {}, figures),
+        "first": first,
+        "change": change_text(first) if first is not None else "",
+        "others": "; ".join(f"{row.effect} {change_text(row)}" for row in changed[1:]),
+        "main": rows.get(first.measure) if first is not None else None,
+        "costs": [(title, _pair(rows.get(name))) for name, title in COSTS.items()],
     }
+
+
+def _pair(row: Mapping[str, Any] | None) -> str:
+    """Return a figure as approved (a latency: before the plan) and as measured, "" if unknown."""
+    if row is None or row["measured"] == MISSING:
+        return ""
+    start = row["before"] if row["approved"] == MISSING else row["approved"]
+    return arrow(start, row["measured"]) if start != MISSING else row["measured"]

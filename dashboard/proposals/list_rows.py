@@ -58,18 +58,26 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
     refusal = Judgement.from_json(proposal.judgement)
     # What was computed and is not offered gains nothing.
     is_offered = outcome is not None and refusal is None
+    is_waiting = is_offered and proposal.state in (State.READY, State.APPROVED)
     gain = gain_of(proposal, aimed) if is_offered else None
     measure = all_measures().get(gain.measure) if gain is not None else None
     return {
         "proposal": proposal,
         "chip_grade": grade,
         "chip_icon": icon,
-        "outcome_words": _words(outcome) if refusal is None else _REFUSALS[refusal.code],
-        "outcome_grade": str(outcome.grade) if outcome is not None and is_offered else "",
+        "outcome_words": _REFUSALS[refusal.code] if refusal else _words(outcome) * is_waiting,
+        "why": _why(proposal),
+        "outcome_grade": str(outcome.grade) if outcome is not None and is_waiting else "",
         "measure": measure.title if measure is not None else "",
         "gain": _text(gain),
         "gain_now": _text(_now(outcome, gain)),
     }
+
+
+def _why(proposal: Proposal) -> str:
+    """Return why a plan failed or is stale, "" for others."""
+    exceeded = proposal.drift.get("exceeded") if proposal.state == State.STALE else None
+    return "; ".join(exceeded) if exceeded else proposal.error
 
 
 def _words(outcome: Outcome | None) -> str:

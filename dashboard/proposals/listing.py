@@ -1,6 +1,7 @@
 """Proposals: the list, requests for plans, and the verbs of a proposal."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -19,7 +20,13 @@ from controlplane.policies.store import policy_of
 from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import requests
 from controlplane.proposals.executions import verbs
-from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_listing
+from controlplane.proposals.listing import (
+    ProposalFilters,
+    Repeats,
+    proposal_by_id,
+    proposals_listing,
+    without_repeats,
+)
 from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, number, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
@@ -32,8 +39,12 @@ from dashboard.responses import notify, notify_refusal, notify_refusals, render_
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of proposals and the form of a request."""
-    shown = list_page(request, KINDS["proposals"], others=("algorithm",))
-    context = _list(cluster, shown.page)
+    shown = list_page(request, KINDS["proposals"], others=("algorithm", "fold"))
+    repeats: Mapping[int, Repeats] = {}
+    if shown.listing is not None and request.GET.get("fold") != "no":
+        listing, repeats = without_repeats(shown.listing)
+        shown = replace(shown, page=listing.page)
+    context = _list(cluster, shown.page, repeats)
     if not request.htmx or request.htmx.boosted:
         context |= _form(cluster, request.GET.dict(), {}, {})
     return render_list_page(request, "proposals.html", "_proposals_table.html", shown, context)
@@ -112,10 +123,16 @@ def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
-def _list(cluster: Cluster, page: Page[Proposal]) -> dict[str, Any]:
-    policy = policy_of(cluster)
+def _list(
+    cluster: Cluster, page: Page[Proposal], repeats: Mapping[int, Repeats] | None = None
+) -> dict[str, Any]:
+    policy, known = policy_of(cluster), repeats or {}
     return {
-        "rows": [list_row(proposal, policy) for proposal in page.rows],
+        "rows": [
+            list_row(proposal, policy) | {"repeats": known.get(proposal.pk)}
+            for proposal in page.rows
+        ],
+        "folded": sum(row.count - 1 for row in known.values()),
         "queue": computing_queue(cluster),
         "headline": list_headline(cluster),
     }

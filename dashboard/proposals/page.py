@@ -29,7 +29,7 @@ from controlplane.proposals.outcome import Outcome, outcome_of
 from controlplane.proposals.review import Review
 from dashboard.plan_names import titled_parameters
 from dashboard.proposals.headline import effect_clauses, headline_of, joined, pause_clause
-from dashboard.proposals.measure_rows import LEDGER, proof_rows
+from dashboard.proposals.measure_rows import LEDGER, proof_rows, proof_table
 from dashboard.proposals.words import obstacle_words
 from dashboard.thresholds import STATE_CHIPS
 
@@ -177,13 +177,20 @@ def _proof(proposal: Proposal) -> dict[str, Any] | None:
     return {
         "entry": entry,
         "assessment": Assessment.from_json(entry.assessment),
-        "rows": proof_rows(entry, proposal.before),
+        **proof_table(proof_rows(entry, proposal.before)),
+        "since": _finished_at(proposal),
         "charts": [
             (name, title)
             for name, (title, *_) in LEDGER.items()
             if name in MEASURES and name in entry.measured
         ],
     }
+
+
+def _finished_at(proposal: Proposal) -> datetime | None:
+    """Return when the execution ended, from which its effect is measured."""
+    times = Execution.objects.filter(proposal=proposal).values_list("finished_at", flat=True)
+    return times.first()
 
 
 def counts_text(progress: Progress) -> str:

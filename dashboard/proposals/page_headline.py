@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.urls import reverse
+from django.utils.http import urlencode
 
+from controlplane.alerts.measures import KINDS
+from controlplane.explain import subject_of_measure
 from controlplane.models import Proposal
 from controlplane.numbers import lowered, percent, raised, value_text
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.measures import Unit
-from controlplane.policies.assessment import Assessment, EffectKind, MeasureEffect
+from controlplane.policies.assessment import LATENCY, Assessment, EffectKind, MeasureEffect
 from controlplane.policies.gate import Change, GateCode, Judgement, NextStep
 from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import arrow, measure_clause
@@ -64,7 +67,8 @@ def _without_plan(proposal: Proposal) -> Headline:
 def _proof(proposal: Proposal, counts: str, proof: Mapping[str, Any]) -> Headline:
     """Return the assessment over all measures; of a rollback, what holds after it."""
     assessment, samples = proof["assessment"], proof["entry"].samples
-    why = [f"{counts}; {f'measured over {samples} batches' if samples else 'not measured'}."]
+    measured = f"measured over {samples} batches{_approved(proof)}" if samples else "not measured"
+    why = [f"{counts}; {measured}."]
     if proposal.state == Proposal.State.STALE:
         why.append(f"It became stale: {proposal.error}. {_SKIPPED}")
     what, grade, icon = assessment_text(assessment), str(assessment.grade), ""
@@ -73,6 +77,17 @@ def _proof(proposal: Proposal, counts: str, proof: Mapping[str, Any]) -> Headlin
     elif not assessment.effects:
         what, grade = "The execution finished; its effect was not measured", ""
     return Headline(what, " ".join(why), grade, icon=icon)
+
+
+def _approved(proof: Mapping[str, Any]) -> str:
+    """Return what was approved of the measures that changed, "" if nothing is known of them."""
+    texts = [
+        f"{lowered(LEDGER[row.measure][0])} {LEDGER[row.measure][2](value)}"
+        for row in proof["assessment"].effects
+        if row.effect is not EffectKind.UNCHANGED and row.measure != LATENCY
+        if (value := proof["entry"].approved.get(row.measure)) is not None
+    ]
+    return f"; approved were {', '.join(texts)}" if texts else ""
 
 
 def _rolled_back(proposal: Proposal) -> str:
@@ -97,7 +112,7 @@ def _by_plan(proposal: Proposal, counts: str, plan: Headline, waits: str) -> Hea
         follow = "The measurements follow thirty batches after the end."
         if proposal.state == Proposal.State.ROLLED_BACK:
             return Headline(_rolled_back(proposal), f"{counts}. {follow}", icon="undo")
-        return Headline(counts, follow)
+        return Headline(f"Executed: {counts}", follow)
     if proposal.state not in _WAITS:
         return Headline(plan.what, plan.why)
     why = plan.why
@@ -141,10 +156,15 @@ def rollback_text(assessment: Assessment) -> str:
     return "every measure is as before it" if assessment.effects else "not measured"
 
 
+def change_text(row: MeasureEffect) -> str:
+    """Return a measure without a plan and as measured."""
+    title, _, write = LEDGER[row.measure]
+    return f"{lowered(title)} {arrow(write(row.before), write(row.measured))}"
+
+
 def effect_text(row: MeasureEffect) -> str:
     """Return a measure with its change, and whether it is above its limit."""
-    title, _, write = LEDGER[row.measure]
-    text = f"{lowered(title)} {arrow(write(row.before), write(row.measured))}"
+    text, write = change_text(row), LEDGER[row.measure][2]
     if row.effect is EffectKind.HARMED and row.change is not None:
         text += f" ({percent(row.change)} more)"
     if row.limit is None or (row.effect is EffectKind.HELPED and not row.is_exceeded):
@@ -197,13 +217,21 @@ def _next_text(judgement: Judgement) -> str:
 def _link(proposal: Proposal, judgement: Judgement) -> tuple[str, str]:
     """Return where the next useful action is done, and its title."""
     slug = proposal.cluster.slug
+    page = reverse("cluster", args=[slug])
     match judgement.next_step:
-        case NextStep.EXPLAIN:
-            return reverse("cluster", args=[slug]), "Show the cluster"
+        case NextStep.EXPLAIN if subject := _explained(judgement):
+            return f"{page}?{urlencode({'explain': subject})}", "Explain the limit"
         case NextStep.CAPACITY:
-            return f"{reverse('cluster', args=[slug])}#nodes", "Show the nodes"
+            return f"{page}#nodes", "Show the nodes"
         case NextStep.PARAMETER if judgement.better is not None and judgement.better.is_limit:
             return f"{reverse('policy', args=[slug])}#section-watch", "Change the limit"
         case NextStep.EXCLUSIONS:
-            return reverse("policy", args=[slug]), "Show the exclusions"
-    return "", ""
+            return f"{reverse('policy', args=[slug])}#exclusions", "Show the exclusions"
+    return page, "Show the cluster"
+
+
+def _explained(judgement: Judgement) -> str:
+    """Return what Explain opens for the measure that decided, "" if no alert has it."""
+    decisive = {change.measure for change in judgement.changes}
+    known = (str(kind.measure) for kind in KINDS.values() if kind.placed in decisive)
+    return next((str(subject_of_measure(name)) for name in known), "")

@@ -14,10 +14,11 @@ from controlplane.models import Cluster
 from controlplane.numbers import result as shown_text
 from controlplane.results.database import is_postgres
 from controlplane.results.sql import logins
+from controlplane.results.sql.columns import NUMBERS
 from controlplane.results.sql.files import FORMATS, number_of
 from controlplane.results.sql.runs import MAX_ROWS, StatementResult, run_statement
 from controlplane.results.sql.statements import LONGEST
-from controlplane.results.sql.views import example_of, listed_views, schema_of
+from controlplane.results.sql.views import example_of, examples_of, listed_views, schema_of
 from controlplane.results.values import plain
 from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.tree import Kind
@@ -39,7 +40,6 @@ _PARAMETERS: Final = frozenset({"statement", "view"})
 _FLAGS: Final = ("final", "kept")
 _NAMING: Final = 2
 _TIMES: Final = ("timestamptz", "timestamp", "date")
-_NUMBERS: Final = ("bigint", "double precision", "numeric")
 
 
 @cluster_page
@@ -86,6 +86,7 @@ def _page(
         "views": [(view, example_of(view)) for view in views],
         "part": part,
         "most_views": SHOWN_VIEWS,
+        "examples": examples_of(views[0]) if views else [],
         "schema": schema_of(cluster),
         "is_postgres": is_postgres(),
         "connections": logins.MAX_CONNECTIONS,
@@ -107,7 +108,7 @@ def _rows(request: PageRequest, cluster: Cluster, text: str) -> dict[str, Any]:
         return {"faults": [_fault(text) for text in invalid.fields["statement"]]}
     except (Conflict, TryLater) as refusal:
         return {"faults": [FormFault("", str(refusal))]}
-    numbers = [kind in _NUMBERS for kind in result.types]
+    numbers = [kind in NUMBERS for kind in result.types]
     return {
         "result": result,
         "columns": list(zip(result.names, result.types, numbers, strict=True)),
@@ -143,7 +144,7 @@ def figures_of(result: StatementResult) -> dict[str, Figure]:
     """
     times = [index for index, kind in enumerate(result.types) if kind in _TIMES]
     named = list(enumerate(zip(result.names, result.types, strict=True)))
-    numbers = [index for index, (name, kind) in named if kind in _NUMBERS and name not in _FLAGS]
+    numbers = [index for index, (name, kind) in named if kind in NUMBERS and name not in _FLAGS]
     texts = [index for index, (_, kind) in named if kind == "text"][:_NAMING]
     if not times or not numbers or len(result.rows) < 2:  # noqa: PLR2004 - a line takes two points
         return {}

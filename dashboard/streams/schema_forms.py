@@ -25,6 +25,8 @@ from controlplane.wire.types import type_names
 from dashboard.forms import number_or, optional, read
 
 NO_LETTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
+# Before the number of a column that has no name yet.
+_NUMBERED: Final = "#"
 # The number of empty rows for further columns.
 BLANK: Final = 3
 _DELAY: Final = "the maximum age of a record relative to the newest one"
@@ -32,14 +34,15 @@ _FUTURE: Final = "a record further ahead of the clock becomes a dead letter"
 _IDLE: Final = "without records for so long, it delays no other stream"
 SETTINGS: Final[Mapping[str, tuple[str, str, float]]] = {
     "watermark_delay_s": ("Watermark delay", _DELAY, DEFAULT_WATERMARK_DELAY_S),
-    "max_future_s": ("Furthest future", _FUTURE, DEFAULT_MAX_FUTURE_S),
+    "max_future_s": ("Most ahead of the clock", _FUTURE, DEFAULT_MAX_FUTURE_S),
     "idle_after_s": ("Idle after", _IDLE, DEFAULT_IDLE_AFTER_S),
 }
-TYPES: Final = (
-    *(name for name in type_names() if "<" not in name and "(" not in name),
-    "timestamp(ms)", "timestamp(us)", "decimal(12, 2)", "list<string>",
-    "struct<lat: float64, lon: float64>",
-)  # fmt: skip
+# The choices of a type, the usual ones first.
+TYPES: Final = tuple(dict.fromkeys((
+    "string", "int64", "float64", "bool", "timestamp(ms)", "timestamp(us)", "date",
+    "decimal(12, 2)", *(name for name in type_names() if "<" not in name and "(" not in name),
+    "list<string>",
+)))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,11 @@ class ColumnRow:
     example: str = ""
     removed: bool = False
 
+    @property
+    def is_unlisted(self) -> bool:
+        """Return True for a type that is none of the choices of the form."""
+        return bool(self.type) and self.type not in TYPES
+
 
 @dataclass(frozen=True)
 class SchemaForm:
@@ -65,6 +73,15 @@ class SchemaForm:
     errors: Fields = field(default_factory=dict)
     records: int = 0
     types: Sequence[str] = TYPES
+
+    @property
+    def event_times(self) -> list[tuple[str, str]]:
+        """Return the columns that can be the event time; without a name, all by their number."""
+        names = dict.fromkeys(filter(None, [*(row.name for row in self.columns), self.event_time]))
+        if names:
+            return [(name, name) for name in names]
+        numbers = range(1, len(self.columns) + 1)
+        return [(f"{_NUMBERED}{number}", f"column {number}") for number in numbers]
 
 
 def form_of(schema: StreamSchema | None, blank: int = BLANK) -> SchemaForm:
@@ -111,9 +128,7 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
     ]  # fmt: skip
     given = {name: values.get(name, "") for name in SETTINGS}
     left = {name: why for name, why in messages.items() if not name.startswith("columns.")}
-    return SchemaForm(
-        _pad(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
-    )
+    return SchemaForm(_pad(rows, blank), _event_time(values), _settings(given, left), left)
 
 
 def columns_in(values: QueryDict) -> list[dict[str, Any]]:
@@ -128,7 +143,7 @@ def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
         {
             "name": (name := values.get(f"name-{number}", "").strip()),
             "path": f"columns.{name}",
-            "type": values.get(f"type-{number}", "").strip(),
+            "type": (values.get(f"type-{number}") or values.get(f"other-{number}", "")).strip(),
             "nullable": values.get(f"nullable-{number}") == "1",
             "removed": values.get(f"remove-{number}") == "1",
         }
@@ -141,8 +156,17 @@ def schema_in(values: QueryDict) -> StreamSchema:
     """Return the submitted schema. Raises `Invalid` by field."""
     seconds = number_or("Must be a number of seconds")
     settings = {name: optional(seconds, default) for name, (_, _, default) in SETTINGS.items()}
-    given = read(values, event_time=str, **settings)
-    return schema_from({"columns": columns_in(values), **given})
+    given = read(values, **settings)
+    columns = columns_in(values)
+    return schema_from({"columns": columns, "event_time": _event_time(values), **given})
+
+
+def _event_time(values: QueryDict) -> str:
+    """Return the name of the chosen column, "" for the time of arrival."""
+    chosen = values.get("event_time", "").strip()
+    if not chosen.startswith(_NUMBERED):
+        return chosen
+    return values.get(f"name-{chosen.removeprefix(_NUMBERED)}", chosen).strip()
 
 
 @dataclass(frozen=True)

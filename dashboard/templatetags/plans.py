@@ -18,6 +18,7 @@ from controlplane.models import Proposal
 from controlplane.numbers import compact, lowered, seconds_range, value_text
 from controlplane.planning.measures import Measure
 from controlplane.planning.plan_summary import PlanSummary
+from controlplane.planning.sources import planner_title
 from controlplane.policies.gains import SAME
 from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress
@@ -47,6 +48,12 @@ _SOURCE: Final = re.compile(
 def algorithm_name(plan: Any) -> str:
     """Return the title of a plan's algorithm."""
     return algorithm_title(plan.planner, plan.algorithm)
+
+
+@register.filter
+def plan_title(plan: Any) -> str:
+    """Return what a plan does by its planner, such as “Move queries between nodes”."""
+    return planner_title(plan.planner)
 
 
 @register.filter

@@ -28,7 +28,7 @@ def activate(actor: Actor, cluster: Cluster, rung: int, minutes: int, reason: st
     _check(row, rung, minutes, reason)
     until = timezone.now() + timedelta(minutes=minutes)
     change = TopologyChange(
-        f"{actor.name} activated drop level {rung} until {until:%d %b %H:%M} UTC",
+        f"{actor.name} activated drop level {rung} until {until:%Y-%m-%d %H:%M} UTC",
         "ladder.activate",
         cluster.slug,
         reason=reason.strip(),

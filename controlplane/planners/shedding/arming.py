@@ -152,7 +152,7 @@ def disarm(actor: Actor, cluster: Cluster, reason: str, minutes: int = 0) -> Dis
     if known is None:
         raise Conflict("not_armed", NOT_ARMED)
     arm_at = timezone.now() + timedelta(minutes=minutes) if minutes else None
-    until = "" if arm_at is None else f" until {arm_at:%d %b %H:%M} UTC"
+    until = "" if arm_at is None else f" until {arm_at:%Y-%m-%d %H:%M} UTC"
     change = TopologyChange(
         f"{actor.name} disabled the shedding plan{until}",
         "ladder.disarm",

@@ -104,7 +104,7 @@ def run_drill(cluster: Cluster, start: datetime, stop: datetime) -> Drill:
     streams = {stream for query in given.queries for stream in query.streams}
     recorded = rates_between(cluster, start, stop, sorted(streams))
     if not recorded.rates.shape[1]:
-        message = f"No rates are stored from {start:%d %b %H:%M} to {stop:%d %b %H:%M} UTC"
+        message = f"No rates are stored from {start:%Y-%m-%d %H:%M} to {stop:%Y-%m-%d %H:%M} UTC"
         raise Conflict("no_history", message)
     return _with_name(cluster, replay(ladder, given, recorded))
 

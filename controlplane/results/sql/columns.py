@@ -26,7 +26,7 @@ _TYPES: Final[Mapping[Kind, str]] = {
     Kind.DATE: "date",
     Kind.NULL: "text",
 }
-_NUMBERS: Final = ("bigint", "double precision", "numeric")
+NUMBERS: Final = ("bigint", "double precision", "numeric")
 # A user's aggregate may return anything: a value that is not a number is null.
 _IS_NUMBER: Final = r"~ '^(-?\d{1,300}(\.\d*)?([eE][-+]?\d{1,2})?|NaN|-?Infinity)$'"
 # Texts that PostgreSQL cannot have: zeros and halves of characters.
@@ -126,7 +126,7 @@ def _column(
     scalar = f"(CASE jsonb_typeof({item}) WHEN 'object' THEN {item} ->> 'decimal'" \
              f" ELSE {item} #>> '{{}}' END)"  # fmt: skip
     plain = f"CASE WHEN json_type({place}') <> 'object' THEN json_extract({place}') END"
-    if kind in _NUMBERS:
+    if kind in NUMBERS:
         guarded = f"CASE WHEN {scalar} {_IS_NUMBER} THEN {scalar}::{kind} END"
         return ViewColumn(
             name, kind, role, guarded if is_users else f"{scalar}::{kind}", _number(place)

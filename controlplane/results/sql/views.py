@@ -9,7 +9,7 @@ from typing import Final
 
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.results.pages import result_columns
-from controlplane.results.sql.columns import ViewColumn, identifier, view_columns
+from controlplane.results.sql.columns import NUMBERS, ViewColumn, identifier, view_columns
 
 # Views of a cluster: those of its newest queries.
 MOST: Final = 10_000
@@ -68,6 +68,23 @@ def example_of(view: ResultView) -> str:
         f"SELECT {', '.join(['window_start', *names])}\nFROM {identifier(view.relation)}\n"
         "WHERE final\nORDER BY window_start DESC\nLIMIT 100"
     )
+
+
+def examples_of(view: ResultView) -> list[tuple[str, str]]:
+    """Return titled statements over a view: its windows, and its first number by time and key."""
+    examples = [(f"Newest windows of {view.name}", example_of(view))]
+    keys = [column.name for column in view.columns if column.role == "key"]
+    values = [c.name for c in view.columns if c.role == "aggregate" and c.type in NUMBERS]
+    source = f"FROM {identifier(view.relation)}\nWHERE final\nGROUP BY"
+    for value in values[:1]:
+        total = f"sum({identifier(value)}) AS total"
+        over_time = f"window_start, {total}\n{source} window_start\nORDER BY window_start DESC"
+        examples.append((f"Total {value} over time", f"SELECT {over_time}\nLIMIT 100"))
+        if keys:
+            key = identifier(keys[0])
+            by_key = f"{key}, {total}\n{source} {key}\nORDER BY total DESC"
+            examples.append((f"Largest {value} by {keys[0]}", f"SELECT {by_key}\nLIMIT 20"))
+    return examples
 
 
 def view_names(cluster: Cluster) -> dict[str, int]:

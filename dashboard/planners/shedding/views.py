@@ -116,7 +116,7 @@ def disarm(request: PageRequest, cluster: Cluster) -> str:
     minutes = read(request.POST, minutes=optional(whole, 0))["minutes"]
     row = arming.disarm(request.actor, cluster, request.POST.get("reason", ""), minutes)
     if row is not None:
-        return f"No shedding plan is enabled until {row.arm_at:%d %b %H:%M} UTC."
+        return f"No shedding plan is enabled until {row.arm_at:%Y-%m-%d %H:%M} UTC."
     return "No shedding plan is enabled: from the next batch on, nothing is dropped by it."
 
 

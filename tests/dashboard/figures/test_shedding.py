@@ -28,7 +28,7 @@ def test_each_rung_has_one_colour() -> None:
 def test_the_largest_input_of_the_last_day_is_labelled_with_its_time() -> None:
     figure = feasible_figure(_inputs(LargestInput(NOON, 80.0, 60.0, 1.2)), 2, 0.5)
     texts = [note["text"] for note in figure["layout"]["annotations"]]
-    assert texts == ["now: factor 0.50", "26 Nov 12:00: factor 1.20"]
+    assert texts == ["now: factor 0.50", "2026-11-26 12:00: factor 1.20"]
     near = feasible_figure(_inputs(LargestInput(NOON, 51.0, 50.0, 0.51)), 2, 0.5)
     assert len(near["layout"]["annotations"]) == 1
 

@@ -24,7 +24,7 @@ def row(loop: str, code: str, text: str = "why") -> DecisionRow:
         (["within", "balanced"], "All 2 monitors find nothing to do", "", "good"),
         (["no_data", "no_data"], "No data: skew, load", "why", ""),
         (["within", "no_data"], "1 of 2 monitors find nothing to do", "No data: load", "good"),
-        (["no_data", "failed"], "No plan found: load", "why", "warn"),
+        (["no_data", "failed"], "1 of 2 monitors needs attention: load", "why.", "warn"),
     ],
 )
 def test_a_loop_without_data_is_not_satisfied(

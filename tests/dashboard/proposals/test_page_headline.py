@@ -69,7 +69,7 @@ def test_an_open_execution_goes_before_the_plan() -> None:
 
 
 def test_a_finished_execution_has_its_counts_until_it_is_measured() -> None:
-    assert of("done", known(counts=COUNTS)).what == COUNTS
+    assert of("done", known(counts=COUNTS)).what.endswith(COUNTS)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_no_better_plan_has_what_was_reached_and_what_would_help(
     headline = of("no better plan", judgement=row, cluster=Cluster(slug="sf"))
     assert headline.grade == ("" if step is NextStep.NOTHING else "warn")
     assert "40 \N{RIGHTWARDS ARROW} 50 %" in headline.why
-    assert bool(headline.link) == (step not in (NextStep.NOTHING, NextStep.PARAMETER))
+    assert headline.link.startswith("/clusters/sf/"), "a dead end has a next action"
 
 
 def test_a_request_without_an_exceeded_limit_needs_no_move() -> None:

@@ -65,6 +65,14 @@ def test_a_statement_of_the_address_is_run(viewing: Client, counted: Query) -> N
     assert f'<a class="button small" href="{reverse("sql-file", args=["sf"])}?' in text
 
 
+def test_each_example_of_the_page_runs(viewing: Client, counted: Query) -> None:
+    examples = viewing.get(reverse("sql", args=["sf"])).context["examples"]
+    assert len(examples) == 3
+    for _, statement in examples:
+        page = viewing.get(reverse("sql", args=["sf"]), {"statement": statement})
+        assert (page.status_code, page.context["faults"]) == (200, ())
+
+
 def test_without_a_statement_the_page_offers_one(viewing: Client, counted: Query) -> None:
     page = viewing.get(reverse("sql", args=["sf"]))
     assert page.context["statement"].startswith("SELECT window_start, ")

@@ -72,7 +72,7 @@ def test_a_streams_page_shows_its_schema_and_dead_letters(
     """Columns with their types, what they are in queries, and the settings."""
     page = text(browser.get(f"{STREAMS}{bookings.pk}/"))
     for told in ("booked_at", "struct&lt;floor: int16, view: bool&gt;", "room.floor int",
-                 "event time", "Watermark delay", "None so far"):  # fmt: skip
+                 "event time", "Watermark delay", "<dt>Dead letters</dt><dd>none"):  # fmt: skip
         assert told in page
     listing = text(browser.get(STREAMS))
     assert "Declare a stream" in listing
@@ -85,7 +85,7 @@ def test_a_stream_is_declared_from_a_sample(browser: Client, sf: Cluster) -> Non
     answer = browser.post(f"{STREAMS}new/", {"action": "sample", "sample": upload, "format": ""})
     page = text(answer)
     assert "2 records of the sample read (csv)" in page
-    assert 'value="timestamp(ms)"' in page
+    assert "<option selected>timestamp(ms)</option>" in page
     assert "Möwe" in page
     sent = form(
         [("at", "timestamp(ms)", False), ("who", "string", True), ("n", "int64", False)],
@@ -98,6 +98,17 @@ def test_a_stream_is_declared_from_a_sample(browser: Client, sf: Cluster) -> Non
     found = StreamSchema.from_json(stream.schema)
     assert (found.event_time, found.max_future_s, stream.declared_rate) == ("at", 10.0, 2.5)
     assert [column.nullable for column in found.columns] == [False, True, False]
+
+
+def test_a_type_can_be_written_and_the_event_time_be_a_column_without_a_name(
+    browser: Client, sf: Cluster
+) -> None:
+    """Both are selects; a type that none of them has is beside its own."""
+    sent = form([("place", "", True), ("at", "timestamp(ms)", False)], action="declare",
+                stream="birds", event_time="#2")  # fmt: skip
+    browser.post(f"{STREAMS}new/", sent | {"other-1": "struct<lat: float64>"})
+    found = StreamSchema.from_json(Stream.objects.get(name="birds").schema)
+    assert (found.columns[0].type, found.event_time) == ("struct<lat: float64>", "at")
 
 
 @pytest.mark.parametrize(

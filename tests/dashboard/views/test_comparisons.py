@@ -167,6 +167,20 @@ def test_the_ledger_shows_predicted_and_measured(viewing: Client, ledger: Ledger
     assert (points["x"], points["y"]) == ([2e6], [3e6])
 
 
+def test_a_proof_has_no_column_without_a_value(viewing: Client, ledger: LedgerEntry) -> None:
+    assert set(_proof(viewing, ledger)["columns"]) == {
+        "before", "measured", "approved", "expected", "error",
+    }  # fmt: skip
+    LedgerEntry.objects.update(expected=ledger.approved, without={"imbalance": 0.3})
+    columns = _proof(viewing, ledger)["columns"]
+    assert ("without" in columns, "expected" in columns) == (True, False)
+
+
+def _proof(client: Client, ledger: LedgerEntry) -> dict[str, Any]:
+    page = client.get(f"{BASE}/proposals/{ledger.proposal_id}/")
+    return dict(page.context["proof"])
+
+
 def test_every_measure_of_every_planner_has_its_row(viewing: Client, ledger: LedgerEntry) -> None:
     """On the page of the proposal and in the ledger."""
     assert set(LEDGER) == set(FLOORS)

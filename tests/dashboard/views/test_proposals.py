@@ -15,6 +15,7 @@ from controlplane.models import (
     Proposal,
     ProposalComment,
 )
+from controlplane.policies.gate import GateCode, Judgement, NextStep
 from controlplane.proposals import comments, ledger, staleness
 from controlplane.proposals.staleness import EVERY
 from controlplane.topology import placement, queries
@@ -176,3 +177,35 @@ def test_the_proof_has_the_counterfactual(approving: Client, approver: Actor) ->
     known = [value for value in traces["without this plan"]["y"] if value is not None]
     assert known[-1] == pytest.approx(proposal.before["fullest"], abs=1e-4)
     assert traces["approved"]["y"] == [pytest.approx(proposal.predicted["fullest"])]
+
+
+def test_requests_of_a_monitor_without_a_better_plan_are_one_row(
+    viewing: Client, proposal: Proposal
+) -> None:
+    """The newest of those with one aim; the address shows each of them."""
+    before = {"cluster": proposal.cluster, "planner": "placement", "requested_at": timezone.now()}
+    fruitless = {"state": Proposal.State.NO_BETTER_PLAN, "requested_by": "watch"}
+    rows = [
+        Proposal.objects.create(**before, **fruitless, origin=origin, aims=[aim])
+        for origin, aim in (
+            ("watch", "imbalance"), ("watch", "imbalance"), ("watch", "traffic"),
+            ("person", "imbalance"),
+        )
+    ]  # fmt: skip
+    path = f"/clusters/{proposal.cluster.slug}/proposals/"
+    shown = {row["proposal"].pk: row for row in viewing.get(path).context["rows"]}
+    assert set(shown) == {proposal.pk, *(row.pk for row in rows[1:])}
+    assert shown[rows[1].pk]["repeats"].count == 2
+    assert len(viewing.get(f"{path}?fold=no").context["rows"]) == 5
+
+
+@pytest.mark.parametrize("state", ["failed", "stale", "rejected", "superseded", "no better plan"])
+def test_a_dead_end_offers_the_same_request_and_other_goals(
+    operating: Client, proposal: Proposal, state: str
+) -> None:
+    judged = Judgement(GateCode.EMPTY, (), NextStep.NOTHING).to_json()
+    judgement = judged if state == "no better plan" else {}
+    Proposal.objects.filter(pk=proposal.pk).update(state=state, judgement=judgement)
+    content = page_of(operating, proposal)
+    assert content.count('id="request-again"') == 1
+    assert "proposals/#request" in content
