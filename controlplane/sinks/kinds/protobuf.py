@@ -33,8 +33,8 @@ _TYPES: Final[Mapping[ValueType, "_Kind.Type.ValueType"]] = {
 _FIRST: Final = b"\0"
 # Protobuf reserves the numbers from 19,000 on.
 _MOST_NUMBER: Final = 10_000
-# Two sinks that write to one topic add their columns one after the other.
-_registering: Final = Lock()
+# By registry and subject: sinks that write to one topic add their columns one after the other.
+_registering: Final = dict[tuple[str, str], Lock]()
 
 
 class ProtobufRows:
@@ -42,7 +42,7 @@ class ProtobufRows:
 
     def __init__(self, settings: KafkaSettings, table: ResultTable) -> None:
         registry, subject = open_sink_registry(settings), subject_of(settings.topic)
-        with _registering:
+        with _registering.setdefault((settings.registry, subject), Lock()):
             newest = registry.latest(subject)
             number, text = (0, "") if newest is None else (newest[0], newest[1].parts[-1])
             file, is_new = result_file(table, subject, text)

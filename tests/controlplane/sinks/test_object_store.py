@@ -18,6 +18,7 @@ from controlplane.sinks import service
 from controlplane.sinks.destination import DestinationAway
 from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.kinds import delta
+from controlplane.sinks.kinds.settings import DeltaSettings
 from controlplane.sinks.service import SinkSpec
 from tests.support.cluster import actor
 from tests.support.destinations import list_destinations
@@ -198,5 +199,5 @@ def test_other_threads_run_while_a_store_answers(monkeypatch: pytest.MonkeyPatch
         given = settings_of("delta", endpoint, Path())
         context: Any = None
         with pytest.raises(DestinationAway, match="of this process"):
-            delta.open_destination(delta.DeltaSettings.model_validate(given), context)
+            delta.open_destination(DeltaSettings.model_validate(given), context)
         server.shutdown()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.registry import RegistryClient
 from controlplane.wire.topics.source import TopicSource
 from tests.support.registry import Registry, running_registry
 from workers.pipeline.sources.topic.decode import decode
@@ -112,6 +114,26 @@ def test_fields_keep_their_numbers_when_a_query_is_edited(registry: Registry) ->
         nothing | {"n": 5, "total": 1.5}, nothing | {"n": 6, "total": 2.5},
         nothing | {"top": "x", "total": 3.5}, nothing | {"n": 7},
     ]  # fmt: skip
+
+
+def test_two_sinks_of_one_topic_add_their_columns_one_after_the_other(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one begins while the first one registers its schema."""
+    register = RegistryClient.register
+    second = Thread(target=encoder, args=(registry,), kwargs={"b": INT})
+
+    def with_another(client: RegistryClient, subject: str, text: str) -> int:
+        monkeypatch.setattr(RegistryClient, "register", register)
+        second.start()
+        second.join(0.5)
+        return register(client, subject, text)
+
+    monkeypatch.setattr(RegistryClient, "register", with_another)
+    encoder(registry, a=INT)
+    second.join()
+    assert {"a", "b"} <= {*numbers(registry)}
+    assert len({*numbers(registry).values()}) == len(numbers(registry))
 
 
 def _without_optional(file: FileDescriptorProto) -> None:

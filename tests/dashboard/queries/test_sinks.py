@@ -53,7 +53,8 @@ def test_an_admin_adds_a_sink_with_the_settings_of_its_kind(page: str, tmp_path:
 def test_the_kinds_that_are_no_files_can_be_selected(page: str) -> None:
     admin = browser_of(actor("admin", "an-admin"))
     form = admin.get(f"{page}?kind=kafka").content.decode()
-    for text in ("Kafka topic", "Stream of this cluster", "settings.servers", "SASL_SSL", "avro"):
+    for text in ("Kafka topic", "Stream of this cluster", "settings.servers", "SASL_SSL", "avro",
+                 "protobuf"):  # fmt: skip
         assert text in form
     sent = {
         "kind": "kafka", "name": "topic", "settings.servers": "127.0.0.1:9092",
