@@ -70,12 +70,12 @@ BIDS: Final = StreamSchema(
 
 
 class TopicFeed(Messages):
-    """Sales in four partitions of a topic."""
+    """Sales in a topic."""
 
     schema, query = SALES, REVENUE
 
-    def __init__(self, address: str, seed: int) -> None:
-        super().__init__(address, f"all-{seed}", seed, 4)
+    def __init__(self, address: str, seed: int, partitions: int = 4) -> None:
+        super().__init__(address, f"all-{seed}", seed, partitions)
 
     def total(self) -> int:
         """Return how many messages there are."""

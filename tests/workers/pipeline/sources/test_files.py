@@ -80,7 +80,7 @@ def test_a_file_that_grows_is_a_dead_letter_and_its_rows_count_once(
             file.write(f"{json.dumps(ROW)}\n")
         assert read_until(pipeline, bool) == {Reason.MESSAGE: 1}
     (letter,) = newest(pipeline.client, "c")
-    assert "a.json" in letter.text
+    assert "a.json" in letter.message
     assert total(pipeline, feed) == 5
 
 
@@ -116,11 +116,13 @@ def test_files_that_cannot_be_read_are_dead_letters(
     """A link to a file elsewhere, a line that is too long, and a row that is no record."""
     (tmp_path / "secret.json").write_text(json.dumps(ROW | {"country": "secret"}))
     (listed / "link.json").symlink_to(tmp_path / "secret.json")
-    (listed / "long.json").write_bytes(b"x" * (2 << 20))
-    (listed / "bad.json").write_text(f"{json.dumps(ROW)}\n\nno json\n")
+    contents = {"long.json": "x" * (2 << 20), "bad.json": f"{json.dumps(ROW)}\n\nno json\n"}
+    for name, content in contents.items():
+        (listed / "_part").write_text(content)
+        (listed / "_part").rename(listed / name)
     counts = read_until(pipeline, lambda found: found.get(Reason.MESSAGE, 0) >= 3)
     assert counts == {Reason.MESSAGE: 3}
-    texts = sorted(letter.text for letter in newest(pipeline.client, "c"))
+    texts = sorted(letter.message for letter in newest(pipeline.client, "c"))
     names = ("bad.json, row 2", "link.json", "long.json")
     assert [name in text for name, text in zip(names, texts, strict=True)] == [True] * 3
     assert total(pipeline, feed) == 1

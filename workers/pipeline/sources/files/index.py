@@ -111,8 +111,9 @@ class FileIndex:
                     continue
                 part = number % self._partitions
                 row = file._replace(part=part, start=ends.get(part, 0))
-                execute(f"INSERT INTO results_file {_VALUES}", (*self._key, number, *row[:6], json.dumps(row.places),
-                                  json.dumps(row.names), row.fault))  # fmt: skip
+                lists = (json.dumps(row.places), json.dumps(row.names))
+                values = (*self._key, number, *row[:6], *lists, row.fault)
+                execute(f"INSERT INTO results_file {_VALUES}", values)
                 ends[part], number = row.stop, number + 1
 
         self._database.run(add)
