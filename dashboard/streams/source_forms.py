@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from controlplane.errors import Invalid
-from controlplane.wire.sources.base import TOPIC, defaults_of
 from controlplane.wire.sources.kinds import KINDS
+from controlplane.wire.topics.base import TOPIC, defaults_of
 
 KIND: Final = "source_kind"
 _LONGEST: Final = 4_000

@@ -24,7 +24,7 @@ from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sa
 from controlplane.topology.topics.declaration import source_faults, source_of
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.sources.base import TOPIC
+from controlplane.wire.topics.base import TOPIC
 from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Messages that a page shows, and the characters of a condition.

@@ -20,7 +20,7 @@ from controlplane.telemetry.samples import moment_of
 from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.sources.base import TOPIC, BadSource
+from controlplane.wire.topics.base import TOPIC, BadSource
 from controlplane.wire.topics.clients import (
     NoSuchTopic,
     consumer_of,

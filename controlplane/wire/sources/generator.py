@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import BadSource, StreamSource
+from controlplane.wire.topics.base import BadSource, StreamSource
 
 _MOST_POINTS: Final = 100
 _MOST_RATE: Final = 10_000_000

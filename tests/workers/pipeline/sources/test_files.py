@@ -12,8 +12,8 @@ from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery
-from controlplane.wire.sources.base import BadSource
 from controlplane.wire.sources.files import FileSource
+from controlplane.wire.topics.base import BadSource
 from tests.support.pipeline import Pipeline
 from tests.support.topics import wait_until
 from tests.workers.pipeline.sources.feeds import FilesFeed, windows_in, write_rows
@@ -53,13 +53,15 @@ def place(path: Path, rows: int) -> None:
     path.with_name("_part").rename(path)
 
 
-def read_until(pipeline: Pipeline, is_done: Callable[[dict[str, int]], bool]) -> dict[str, int]:
+def read_until(
+    pipeline: Pipeline, is_done: Callable[[dict[Reason, int]], bool]
+) -> dict[Reason, int]:
     """Process batches until the counts of dead letters are as they should be; return them."""
 
     def done() -> bool:
         return not pipeline.batch() and is_done(counts())
 
-    def counts() -> dict[str, int]:
+    def counts() -> dict[Reason, int]:
         return dict(read_counts(pipeline.client, "c").get(STREAM, {}))
 
     wait_until(done, "the dead letters", 120)

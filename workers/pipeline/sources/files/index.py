@@ -77,8 +77,10 @@ class FileIndex:
     def files(self, where: str = "", values: Sequence[Any] = ()) -> list[IndexedFile]:
         """Return the files in their order; `where`: a further condition."""
         rows = self._run(f"SELECT {_COLUMNS}{_FROM}{where} ORDER BY number", (*self._key, *values))
-        return [IndexedFile(*row[:6], json.loads(row[6]), json.loads(row[7]), row[8])
-                for row in rows]  # fmt: skip
+        return [
+            IndexedFile._make([*place, json.loads(places), json.loads(names), fault])
+            for *place, places, names, fault in rows
+        ]
 
     def ends(self) -> dict[int, int]:
         """Return by partition the offset behind its last file."""
